@@ -1,0 +1,37 @@
+"""Named errors. Each message says what is wrong, where (column, row, setting) and what to do."""
+
+
+class L2MError(Exception):
+    """Root of every error this library raises on purpose."""
+
+
+class InputError(L2MError, ValueError):
+    """Something a person gave us cannot be used as it is."""
+
+
+class SchemaError(InputError):
+    """A schema contradicts itself or the table."""
+
+
+class CohortError(InputError):
+    """A table cannot serve as a cohort."""
+
+
+class FeatureError(InputError):
+    """An unknown feature, or a value that is out of range or of the wrong type."""
+
+
+class ConfigError(InputError):
+    """A setting is unknown, of the wrong type or out of range."""
+
+
+class ModelFileError(L2MError):
+    """A model file is missing, damaged, of another version, or not safetensors."""
+
+
+class TrainingError(L2MError):
+    """A training job had to stop."""
+
+
+class RangeWarning(UserWarning):
+    """A cohort lies outside the range the model was trained on."""
