@@ -1,0 +1,60 @@
+"""Small random draws and batch arithmetic that several priors share. Every draw takes its generator."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def uniform(generator: torch.Generator, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0) -> Tensor:
+    return torch.rand(shape, generator=generator, device=generator.device) * (high - low) + low
+
+
+def normal(generator: torch.Generator, shape: tuple[int, ...]) -> Tensor:
+    return torch.randn(shape, generator=generator, device=generator.device)
+
+
+def log_uniform(generator: torch.Generator, shape: tuple[int, ...], low: float, high: float) -> Tensor:
+    log_low, log_high = torch.tensor([low, high], dtype=torch.float64).log().tolist()
+    return uniform(generator, shape, log_low, log_high).exp()
+
+
+def integers(generator: torch.Generator, shape: tuple[int, ...], low: int, high: int) -> Tensor:
+    """Whole numbers from low to high, both included."""
+    return torch.randint(low, high + 1, shape, generator=generator, device=generator.device)
+
+
+def subset(generator: torch.Generator, size: Tensor, features: int, allowed: Tensor | None = None) -> Tensor:
+    """size: (...) whole numbers → (..., features) bool with `size` True entries at random places.
+
+    allowed: (..., features) bool narrows the places; where it allows fewer than `size`, all of them are taken.
+    """
+    key = uniform(generator, (*size.shape, features))
+    if allowed is not None:
+        key = key + (~allowed).to(key.dtype)
+    rank = key.argsort(dim=-1).argsort(dim=-1)
+    chosen = rank < size.unsqueeze(-1)
+    return chosen if allowed is None else chosen & allowed
+
+
+def categorical(generator: torch.Generator, probabilities: Tensor) -> Tensor:
+    """probabilities: (..., K) → (...) int64, one draw for each row of probabilities."""
+    threshold = uniform(generator, tuple(probabilities.shape[:-1])).unsqueeze(-1)
+    cumulative = probabilities.cumsum(dim=-1)
+    # A draw beyond a total that rounds to less than one would name a class that does not exist.
+    return (threshold * cumulative[..., -1:] >= cumulative).sum(dim=-1).clamp_max(probabilities.shape[-1] - 1)
+
+
+def standardise(x: Tensor, recorded: Tensor | None = None, dim: int = 1, limit: float = 4.0) -> Tensor:
+    """Zero mean and unit variance over `dim`, clamped to ±limit, from recorded values only; 0 where not recorded.
+
+    A constant column becomes zeros.
+    """
+    weight = torch.ones_like(x) if recorded is None else recorded.to(x.dtype)
+    # where, not a product: an infinite or NaN value that was never recorded must not spread.
+    x = x if recorded is None else torch.where(recorded, x, torch.zeros_like(x))
+    count = weight.sum(dim=dim, keepdim=True).clamp_min(1.0)
+    mean = (x * weight).sum(dim=dim, keepdim=True) / count
+    centred = (x - mean) * weight
+    std = (centred.square().sum(dim=dim, keepdim=True) / count).sqrt()
+    return torch.where(std > 1e-6, centred / std.clamp_min(1e-6), torch.zeros_like(x)).clamp(-limit, limit)
