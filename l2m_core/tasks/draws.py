@@ -10,6 +10,16 @@ def uniform(generator: torch.Generator, shape: tuple[int, ...], low: float = 0.0
     return torch.rand(shape, generator=generator, device=generator.device) * (high - low) + low
 
 
+def coin(generator: torch.Generator, shape: tuple[int, ...], probability: float | Tensor) -> Tensor:
+    return torch.rand(shape, generator=generator, device=generator.device) < probability
+
+
+def choice(generator: torch.Generator, count: int, weights: tuple[float, ...]) -> Tensor:
+    """(count,) indices drawn with the given weights."""
+    table = torch.tensor(weights, dtype=torch.float32, device=generator.device)
+    return torch.multinomial(table, count, replacement=True, generator=generator)
+
+
 def normal(generator: torch.Generator, shape: tuple[int, ...]) -> Tensor:
     return torch.randn(shape, generator=generator, device=generator.device)
 
@@ -45,8 +55,8 @@ def categorical(generator: torch.Generator, probabilities: Tensor) -> Tensor:
     return (threshold * cumulative[..., -1:] >= cumulative).sum(dim=-1).clamp_max(probabilities.shape[-1] - 1)
 
 
-def standardise(x: Tensor, recorded: Tensor | None = None, dim: int = 1, limit: float = 4.0) -> Tensor:
-    """Zero mean and unit variance over `dim`, clamped to ±limit, from recorded values only; 0 where not recorded.
+def standardise(x: Tensor, recorded: Tensor | None = None, dim: int = 1, limit: float | None = None) -> Tensor:
+    """Zero mean and unit variance over `dim`, from recorded values only; 0 where not recorded; clamped to ±limit.
 
     A constant column becomes zeros.
     """
@@ -57,4 +67,7 @@ def standardise(x: Tensor, recorded: Tensor | None = None, dim: int = 1, limit: 
     mean = (x * weight).sum(dim=dim, keepdim=True) / count
     centred = (x - mean) * weight
     std = (centred.square().sum(dim=dim, keepdim=True) / count).sqrt()
-    return torch.where(std > 1e-6, centred / std.clamp_min(1e-6), torch.zeros_like(x)).clamp(-limit, limit)
+    # Relative to the mean, because a constant in float32 need not centre to an exact zero.
+    constant = std <= 1e-6 * mean.abs().clamp_min(1.0)
+    scaled = torch.where(constant, torch.zeros_like(x), centred / std.clamp_min(1e-30))
+    return scaled if limit is None else scaled.clamp(-limit, limit)

@@ -203,7 +203,7 @@ def _mar_baseline(generator: torch.Generator, view: _View, config: Missingness) 
     """p(missing) = maximum · scale · sigmoid(network(recorded baseline values)); constant if there is no baseline."""
     B, N, d = view.x.shape
     baseline = view.r & ~view.acquirable.unsqueeze(1)
-    inputs = standardise(view.x, baseline)
+    inputs = standardise(view.x, baseline, limit=4.0)
     bias = normal(generator, (B, 1, config.hidden))
     hidden = torch.tanh(inputs @ normal(generator, (B, d, config.hidden)) + bias)
     logit = standardise(hidden @ normal(generator, (B, config.hidden, d)))
@@ -231,7 +231,7 @@ def _mar_recorded(generator: torch.Generator, view: _View, config: Missingness) 
         recorded = draw[:, :, j] >= _ceiling(config) * torch.sigmoid(logit[:, :, j])
         r[:, :, j] = torch.where(acquirable[:, None, j], recorded, r[:, :, j])
         r[:, :, j] = r.gather(2, leader[:, None, j, None].expand(B, N, 1)).squeeze(2)
-        value = standardise(x[:, :, j], r[:, :, j])
+        value = standardise(x[:, :, j], r[:, :, j], limit=4.0)
         logit[:, :, j + 1 :] += value.unsqueeze(2) * from_value[:, None, j, j + 1 :]
         logit[:, :, j + 1 :] += (~r[:, :, j]).unsqueeze(2) * from_absence[:, None, j, j + 1 :]
     return torch.empty_like(r).scatter_(2, along, r)
@@ -251,7 +251,7 @@ def _block(generator: torch.Generator, view: _View, config: Missingness) -> Tens
 
 def _mnar(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     B, _, d = view.x.shape
-    logit = standardise(view.x) * normal(generator, (B, 1, d)) * _strength(generator, B, config)
+    logit = standardise(view.x, limit=4.0) * normal(generator, (B, 1, d)) * _strength(generator, B, config)
     logit = logit + normal(generator, (B, 1, d))
     return _record(generator, _ceiling(config) * torch.sigmoid(logit), view.panel)
 
@@ -260,7 +260,7 @@ def _outcome(generator: torch.Generator, view: _View, config: Missingness) -> Te
     """A class code is no quantity, so a random curve through y decides, not y itself."""
     B, _, d = view.x.shape
     assert view.y is not None
-    y = standardise(view.y.to(view.x.dtype)).unsqueeze(2)
+    y = standardise(view.y.to(view.x.dtype), limit=4.0).unsqueeze(2)
     curve = torch.cos(y * uniform(generator, (B, 1, d), 0.5, 2.0) + uniform(generator, (B, 1, d), 0.0, 6.2832))
     logit = standardise(curve) * _strength(generator, B, config) + normal(generator, (B, 1, d))
     return _record(generator, _ceiling(config) * torch.sigmoid(logit), view.panel)
