@@ -1,0 +1,26 @@
+# Every target is a script that also runs by itself, without make.
+.PHONY: run test test-slow reliability lint types wheel clean
+
+run:            ## set up what is missing and open the app
+	scripts/run
+
+test:           ## set up what is missing and run all tests but the long ones
+	scripts/test
+
+test-slow:      ## the tests that take minutes
+	scripts/test -m slow
+
+reliability:    ## the long checks of what must survive
+	scripts/test -m reliability -s
+
+lint:           ## style
+	scripts/lint
+
+types:          ## static types
+	scripts/types
+
+wheel:          ## build the wheel, install it in a fresh environment, ask it one question
+	scripts/check_wheel
+
+clean:          ## remove the environment and everything built
+	rm -rf .venv build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage htmlcov

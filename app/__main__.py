@@ -1,0 +1,133 @@
+"""`python -m app`, also `l2m app`: serves the app with uvicorn and opens it in the browser."""
+
+import argparse
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+FIRST_PORT = 8501
+PORTS_TRIED = 50
+SECONDS_TO_START = 120.0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="l2m app", description="Open the app in the browser.")
+    parser.add_argument(
+        "--address", default="127.0.0.1", help="where to listen (default: %(default)s, which is this computer only)"
+    )
+    parser.add_argument("--port", type=int, help=f"default: the first free one from {FIRST_PORT} on; 0: any free one")
+    parser.add_argument("--data-dir", type=Path, help="folder for the app's data; the same as L2M_DATA_DIR")
+    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = build_parser().parse_args(arguments)
+    try:
+        listener = listen(options.address, options.port)
+    except OSError as error:
+        wanted = "no free port" if options.port is None else f"port {options.port}"
+        print(
+            f"l2m app: cannot listen at {options.address}, {wanted} ({error.strerror}). "
+            "Is it running already? Another port: l2m app --port NUMBER",
+            file=sys.stderr,
+        )
+        return 1
+    port = listener.getsockname()[1]
+    if options.data_dir is not None:
+        os.environ["L2M_DATA_DIR"] = str(options.data_dir.resolve())
+    set_streamlit_defaults(options.address, port)
+    threading.Thread(target=announce, args=(options.address, port, not options.no_browser), daemon=True).start()
+    serve(listener)
+    return 0
+
+
+def listen(address: str, port: int | None) -> socket.socket:
+    """A bound socket: at the port asked for, or at the first free one. Held from here on, so nothing can take it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    candidates = range(FIRST_PORT, FIRST_PORT + PORTS_TRIED) if port is None else [port]
+    failure: OSError | None = None
+    for candidate in candidates:
+        listener = socket.socket(family)
+        try:
+            # A restart takes the same port at once, while old connections are still closing.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address, candidate))
+            listener.listen(128)
+            return listener
+        except OSError as error:
+            listener.close()
+            failure = error
+    assert failure is not None
+    raise failure
+
+
+def set_streamlit_defaults(address: str, port: int) -> None:
+    """Tell Streamlit where it is served, which uvicorn does not, and keep it from reporting usage to anyone.
+
+    What is set in the environment already stays: a replica behind a proxy has its own address and name.
+    """
+    os.environ.setdefault("STREAMLIT_SERVER_ADDRESS", address)
+    os.environ.setdefault("STREAMLIT_SERVER_PORT", str(port))
+    os.environ.setdefault("STREAMLIT_BROWSER_GATHER_USAGE_STATS", "false")
+
+
+def serve(listener: socket.socket) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        "app.asgi:app",
+        ws="websockets-sansio",
+        log_level="warning",
+        # An open page keeps its connection for ever; a stop must not wait for it.
+        timeout_graceful_shutdown=3,
+    )
+    # Request lines hold the addresses of downloads, which open them: they do not belong in a log. Streamlit gives the
+    # access log a handler of its own, so `access_log=False` would not be enough.
+    logging.getLogger("uvicorn.access").disabled = True
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def announce(address: str, port: int, browser: bool) -> None:
+    """Once the server answers, print where it is, and open it there."""
+    host = "localhost" if address in ("127.0.0.1", "0.0.0.0", "::", "::1") else address
+    url = f"http://{host}:{port}"
+    deadline = time.monotonic() + SECONDS_TO_START
+    while not is_healthy(f"{url}/_stcore/health"):
+        if time.monotonic() > deadline:
+            print(f"l2m app: no answer at {url} after {SECONDS_TO_START:.0f} s", file=sys.stderr)
+            return
+        time.sleep(0.2)
+    print(f"L2M is at {url} — stop it with Ctrl+C", flush=True)
+    if browser and has_screen():
+        webbrowser.open(url)
+
+
+def is_healthy(url: str) -> bool:
+    # A proxy set up for the outside world has no part in a question to this computer.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with direct.open(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def has_screen() -> bool:
+    """Whether a browser has somewhere to open: without a screen, Linux would start one inside the terminal."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,112 @@
+"""The console command `l2m`: opens the app, starts training jobs, lists the released models.
+
+The app and the jobs are named here, never imported: this package stays free of both, and `l2m --help` answers at once.
+"""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from l2m_core.errors import L2MError, ModelFileError
+from l2m_core.paths import model_folders, pretrained_dir
+
+DISTRIBUTION = "learning-to-measure"
+
+# What a command runs, as `python -m …`, in front of the words that follow it.
+LAUNCHES: dict[str, list[str]] = {
+    "app": ["app"],
+    "train": ["train"],
+    "evaluate": ["train", "evaluate"],
+    "reproduce": ["train", "reproduce"],
+}
+# The extras that a module needs, each with a package that tells whether it is installed.
+NEEDS = {"app": ("app,train", "streamlit")}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="l2m",
+        description="Learning to Measure: what to believe about a patient, and what to measure next.",
+        epilog="`l2m COMMAND --help` tells more about each.",
+    )
+    parser.add_argument("--version", action="version", version=f"l2m {version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands.add_parser("app", help="open the app in the browser")
+    commands.add_parser("train", help="run a training job: predictor, policy, finetune …")
+    commands.add_parser("evaluate", help="measure a model beside the other methods")
+    commands.add_parser("reproduce", help="run an experiment of the study, or all of them")
+    commands.add_parser("models", help="list the released models")
+    return parser
+
+
+def version() -> str:
+    try:
+        return importlib.metadata.version(DISTRIBUTION)
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed: run from its sources)"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in LAUNCHES:
+        # Whatever follows is for the launched module to read, --help included.
+        return launch(words[0], words[1:])
+    build_parser().parse_args(words)
+    try:
+        return list_models()
+    except L2MError as error:
+        print(f"l2m: {error}", file=sys.stderr)
+        return 1
+
+
+def launch(command: str, words: list[str]) -> int:
+    """Hand over to `python -m`; -P keeps a `train.py` in the user's folder from taking the job's place."""
+    module, *before = LAUNCHES[command]
+    extras, needed = NEEDS.get(module, ("", ""))
+    if needed and importlib.util.find_spec(needed) is None:
+        install = f'pip install "{DISTRIBUTION}[{extras}]"'
+        print(f"l2m: `l2m {command}` needs packages that are not installed. Run: {install}", file=sys.stderr)
+        return 1
+    command_line = [sys.executable, "-P", "-m", module, *before, *words]
+    if os.name == "posix":
+        # The module takes this process over, so that signals and the exit status are its own.
+        sys.stdout.flush()
+        os.execv(sys.executable, command_line)
+    return subprocess.call(command_line)
+
+
+def list_models() -> int:
+    folders = model_folders()
+    if not folders:
+        print(f"No released model in {pretrained_dir()}.")
+        return 0
+    print(f"{'model':<16} {'parameters':>12} {'MiB':>7}  folder")
+    for name, folder in folders.items():
+        weights = sorted(folder.glob("*.safetensors"))
+        parameters = sum(count_parameters(file) for file in weights)
+        mebibytes = sum(file.stat().st_size for file in weights) / 2**20
+        print(f"{name:<16} {parameters:>12,} {mebibytes:>7.1f}  {folder}")
+    return 0
+
+
+def count_parameters(weights: Path) -> int:
+    """How many numbers a safetensors file holds, by its header: eight bytes of length, then JSON."""
+    with weights.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        text = file.read(length) if length <= weights.stat().st_size else b""
+    try:
+        header = json.loads(text)
+        return sum(math.prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{weights} is damaged or not a safetensors file. Install the model again.") from error
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""What some tests need beside Python packages. Where it is missing they skip, saying how to get it; in CI they fail."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SHARED_DATA = REPOSITORY.parent / "shared" / "data"
+
+
+def require(found: object, message: str) -> None:
+    """Skip the running test with the message unless `found` is true; fail it in CI, where nothing may be missing."""
+    if found:
+        return
+    if os.environ.get("CI", "").lower() in ("1", "true"):
+        pytest.fail(f"{message} (required in CI)", pytrace=False)
+    pytest.skip(message)
+
+
+def find_chromium() -> Path | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    found = next(filter(None, map(shutil.which, names)), None)
+    return Path(found) if found else None
+
+
+def find_postgres() -> Path | None:
+    """The folder of PostgreSQL's server programs, newest release first; Debian keeps them off the PATH."""
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda file: int(file.parts[-3]))
+    if installed:
+        return installed[-1].parent
+    found = shutil.which("initdb")
+    return Path(found).resolve().parent if found else None
+
+
+def chromium() -> Path:
+    path = find_chromium()
+    require(path, "Chromium is not installed; Debian, Ubuntu: apt-get install chromium")
+    assert path is not None
+    return path
+
+
+def postgres() -> Path:
+    path = find_postgres()
+    require(path, "PostgreSQL's server is not installed; Debian, Ubuntu: apt-get install postgresql")
+    assert path is not None
+    return path
+
+
+def shared_data() -> Path:
+    """The real cohorts. They are no part of the project, so their absence is never a failure."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"the shared cohorts are not beside the repository (expected in {SHARED_DATA})")
+    return SHARED_DATA
