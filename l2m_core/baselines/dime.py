@@ -1,0 +1,124 @@
+"""Estimating conditional mutual information by a value network (DIME; Gadgil et al., 2024)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from l2m_core.baselines.interface import block, register
+from l2m_core.baselines.masked import MaskedNetworkMethod, Rows, Walks, walk
+from l2m_core.baselines.networks import Schedule, batches, descend, train
+from l2m_core.errors import ConfigError
+
+
+@register("dime")
+class DIME(MaskedNetworkMethod):
+    """A value network v(x⊙a, a) whose j-th output regresses the drop in loss when feature j is acquired.
+
+        v_j(x⊙a, a) = sigmoid(raw_j) · H(a)   regresses   ℓ(f(x⊙a), y) − ℓ(f(x⊙(a + j)), y)
+
+    with H the entropy of the current prediction, which no feature can exceed, and which keeps values non-negative.
+    The mean of the drop is the conditional mutual information I(y; x_j | x⊙a). The predictor f, pretrained with random
+    acquisitions, is trained on along the same walks. Each step of a walk is random with probability ε and follows the
+    values otherwise; ε falls from one stage to the next.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        hidden: int = 128,
+        dropout: float = 0.3,
+        most_steps: int = 10,
+        exploration: tuple[float, ...] = (1.0, 0.2),
+        per_cost: bool = False,
+        pretraining: Schedule | None = None,
+        schedule: Schedule | None = None,
+    ):
+        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps)
+        self.exploration = exploration
+        """ε of each stage in turn."""
+        self.per_cost = per_cost
+        """Rank by value per unit of cost, in walks and in rank()."""
+        self.pretraining = pretraining or Schedule(epochs=200, plateau=5, patience=20)
+        self.schedule = schedule or Schedule(epochs=100, plateau=5, patience=20)
+
+    def value(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """(n, d) estimated drop in loss, in nats; -inf where blocked."""
+        with torch.no_grad():
+            return block(self._values(self._encoded(x, a)).numpy(), a, self.acquirable)
+
+    def should_stop(
+        self,
+        x: np.ndarray,
+        a: np.ndarray,
+        *,
+        budget: float | None = None,
+        least_value: float | None = None,
+        largest_entropy: float | None = None,
+    ) -> np.ndarray:
+        """(n,) bool: acquire no more. Give one rule, or several, of which any one stops; nothing left always does.
+
+        budget: the best next feature would bring the cost of the acquired features above this.
+        least_value: no feature's value per unit of cost is above this (the penalised rule: λ, nats per unit of cost).
+        largest_entropy: the prediction's entropy (for a continuous outcome, above that of the sharpest prediction)
+        is not above this.
+        """
+        if budget is None and least_value is None and largest_entropy is None:
+            raise ConfigError("No stopping rule was given; set one of budget, least_value, largest_entropy.")
+        scores = self.rank(x, a)
+        next_feature = scores.argmax(1)
+        stop = ~np.isfinite(scores).any(1)
+        if budget is not None:
+            spent = (np.asarray(a, dtype=bool) & self.acquirable) @ self.costs
+            stop |= spent + self.costs[next_feature] > budget * (1 + 1e-6)
+        if least_value is not None:
+            stop |= (self.value(x, a) / self.costs).max(1) <= least_value
+        if largest_entropy is not None:
+            with torch.no_grad():
+                entropy = self.head.largest_drop(self.predictor(self._encoded(x, a))).numpy()
+            stop |= entropy <= largest_entropy
+        return stop
+
+    def _learn(self, rows: Rows, held: Rows) -> None:
+        self._train_predictor(rows, held, self.pretraining)
+        self.value_network = self._network(self.encoding.n_features)
+        for epsilon in self.exploration:
+            self._train_values(rows, held, epsilon)
+
+    def _values(self, inputs: Tensor) -> Tensor:
+        """(n, d) values in nats, between 0 and what is left to know"""
+        left = self.head.largest_drop(self.predictor(inputs)).detach()
+        return self.value_network(inputs).sigmoid() * left[:, None]
+
+    def _scores(self, inputs: Tensor) -> Tensor:
+        values = self._values(inputs)
+        return values / torch.from_numpy(self.costs) if self.per_cost else values
+
+    def _train_values(self, rows: Rows, held: Rows, epsilon: float) -> None:
+        def best(some: Rows, a: Tensor, open_cells: Tensor) -> Tensor:
+            return self._scores(some.inputs(a))
+
+        def explore(some: Rows, a: Tensor, open_cells: Tensor) -> Tensor:
+            noise = torch.rand(a.shape, generator=self.generator)
+            at_random = torch.rand((len(a), 1), generator=self.generator) < epsilon
+            return torch.where(at_random, noise, best(some, a, open_cells) if epsilon < 1 else noise)
+
+        def epoch(optimizer: torch.optim.Optimizer) -> None:
+            for index in batches(len(rows), self.schedule.batch, self.random):
+                some = rows.take(index)
+                descend(optimizer, self._joint_loss(some, walk(some, explore, self.steps)))
+
+        train([self.value_network, self.predictor], epoch, lambda: self._greedy_loss(held, best), self.schedule)
+
+    def _joint_loss(self, rows: Rows, walks: Walks) -> Tensor:
+        losses = self._walk_losses(rows, walks.states)  # (T + 1, n)
+        drop = (losses[:-1] - losses[1:]).detach()
+        many = rows.repeat(self.steps)
+        values = self._values(many.inputs(walks.states[:-1].flatten(0, 1)))
+        picked = values.gather(1, walks.actions.flatten()[:, None]).view_as(drop)
+        moved = walks.moved.float()
+        value_loss = ((picked - drop) ** 2 * moved).sum() / moved.sum().clamp(min=1)
+        predictor_loss = (losses[0].sum() + (losses[1:] * moved).sum()) / (moved.sum() + len(rows))
+        return value_loss + predictor_loss
