@@ -1,0 +1,122 @@
+"""The gp prior: a continuous outcome that is a smooth random function of a few features.
+
+Where the study leaves a detail open: covariates are independent standard normals; the noise and the output scale are
+standard deviations; the informative subset has 1 to 6 features; length-scales are drawn for each feature alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from l2m_core.errors import TrainingError
+from l2m_core.tasks.batch import TaskBatch
+from l2m_core.tasks.checks import check_choice, check_number, check_range
+from l2m_core.tasks.draws import coin, normal, uniform
+from l2m_core.tasks.missingness import Missingness, sample_missingness
+from l2m_core.tasks.outcomes import draw_continuous
+from l2m_core.tasks.roles import sample_acquirable, sample_informative
+
+# The length-scale of features that say nothing: over this length the function is flat to float32.
+FLAT = 1e4
+
+
+@dataclass(frozen=True)
+class GPConfig:
+    """Ranges of the gp prior."""
+
+    kernel: str = "rbf"
+    """"rbf" (pretraining), "matern32", "matern52", or "matern": each task draws one of the two (evaluation)."""
+    length_scale: tuple[float, float] = (0.1, 5.0)
+    """Range of the length-scale of an informative feature, uniform."""
+    output_scale: tuple[float, float] = (0.5, 2.0)
+    """Range of the standard deviation of the function, uniform."""
+    noise: float = 0.02
+    """Standard deviation of the noise on the outcome."""
+    informative: tuple[int, int] = (1, 6)
+    """Range of the number of informative features, at most all of them."""
+    baseline: tuple[int, int] = (0, 3)
+    """Range of the number of baseline features; at least one feature stays acquirable."""
+    missingness: Missingness = field(default_factory=Missingness)
+
+    def __post_init__(self) -> None:
+        check_choice(self, "kernel", ("rbf", "matern32", "matern52", "matern"))
+        check_range(self, "length_scale", 1e-3, FLAT)
+        check_range(self, "output_scale", 1e-3, 1e3)
+        check_number(self, "noise", 1e-4, 1e3)
+        check_range(self, "informative", 1, 1_000_000)
+        check_range(self, "baseline", 0, 1_000_000)
+
+
+class GPPrior:
+    """Draws the function's values at all rows of a task at once: memory grows with B · N²."""
+
+    def __init__(self, config: GPConfig | None = None):
+        self.config = config or GPConfig()
+
+    def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
+        config = self.config
+        x = normal(generator, (tasks, rows, features))
+        informative = sample_informative(generator, (tasks,), features, config.informative)
+        length = uniform(generator, (tasks, features), *config.length_scale)
+        length = torch.where(informative, length, torch.full_like(length, FLAT))
+        scale = uniform(generator, (tasks, 1, 1), *config.output_scale)
+        covariance = scale.square() * _correlation(generator, config.kernel, x, length)
+        function = (_cholesky(covariance) @ normal(generator, (tasks, rows, 1))).squeeze(-1)
+        y, truth = draw_continuous(generator, function, torch.full_like(function, config.noise))
+        acquirable = sample_acquirable(generator, tasks, features, config.baseline)
+        return TaskBatch(
+            x=x,
+            r=sample_missingness(generator, x, acquirable, config.missingness, y),
+            y=y,
+            n_classes=None,
+            acquirable=acquirable,
+            categorical=torch.zeros_like(acquirable),
+            truth=replace(truth, informative=informative.unsqueeze(1).expand(tasks, rows, features)),
+        )
+
+
+def rbf(distance: Tensor) -> Tensor:
+    return torch.exp(-0.5 * distance.square())
+
+
+def matern32(distance: Tensor) -> Tensor:
+    scaled = 3**0.5 * distance
+    return (1 + scaled) * torch.exp(-scaled)
+
+
+def matern52(distance: Tensor) -> Tensor:
+    scaled = 5**0.5 * distance
+    return (1 + scaled + scaled.square() / 3) * torch.exp(-scaled)
+
+
+_KERNELS: dict[str, Callable[[Tensor], Tensor]] = {"rbf": rbf, "matern32": matern32, "matern52": matern52}
+
+
+def _correlation(generator: torch.Generator, kernel: str, x: Tensor, length: Tensor) -> Tensor:
+    """x: (B, N, d), length: (B, d) → (B, N, N), ones on the diagonal."""
+    scaled = x / length.unsqueeze(1)
+    distance = torch.cdist(scaled, scaled)
+    if kernel == "matern":
+        rougher = coin(generator, (len(x), 1, 1), 0.5)
+        return torch.where(rougher, matern32(distance), matern52(distance))
+    return _KERNELS[kernel](distance)
+
+
+def _cholesky(covariance: Tensor) -> Tensor:
+    """Smooth kernels are singular in float32; a little white noise (jitter) mends that, as little as will do."""
+    size = covariance.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+    identity = torch.eye(covariance.shape[-1], device=covariance.device, dtype=covariance.dtype)
+    factor = torch.empty_like(covariance)
+    left = torch.arange(len(covariance), device=covariance.device)
+    for jitter in (1e-5, 1e-4, 1e-3, 1e-2):
+        added = (jitter * size[left])[:, None, None] * identity
+        tried, failed = torch.linalg.cholesky_ex(covariance[left] + added)
+        factor[left] = tried
+        left = left[failed > 0]
+        if len(left) == 0:
+            return factor
+    raise TrainingError(f"The gp prior's covariance of {len(identity)} rows stays singular; draw fewer rows per task.")
