@@ -1,0 +1,67 @@
+"""Where the app keeps its data: a folder and a database, from the environment or sensible defaults.
+
+| variable | meaning | default |
+| --- | --- | --- |
+| `L2M_DATA_DIR` | folder for the database, job logs and trained models | a folder of the user's own |
+| `L2M_DATABASE_URL` | `sqlite:///path` or `postgresql://user:password@host/name` | `l2m.sqlite3` in the data folder |
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from l2m_core.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The app's place on disk. `database_url` stays out of the printed form: it may hold a password."""
+
+    data_dir: Path
+    database_url: str = field(repr=False)
+
+    @property
+    def jobs_dir(self) -> Path:
+        """Logs and working folders of background jobs."""
+        return self.data_dir / "jobs"
+
+    @property
+    def models_dir(self) -> Path:
+        """Models trained or fine-tuned on this installation."""
+        return self.data_dir / "models"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        environment = os.environ if environment is None else environment
+        data_dir = _data_dir(environment)
+        url = environment.get("L2M_DATABASE_URL", "").strip() or f"sqlite:///{data_dir / 'l2m.sqlite3'}"
+        return cls(data_dir=data_dir, database_url=url)
+
+    def prepare(self) -> Settings:
+        """Make the folders, readable by this user only. Returns itself."""
+        for folder in (self.data_dir, self.jobs_dir, self.models_dir):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise ConfigError(
+                    f"The data folder {folder} cannot be made ({error.strerror}). "
+                    "Set L2M_DATA_DIR to a folder that this user may write to."
+                ) from error
+        return self
+
+
+def _data_dir(environment: Mapping[str, str]) -> Path:
+    chosen = environment.get("L2M_DATA_DIR", "").strip()
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "win32":
+        base = environment.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Application Support")
+    else:
+        base = environment.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "learning-to-measure"

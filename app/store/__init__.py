@@ -1,0 +1,36 @@
+"""What must survive: cohorts, step-throughs, evidence, jobs and models, in SQLite or PostgreSQL."""
+
+from .errors import Busy, Conflict, MigrationNeeded, NotFound, StoreError, StoreInputError
+from .records import (
+    Act,
+    Job,
+    NewEvent,
+    StepThrough,
+    StoredCohort,
+    StoredEvent,
+    StoredEvidence,
+    StoredModel,
+    Verdict,
+)
+from .store import Store
+from .verification import Verification
+
+__all__ = [
+    "Act",
+    "Busy",
+    "Conflict",
+    "Job",
+    "MigrationNeeded",
+    "NewEvent",
+    "NotFound",
+    "StepThrough",
+    "Store",
+    "StoreError",
+    "StoreInputError",
+    "StoredCohort",
+    "StoredEvent",
+    "StoredEvidence",
+    "StoredModel",
+    "Verdict",
+    "Verification",
+]

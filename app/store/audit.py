@@ -1,0 +1,60 @@
+"""The audit trail of administrative acts: one hash chain, written in the same transaction as the act itself."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from . import chain, times
+from .database import Database, lock_name
+from .inputs import new_id
+from .links import next_link
+from .records import Act, NewEvent
+from .tables import AuditRow
+
+CHAIN = "audit"
+ORIGIN = chain.origin(chain=CHAIN)
+
+
+def record_act(session: Session, owner: str, kind: str, subject: str, **details: Any) -> None:
+    """Call it last in a transaction: everyone who records an act waits here for the others."""
+    session.flush()
+    lock_name(session, CHAIN)
+    event = NewEvent(new_id(), kind, {"owner": owner, "subject": subject, "details": details})
+    session.add(next_link(AuditRow, CHAIN, audit_head(session), event))
+
+
+def audit_head(session: Session) -> chain.Head:
+    newest = session.execute(
+        select(AuditRow.sequence, AuditRow.hash).order_by(AuditRow.sequence.desc()).limit(1)
+    ).one_or_none()
+    return chain.Head(0, ORIGIN) if newest is None else chain.Head(newest.sequence + 1, newest.hash)
+
+
+class Audit:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def list(self, owner: str, limit: int = 1000) -> tuple[Act, ...]:
+        """The owner's acts, newest first."""
+        newest_first = select(AuditRow).order_by(AuditRow.sequence.desc()).execution_options(yield_per=200)
+        with self._database.reading() as session:
+            acts = (_act(row) for row in session.scalars(newest_first))
+            return tuple(islice((act for act in acts if act.owner == owner), limit))
+
+
+def _act(row: AuditRow) -> Act:
+    payload = json.loads(row.payload)
+    return Act(
+        sequence=row.sequence,
+        owner=payload["owner"],
+        kind=row.kind,
+        subject=payload["subject"],
+        details=payload["details"],
+        recorded_at=times.from_text(row.recorded_at),
+        hash=row.hash,
+    )

@@ -1,0 +1,184 @@
+"""Cohorts: a table, its schema, its name and version. Private to their owner unless shared on purpose."""
+
+from __future__ import annotations
+
+import io
+from hashlib import sha256
+
+import pandas as pd
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select
+from sqlalchemy.orm import Session
+
+from . import times
+from .audit import record_act
+from .database import Database, lock_name
+from .errors import NotFound, StoreError, StoreInputError
+from .inputs import new_id, require_text
+from .records import StoredCohort
+from .tables import CohortDataRow, CohortRow, EvidenceRow, StepThroughRow
+
+
+class Cohorts:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self, owner: str, name: str, frame: pd.DataFrame, schema_yaml: str, content_hash: str, shared: bool = False
+    ) -> StoredCohort:
+        """Store a cohort under the next version of its name. The same content under the same name is stored once."""
+        require_text("The owner", owner)
+        require_text("The cohort's name", name)
+        require_text("The schema", schema_yaml, 5_000_000)
+        require_text("The cohort's content hash", content_hash, 64)
+        parquet = to_parquet(frame)
+        with self._database.writing() as session:
+            lock_name(session, f"cohort {owner} {name}")
+            same_name = and_(CohortRow.owner == owner, CohortRow.name == name)
+            known = session.scalars(
+                select(CohortRow).where(
+                    same_name, CohortRow.content_hash == content_hash, CohortRow.deleted_at.is_(None)
+                )
+            ).first()
+            if known is not None:
+                return _cohort(known)
+            newest = session.scalar(select(func.max(CohortRow.version)).where(same_name)) or 0
+            row = CohortRow(
+                id=new_id(),
+                owner=owner,
+                name=name,
+                version=newest + 1,
+                content_hash=content_hash,
+                schema_yaml=schema_yaml,
+                shared=shared,
+                size=len(parquet),
+                created_at=times.now(),
+                deleted_at=None,
+            )
+            session.add(row)
+            session.flush()
+            session.add(CohortDataRow(cohort_id=row.id, sha256=sha256(parquet).hexdigest(), parquet=parquet))
+            record_act(session, owner, "cohort added", row.id, content_hash=content_hash, shared=shared)
+            return _cohort(row)
+
+    def list(self, owner: str) -> tuple[StoredCohort, ...]:
+        """The owner's cohorts and those shared with everyone, newest first."""
+        with self._database.reading() as session:
+            rows = session.scalars(
+                select(CohortRow)
+                .where(visible_to(owner), CohortRow.deleted_at.is_(None))
+                .order_by(CohortRow.created_at.desc(), CohortRow.id)
+            )
+            return tuple(_cohort(row) for row in rows)
+
+    def get(self, owner: str, cohort_id: str) -> StoredCohort:
+        """What is known about a cohort, without its data: also one that was deleted (look at `deleted_at`) or is no
+        longer shared, if it is the owner's or one of the owner's step-throughs is based on it."""
+        used = exists().where(StepThroughRow.cohort_id == CohortRow.id, StepThroughRow.owner == owner)
+        with self._database.reading() as session:
+            return _cohort(_one(session, CohortRow.id == cohort_id, or_(visible_to(owner), used)))
+
+    def frame(self, owner: str, cohort_id: str) -> pd.DataFrame:
+        """The table as it was stored, checked against the hash taken then."""
+        with self._database.reading() as session:
+            row = usable_cohort(session, owner, cohort_id)
+            data = session.get_one(CohortDataRow, row.id)
+            parquet, expected = data.parquet, data.sha256
+        if sha256(parquet).hexdigest() != expected:
+            raise StoreError(f"The stored data of cohort {cohort_id} are damaged. Upload the table again.")
+        return pd.read_parquet(io.BytesIO(parquet))
+
+    def share(self, owner: str, cohort_id: str, shared: bool = True) -> StoredCohort:
+        """Show a cohort to everyone who uses this installation, or to nobody else again."""
+        with self._database.writing() as session:
+            row = _own_cohort(session, owner, cohort_id)
+            if row.shared != shared:
+                row.shared = shared
+                record_act(session, owner, "cohort shared" if shared else "cohort unshared", row.id)
+            return _cohort(row)
+
+    def delete(self, owner: str, cohort_id: str) -> None:
+        """Erase a cohort's data and the evidence drawn from them. Name, schema and hash stay for its step-throughs."""
+        with self._database.writing() as session:
+            row = _own_cohort(session, owner, cohort_id)
+            row.deleted_at, row.shared = times.now(), False
+            session.execute(delete(CohortDataRow).where(CohortDataRow.cohort_id == row.id))
+            session.flush()
+            _erase_orphaned_evidence(session, owner, row.content_hash)
+            record_act(session, owner, "cohort deleted", row.id, content_hash=row.content_hash)
+
+
+def _erase_orphaned_evidence(session: Session, owner: str, content_hash: str) -> None:
+    """Evidence goes when its owner has no such cohort any more; all of it, when nobody has."""
+    alive = and_(CohortRow.content_hash == content_hash, CohortRow.deleted_at.is_(None))
+    if not session.scalar(select(exists().where(alive))):
+        session.execute(delete(EvidenceRow).where(EvidenceRow.cohort_hash == content_hash))
+    elif not session.scalar(select(exists().where(alive, CohortRow.owner == owner))):
+        session.execute(
+            delete(EvidenceRow).where(EvidenceRow.cohort_hash == content_hash, EvidenceRow.owner == owner)
+        )
+
+
+def visible_to(owner: str) -> ColumnElement[bool]:
+    return or_(CohortRow.owner == owner, CohortRow.shared.is_(True))
+
+
+def usable_cohort(session: Session, owner: str, cohort_id: str) -> CohortRow:
+    """A cohort whose data this owner may use."""
+    return _one(session, CohortRow.id == cohort_id, visible_to(owner), CohortRow.deleted_at.is_(None))
+
+
+def _one(session: Session, *conditions: ColumnElement[bool]) -> CohortRow:
+    row = session.scalars(select(CohortRow).where(*conditions)).one_or_none()
+    if row is None:
+        raise NotFound("There is no such cohort: it was deleted, or is not shared with you. Upload the table again.")
+    return row
+
+
+def _own_cohort(session: Session, owner: str, cohort_id: str) -> CohortRow:
+    row = session.scalars(
+        select(CohortRow)
+        .where(CohortRow.id == cohort_id, CohortRow.owner == owner, CohortRow.deleted_at.is_(None))
+        .with_for_update()
+    ).one_or_none()
+    if row is None:
+        raise NotFound("There is no such cohort of yours. Only its owner can share or delete a cohort.")
+    return row
+
+
+def to_parquet(frame: pd.DataFrame) -> bytes:
+    """Compressed Parquet, which keeps every column's type. Its own errors quote cells, so ours replace them."""
+    buffer = io.BytesIO()
+    try:
+        frame.to_parquet(buffer, index=False, compression="zstd")
+        return buffer.getvalue()
+    except (ValueError, TypeError, OverflowError):  # pyarrow's errors are among these
+        pass
+    columns = [position for position, name in enumerate(frame.columns) if not _storable(frame, position)]
+    where = f" (column {columns[0] + 1} of {frame.shape[1]})" if columns else ""
+    raise StoreInputError(
+        f"The table cannot be stored: a column mixes text and numbers, or has no plain name{where}. "
+        "Give every column one type and a name."
+    )
+
+
+def _storable(frame: pd.DataFrame, position: int) -> bool:
+    try:
+        frame.iloc[:, [position]].to_parquet(io.BytesIO(), index=False)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def _cohort(row: CohortRow) -> StoredCohort:
+    return StoredCohort(
+        id=row.id,
+        owner=row.owner,
+        name=row.name,
+        version=row.version,
+        content_hash=row.content_hash,
+        schema_yaml=row.schema_yaml,
+        shared=row.shared,
+        size=row.size,
+        created_at=row.created_at,
+        deleted_at=row.deleted_at,
+    )

@@ -1,0 +1,182 @@
+"""One engine for SQLite and PostgreSQL, its two kinds of transactions, and its errors in plain words.
+
+A commit that returned is on disk: SQLite runs in WAL mode with `synchronous=FULL`, PostgreSQL with
+`synchronous_commit=on` whatever the server's default. Writers take turns from their first statement on: SQLite by
+`BEGIN IMMEDIATE`, PostgreSQL by a lock on the row or the name that they are about to change.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.orm import Session
+from sqlalchemy.orm.exc import StaleDataError
+
+from l2m_core.errors import ConfigError
+
+from .errors import Busy, Conflict, StoreError
+
+SECONDS_TO_WAIT = 15
+
+
+class Database:
+    """Transactions on one database. `reading` sees one consistent state; `writing` commits on leaving, or nothing."""
+
+    def __init__(self, url: str) -> None:
+        self.url = parse_url(url)
+        self.engine = make_engine(self.url)
+        self._reader = self.engine
+        if not self.is_sqlite:
+            self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ")
+        self._writer = self.engine.execution_options(begin_immediate=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        with errors_in_plain_words(), Session(self._reader) as session, session.begin():
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        with errors_in_plain_words(), Session(self._writer) as session, session.begin():
+            yield session
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A writing transaction without the mapper, for migrations."""
+        with errors_in_plain_words(), self._writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def lock_name(session: Session | Connection, name: str) -> None:
+    """Keep others who lock the same name waiting until this transaction ends. SQLite's writers wait already."""
+    connection = session.connection() if isinstance(session, Session) else session
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+
+
+def parse_url(text: str) -> URL:
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        url = None
+    if url is not None and url.get_backend_name() in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url is not None and url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:"):
+        return url.set(drivername="sqlite+pysqlite")
+    # The text itself is not repeated: it may hold a password.
+    raise ConfigError(
+        "The database URL (L2M_DATABASE_URL) is not usable. Write sqlite:///path/to/file.sqlite3 or "
+        "postgresql://user:password@host/name."
+    )
+
+
+def make_engine(url: URL) -> Engine:
+    options: dict[str, Any] = {
+        "hide_parameters": True,  # errors and logs of SQLAlchemy show no values
+        "pool_size": 10,
+        "max_overflow": 20,
+        "pool_timeout": SECONDS_TO_WAIT,
+        "pool_pre_ping": True,
+    }
+    if url.get_backend_name() == "postgresql":
+        engine = create_engine(url, **options)
+        event.listen(engine, "connect", _set_up_postgresql)
+        return engine
+    _make_private_file(Path(str(url.database)))
+    engine = create_engine(url, connect_args={"timeout": SECONDS_TO_WAIT}, **options)
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _make_private_file(path: Path) -> None:
+    """Only this user may read the database; SQLite gives its journal files the same rights."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise ConfigError(
+            f"The database file {path} cannot be opened ({error.strerror}). "
+            "Set L2M_DATA_DIR or L2M_DATABASE_URL to a place that this user may write to."
+        ) from None
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, not where the driver guesses
+    mode = _switch_to_wal(connection)
+    if mode != "wal":
+        raise StoreError(
+            f"SQLite cannot keep its write-ahead log here (journal mode {mode}), as on some network folders. "
+            "Set L2M_DATA_DIR to a local disk, or use PostgreSQL."
+        )
+    for setting in ("synchronous=FULL", "foreign_keys=ON", "recursive_triggers=ON", "secure_delete=ON"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _switch_to_wal(connection: sqlite3.Connection) -> str:
+    """The very first switch needs the file alone and does not wait for it by itself."""
+    deadline = time.monotonic() + SECONDS_TO_WAIT
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode=WAL").fetchone()[0])
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    immediate = connection.get_execution_options().get("begin_immediate", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _set_up_postgresql(connection: Any, record: Any) -> None:
+    connection.autocommit = True
+    connection.execute("SET synchronous_commit = on")
+    connection.execute(f"SET lock_timeout = '{SECONDS_TO_WAIT}s'")
+    connection.autocommit = False
+
+
+@contextmanager
+def errors_in_plain_words() -> Iterator[None]:
+    """Database errors quote rows and parameters, so none leaves the store, not even as another error's context."""
+    try:
+        yield
+        return
+    except SQLAlchemyError as error:
+        failure = _in_plain_words(error)
+    raise failure
+
+
+def _in_plain_words(error: SQLAlchemyError) -> StoreError:
+    cause = getattr(error, "orig", None)
+    code = getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or type(error).__name__
+    if isinstance(error, StaleDataError):
+        return Conflict("This was changed elsewhere in the meantime. Read it again, then decide.")
+    if isinstance(error, PoolTimeout) or code in ("55P03", "40001", "40P01") or code.startswith("SQLITE_BUSY"):
+        return Busy(f"The database was busy for {SECONDS_TO_WAIT} seconds ({code}). Try again.")
+    if code in ("SQLITE_FULL", "53100"):
+        return StoreError(f"The disk of the database is full ({code}). Free some space; nothing stored was lost.")
+    if code in ("SQLITE_CORRUPT", "SQLITE_NOTADB"):
+        return StoreError(f"The database file is damaged ({code}). Restore a back-up.")
+    if code in ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "25006"):
+        return StoreError(f"The database cannot be written to ({code}). Check the rights on its file and folder.")
+    if isinstance(error, IntegrityError):
+        return Conflict(f"The database refused a change that contradicts what is stored ({code}).")
+    return StoreError(f"The database refused the operation ({code}).")

@@ -1,0 +1,235 @@
+"""Step-throughs: append-only, hash-chained events. What an event means is the core's business; here it is JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from . import chain, times
+from .audit import record_act
+from .cohorts import usable_cohort
+from .database import Database, lock_name
+from .errors import Conflict, NotFound
+from .inputs import new_id, require_text, require_uuid
+from .links import checked, next_link, select_links
+from .records import NewEvent, StepThrough, StepThroughStatus, StoredEvent, Verdict
+from .tables import EventRow, StepThroughRow
+
+STATUSES = ("running", "finished")
+
+
+def chain_origin(step_through_id: str, cohort_hash: str, model_fingerprint: str) -> str:
+    """What a step-through's chain starts from, so that its events hold for this cohort and this model only."""
+    return chain.origin(step_through=step_through_id, cohort=cohort_hash, model=model_fingerprint)
+
+
+class StepThroughs:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        owner: str,
+        cohort_id: str,
+        model_fingerprint: str,
+        title: str = "",
+        step_through_id: str | None = None,
+        events: Sequence[NewEvent] = (),
+    ) -> StepThrough:
+        """Begin a step-through, empty or with all the events of an imported trace.
+
+        Pass a `step_through_id` made once per intention (a UUID) and a double click begins only one.
+        """
+        require_text("The owner", owner)
+        require_text("The model's fingerprint", model_fingerprint)
+        require_text("The title", title, empty=True)
+        events = [checked(event) for event in events]
+        step_through_id = require_uuid("The step-through's id", step_through_id or new_id())
+        with self._database.writing() as session:
+            lock_name(session, f"step-through {step_through_id}")
+            cohort = usable_cohort(session, owner, cohort_id)
+            known = session.get(StepThroughRow, step_through_id)
+            if known is not None:
+                same = (owner, cohort_id, model_fingerprint) == (known.owner, known.cohort_id, known.model_fingerprint)
+                if not same:
+                    raise Conflict("This id is in use for another step-through. Make a new one.")
+                return _step_through(known)
+            moment = times.now()
+            row = StepThroughRow(
+                id=step_through_id,
+                owner=owner,
+                cohort_id=cohort.id,
+                cohort_hash=cohort.content_hash,
+                model_fingerprint=model_fingerprint,
+                title=title,
+                status="running",
+                length=0,
+                head_hash=chain_origin(step_through_id, cohort.content_hash, model_fingerprint),
+                created_at=moment,
+                updated_at=moment,
+            )
+            session.add(row)
+            session.flush()
+            for event in events:
+                _append(session, row, event)
+            record_act(session, owner, "step-through created", row.id, cohort=cohort.id, events=len(events))
+            session.flush()
+            return _step_through(row)
+
+    def get(self, owner: str, step_through_id: str) -> StepThrough:
+        with self._database.reading() as session:
+            return _step_through(_own(session, owner, step_through_id))
+
+    def list(
+        self, owner: str, search: str = "", status: StepThroughStatus | None = None, limit: int = 200
+    ) -> tuple[StepThrough, ...]:
+        """The owner's step-throughs whose title contains `search` (in any case), latest activity first."""
+        query = select(StepThroughRow).where(StepThroughRow.owner == owner)
+        if search:
+            query = query.where(StepThroughRow.title.icontains(search, autoescape=True))
+        if status is not None:
+            query = query.where(StepThroughRow.status == status)
+        query = query.order_by(StepThroughRow.updated_at.desc(), StepThroughRow.id).limit(limit)
+        with self._database.reading() as session:
+            return tuple(_step_through(row) for row in session.scalars(query))
+
+    def read(self, owner: str, step_through_id: str) -> tuple[StepThrough, tuple[StoredEvent, ...]]:
+        """A step-through and all its events, as they were at one moment."""
+        with self._database.reading() as session:
+            row = _own(session, owner, step_through_id)
+            events = session.scalars(
+                select(EventRow).where(EventRow.step_through_id == row.id).order_by(EventRow.sequence)
+            )
+            return _step_through(row), tuple(_event(event) for event in events)
+
+    def events(self, owner: str, step_through_id: str) -> tuple[StoredEvent, ...]:
+        return self.read(owner, step_through_id)[1]
+
+    def append_event(
+        self,
+        owner: str,
+        step_through_id: str,
+        event_id: str,
+        expected_length: int,
+        kind: str,
+        payload: dict[str, Any],
+        status: StepThroughStatus | None = None,
+    ) -> StoredEvent:
+        """Store one event durably, and the step-through's new status with it if one is given.
+
+        The same event sent again returns the stored one. `expected_length` is the number of events the sender has
+        seen: if there are more, the sender decided on an old state and gets a Conflict.
+        """
+        event = checked(NewEvent(event_id, kind, payload))
+        with self._database.writing() as session:
+            row = _own(session, owner, step_through_id, lock=True)
+            known = session.scalars(
+                select(EventRow).where(EventRow.step_through_id == row.id, EventRow.event_id == event.event_id)
+            ).one_or_none()
+            if known is not None:
+                if (known.kind, known.payload) != (event.kind, chain.canonical_json(event.payload)):
+                    raise Conflict("This event id is in use for another event. Make a new one.", row.length)
+                return _event(known)
+            if expected_length != row.length:
+                raise Conflict(
+                    f"This step-through has {row.length} events by now, not {expected_length}: it went on elsewhere, "
+                    "for example in another tab. Load it again, then decide.",
+                    row.length,
+                )
+            stored = _append(session, row, event)
+            if status is not None:
+                row.status = _checked_status(status)
+            return _event(stored)
+
+    def update(
+        self,
+        owner: str,
+        step_through_id: str,
+        expected_version: int,
+        title: str | None = None,
+        status: StepThroughStatus | None = None,
+    ) -> StepThrough:
+        """Change the title or the status, unless anything changed since `expected_version` was read."""
+        with self._database.writing() as session:
+            row = _own(session, owner, step_through_id, lock=True)
+            if row.version != expected_version:
+                raise Conflict("This step-through was changed elsewhere. Load it again, then decide.", row.length)
+            if title is not None:
+                row.title = require_text("The title", title, empty=True)
+            if status is not None:
+                row.status = _checked_status(status)
+            row.updated_at = times.now()
+            session.flush()
+            return _step_through(row)
+
+    def verify(self, owner: str, step_through_id: str) -> Verdict:
+        """Recompute the whole chain; the verdict names the first broken link."""
+        with self._database.reading() as session:
+            row = _own(session, owner, step_through_id)
+            query = select_links(EventRow).where(EventRow.step_through_id == row.id).order_by(EventRow.sequence)
+            return verify_chain(row, session.execute(query))
+
+
+def verify_chain(row: Any, links: Iterable[Any], anchors: Sequence[chain.Head] = ()) -> Verdict:
+    """row: anything with the columns of a step-through; links: its events with the fields of `chain.Link`, in order."""
+    start = chain_origin(row.id, row.cohort_hash, row.model_fingerprint)
+    result = chain.walk(row.id, start, links, (chain.Head(row.length, row.head_hash), *anchors))
+    broken_at, reason = result.broken_at, result.reason
+    if broken_at is None and result.length > row.length:
+        broken_at, reason = row.length, f"link {row.length} lies beyond the recorded end"
+    return Verdict(row.id, result.length, result.head, broken_at, reason)
+
+
+def _own(session: Session, owner: str, step_through_id: str, lock: bool = False) -> StepThroughRow:
+    query = select(StepThroughRow).where(StepThroughRow.id == step_through_id, StepThroughRow.owner == owner)
+    row = session.scalars(query.with_for_update() if lock else query).one_or_none()
+    if row is None:
+        raise NotFound("There is no such step-through of yours.")
+    return row
+
+
+def _append(session: Session, row: StepThroughRow, event: NewEvent) -> EventRow:
+    stored = next_link(EventRow, row.id, chain.Head(row.length, row.head_hash), event, step_through_id=row.id)
+    session.add(stored)
+    row.length, row.head_hash, row.updated_at = row.length + 1, stored.hash, times.from_text(stored.recorded_at)
+    return stored
+
+
+def _checked_status(status: str) -> str:
+    if status not in STATUSES:
+        raise ValueError(f"A step-through's status is one of {', '.join(STATUSES)}.")
+    return status
+
+
+def _event(row: EventRow) -> StoredEvent:
+    return StoredEvent(
+        step_through_id=row.step_through_id,
+        sequence=row.sequence,
+        event_id=row.event_id,
+        kind=row.kind,
+        payload=json.loads(row.payload),
+        recorded_at=times.from_text(row.recorded_at),
+        previous_hash=row.previous_hash,
+        hash=row.hash,
+    )
+
+
+def _step_through(row: StepThroughRow) -> StepThrough:
+    return StepThrough(
+        id=row.id,
+        owner=row.owner,
+        cohort_id=row.cohort_id,
+        cohort_hash=row.cohort_hash,
+        model_fingerprint=row.model_fingerprint,
+        title=row.title,
+        status=cast(StepThroughStatus, row.status),
+        length=row.length,
+        version=row.version,
+        head_hash=row.head_hash,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
