@@ -1,0 +1,198 @@
+"""The scripts behind `make run` and `make test`: quick when nothing changed, and clear when something is missing."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.prerequisites import REPOSITORY
+
+SCRIPTS = ("setup", "run", "test", "lint", "types", "check_wheel", "system-packages")
+
+# What the scripts themselves call; everything else is left out of the PATH of these tests.
+TOOLS = ("bash", "cat", "dirname", "env", "id", "rm", "mkdir", "grep")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder to be the whole PATH, with the few tools that the scripts need and no Python."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        assert found is not None
+        (folder / tool).symlink_to(found)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy of the files that set-up reads, in a folder with a space in its name."""
+    folder = tmp_path / "my project"
+    shutil.copytree(REPOSITORY / "scripts", folder / "scripts")
+    for name in ("pyproject.toml", "constraints.txt", "Makefile"):
+        shutil.copy(REPOSITORY / name, folder)
+    return folder
+
+
+def add_program(folder: Path, name: str, text: str) -> None:
+    file = folder / name
+    file.write_text("#!/usr/bin/env bash\n" + text)
+    file.chmod(0o755)
+
+
+def run(project: Path, programs: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    script, *options = words
+    return subprocess.run(
+        [str(project / "scripts" / script), *options],
+        env={"PATH": str(programs), "HOME": str(project), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def python_that_installs(programs: Path) -> None:
+    """A stand-in for the interpreter and its pip, which leaves what an installation leaves, and keeps a record."""
+    text = f"""
+case "$*" in
+    *"-m venv"*)
+        mkdir -p "${{@: -1}}/bin"
+        cat "$0" > "${{@: -1}}/bin/python"
+        {shutil.which("chmod")} +x "${{@: -1}}/bin/python" ;;
+    *"-m pip"*)
+        echo "$PIP_CONSTRAINT $*" >> record
+        if [ -e fail ]; then exit 1; fi
+        cat "$0" > .venv/bin/l2m
+        {shutil.which("chmod")} +x .venv/bin/l2m ;;
+    *) exec {sys.executable} "$@" ;;
+esac
+"""
+    add_program(programs, "python3", text)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_script_can_be_run(name: str) -> None:
+    assert os.access(REPOSITORY / "scripts" / name, os.X_OK)
+
+
+def test_no_python_is_named_with_its_remedy(project: Path, programs: Path) -> None:
+    answer = run(project, programs, "setup")
+    assert answer.returncode == 1
+    assert "Python 3.11 or newer was not found" in answer.stderr
+    assert "apt-get install python3" in answer.stderr
+
+
+def test_a_python_that_is_too_old_is_passed_over(project: Path, programs: Path) -> None:
+    add_program(programs, "python3", 'if [ "$1" = --version ]; then echo Python 3.9.2; else exit 1; fi')
+    answer = run(project, programs, "setup")
+    assert answer.returncode == 1
+    assert "python3 says: Python 3.9.2" in answer.stderr
+
+
+def test_a_newer_python_is_found_beside_an_old_one(project: Path, programs: Path) -> None:
+    python_that_installs(programs)
+    (programs / "python3").rename(programs / "python3.12")
+    add_program(programs, "python3", "exit 1")
+    assert run(project, programs, "setup").returncode == 0
+
+
+def test_a_chosen_python_that_cannot_be_used_is_named(project: Path, programs: Path) -> None:
+    answer = run(project, programs, "setup", PYTHON="/nowhere/python3")
+    assert answer.returncode == 1
+    assert "PYTHON=/nowhere/python3" in answer.stderr
+
+
+def test_a_python_without_venv_is_named_with_its_remedy(project: Path, programs: Path) -> None:
+    add_program(programs, "python3", f'case "$*" in *ensurepip*) exit 1 ;; *) exec {sys.executable} "$@" ;; esac')
+    answer = run(project, programs, "setup")
+    assert answer.returncode == 1
+    assert "no 'venv' module" in answer.stderr and "apt-get install python3-venv" in answer.stderr
+
+
+def test_an_unknown_profile_is_refused(project: Path, programs: Path) -> None:
+    answer = run(project, programs, "setup", "everything")
+    assert answer.returncode == 1
+    assert "'everything'" in answer.stderr and "scripts/setup test" in answer.stderr
+
+
+def test_packages_are_installed_with_their_exact_versions(project: Path, programs: Path) -> None:
+    python_that_installs(programs)
+    assert run(project, programs, "setup", "test").returncode == 0
+    (line,) = (project / "record").read_text().splitlines()
+    assert line.startswith("constraints.txt ") and line.endswith("--editable .[test]")
+
+
+def test_setting_up_again_does_nothing_and_is_quick(project: Path, programs: Path) -> None:
+    python_that_installs(programs)
+    run(project, programs, "setup", "test")
+    started = time.monotonic()
+    # What the tests need holds all that the app needs.
+    again = [run(project, programs, "setup", profile) for profile in ("test", "app")]
+    assert time.monotonic() - started < 10
+    assert [answer.stdout for answer in again] == ["", ""]
+    assert len((project / "record").read_text().splitlines()) == 1
+
+
+def test_the_test_profile_is_added_to_the_app_profile(project: Path, programs: Path) -> None:
+    python_that_installs(programs)
+    run(project, programs, "setup", "app")
+    run(project, programs, "setup", "test")
+    assert len((project / "record").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("changed", ["pyproject.toml", "constraints.txt"])
+def test_a_changed_list_of_packages_is_installed(project: Path, programs: Path, changed: str) -> None:
+    python_that_installs(programs)
+    run(project, programs, "setup")
+    with (project / changed).open("a") as file:
+        file.write("\n# one more line\n")
+    run(project, programs, "setup")
+    assert len((project / "record").read_text().splitlines()) == 2
+
+
+def test_a_failed_installation_is_named_and_tried_again(project: Path, programs: Path) -> None:
+    python_that_installs(programs)
+    (project / "fail").touch()
+    answer = run(project, programs, "setup")
+    assert answer.returncode == 1
+    assert "pip could not install" in answer.stderr
+    (project / "fail").unlink()
+    assert run(project, programs, "setup").returncode == 0
+    assert len((project / "record").read_text().splitlines()) == 2
+
+
+def test_missing_programs_are_named_where_they_cannot_be_installed(project: Path, programs: Path) -> None:
+    # The system's own folders are searched for PostgreSQL, so only the browser is sure to be missing here.
+    answer = run(project, programs, "system-packages")
+    assert answer.returncode == 0
+    assert "not found: chromium" in answer.stdout
+    assert "skipped" in answer.stdout
+
+
+def test_missing_programs_are_installed_where_that_needs_no_question(project: Path, programs: Path) -> None:
+    add_program(programs, "id", "echo 0")
+    add_program(programs, "true", "exit 0")
+    add_program(programs, "apt-get", f'echo "$*" >> "{project}/record"')
+    assert run(project, programs, "system-packages").returncode == 0
+    update, install = (project / "record").read_text().splitlines()
+    assert update.startswith("update") and install.startswith("install") and "chromium" in install
+
+
+def test_every_make_target_runs_a_script_that_exists() -> None:
+    recipes = [line.strip() for line in (REPOSITORY / "Makefile").read_text().splitlines() if line.startswith("\t")]
+    called = [line.split()[0] for line in recipes if line.startswith("scripts/")]
+    assert {"scripts/run", "scripts/test"} <= set(called)
+    assert all((REPOSITORY / script).is_file() for script in called)
+
+
+def test_ci_checks_style_types_the_wheel_and_the_readmes_test_command() -> None:
+    text = (REPOSITORY / ".ci" / "run").read_text()
+    for command in ("scripts/lint", "scripts/types", "scripts/check_wheel", "make test"):
+        assert command in text
+    assert os.access(REPOSITORY / ".ci" / "run", os.X_OK)
