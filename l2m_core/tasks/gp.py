@@ -99,7 +99,8 @@ _KERNELS: dict[str, Callable[[Tensor], Tensor]] = {"rbf": rbf, "matern32": mater
 def _correlation(generator: torch.Generator, kernel: str, x: Tensor, length: Tensor) -> Tensor:
     """x: (B, N, d), length: (B, d) → (B, N, N), ones on the diagonal."""
     scaled = x / length.unsqueeze(1)
-    distance = torch.cdist(scaled, scaled)
+    # By differences: the product formula loses the short distances that short length-scales turn on.
+    distance = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
     if kernel == "matern":
         rougher = coin(generator, (len(x), 1, 1), 0.5)
         return torch.where(rougher, matern32(distance), matern52(distance))

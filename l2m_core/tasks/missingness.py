@@ -99,10 +99,12 @@ def sample_missingness(
     acquirable: Tensor,
     config: Missingness,
     y: Tensor | None = None,
+    recorded: Tensor | None = None,
 ) -> Tensor:
     """x: (B, N, d), acquirable: (B, d) bool, y: (B, N) → r: (B, N, d) bool, True where recorded.
 
-    Every feature keeps at least one recorded value in each task.
+    recorded: (B, N, d) bool, False for values that a real table lacks: they stay missing and decide nothing.
+    Without it, every feature keeps at least one recorded value in each task.
     """
     if config.outcome > 0 and y is None:
         raise ConfigError("Missingness.outcome has a weight above 0, which needs y; pass y or set it to 0.")
@@ -111,13 +113,15 @@ def sample_missingness(
     drawn = categorical(generator, weights.expand(B, -1))
     panel = _sample_panels(generator, acquirable, config)
     r = _sample_baseline(generator, acquirable, N, config)
+    r = r if recorded is None else r & recorded
     for code, name in enumerate(MECHANISMS):
         tasks = (drawn == code).nonzero().squeeze(1)
         if name == "none" or len(tasks) == 0:
             continue
         view = _View(x[tasks], r[tasks], acquirable[tasks], panel[tasks], None if y is None else y[tasks])
         r[tasks] = r[tasks] & (_SAMPLERS[name](generator, view, config) | ~view.acquirable.unsqueeze(1))
-    return _keep_one(generator, r)
+    kept = _keep_one(generator, r)
+    return kept if recorded is None else kept & recorded
 
 
 def graft_missingness(
@@ -125,26 +129,27 @@ def graft_missingness(
     x: Tensor,
     pattern: Tensor,
     acquirable: Tensor | None = None,
+    columns: Tensor | None = None,
     shuffle_columns: bool = False,
 ) -> Tensor:
     """x: (B, N, d), pattern: (M, D) bool, the mask of a real table → r: (B, N, d) bool whose rows are its rows.
 
-    Rows are drawn with replacement. By default columns stay where they are, so D must be d; with `shuffle_columns`
-    each task draws its columns, without replacement where D ≥ d. Baseline features (acquirable False) stay recorded.
+    Rows are drawn with replacement. A feature's column of the pattern is its own position (then D must be d), or what
+    `columns` (B, d) says, or with `shuffle_columns` a random one, without replacement where D ≥ d.
+    Baseline features (acquirable False) stay recorded.
     """
     B, N, d = x.shape
     M, D = pattern.shape
-    if D != d and not shuffle_columns:
-        raise ConfigError(f"The grafted pattern has {D} columns and the tasks {d}; pass shuffle_columns=True.")
     pattern = pattern.to(x.device).bool()
-    row = integers(generator, (B, N, 1), 0, M - 1)
     if shuffle_columns:
         copies = -(-d // D)
         # Each copy of the table's columns is shuffled by itself, so no column comes twice before all came once.
-        column = uniform(generator, (B, copies, D)).argsort(dim=-1).flatten(1)[:, None, :d]
-    else:
-        column = torch.arange(d, device=x.device).expand(B, 1, d)
-    r = pattern[row, column]
+        columns = uniform(generator, (B, copies, D)).argsort(dim=-1).flatten(1)[:, :d]
+    elif columns is None:
+        if D != d:
+            raise ConfigError(f"The grafted pattern has {D} columns and the tasks {d}; pass shuffle_columns=True.")
+        columns = torch.arange(d, device=x.device).expand(B, d)
+    r = pattern[integers(generator, (B, N, 1), 0, M - 1), columns.unsqueeze(1)]
     if acquirable is not None:
         r = r | ~acquirable.unsqueeze(1)
     return _keep_one(generator, r)
@@ -152,7 +157,7 @@ def graft_missingness(
 
 @dataclass(frozen=True)
 class _View:
-    """The tasks of one mechanism. r: (B, N, d), so far the baseline's; panel: (B, d), equal numbers share a panel."""
+    """The tasks of one mechanism. r: (B, N, d), what can be recorded at all; panel: (B, d), equal within a panel."""
 
     x: Tensor
     r: Tensor
@@ -216,7 +221,7 @@ def _mar_recorded(generator: torch.Generator, view: _View, config: Missingness) 
     B, N, d = view.x.shape
     order = (uniform(generator, (B, d)) + view.acquirable).argsort(dim=1)
     along = order.unsqueeze(1).expand(B, N, d)
-    x, r = view.x.gather(2, along), view.r.gather(2, along)
+    x, possible = view.x.gather(2, along), view.r.gather(2, along)
     acquirable = view.acquirable.gather(1, order)
     leader = _leaders(view.panel.gather(1, order))
     chance = config.parents / torch.arange(1, d + 1, device=x.device).clamp_min(config.parents)
@@ -227,10 +232,13 @@ def _mar_recorded(generator: torch.Generator, view: _View, config: Missingness) 
     from_absence = uniform(generator, (B, d, d), 0.0, 2.0) * listens
     logit = normal(generator, (B, 1, d)).repeat(1, N, 1)
     draw = uniform(generator, (B, N, d))
+    done = torch.ones_like(possible)  # the test was done; its value is recorded if that is possible as well
+    r = torch.empty_like(possible)
     for j in range(d):
-        recorded = draw[:, :, j] >= _ceiling(config) * torch.sigmoid(logit[:, :, j])
-        r[:, :, j] = torch.where(acquirable[:, None, j], recorded, r[:, :, j])
-        r[:, :, j] = r.gather(2, leader[:, None, j, None].expand(B, N, 1)).squeeze(2)
+        drawn = draw[:, :, j] >= _ceiling(config) * torch.sigmoid(logit[:, :, j])
+        done[:, :, j] = drawn | ~acquirable[:, None, j]
+        done[:, :, j] = done.gather(2, leader[:, None, j, None].expand(B, N, 1)).squeeze(2)
+        r[:, :, j] = done[:, :, j] & possible[:, :, j]
         value = standardise(x[:, :, j], r[:, :, j], limit=4.0)
         logit[:, :, j + 1 :] += value.unsqueeze(2) * from_value[:, None, j, j + 1 :]
         logit[:, :, j + 1 :] += (~r[:, :, j]).unsqueeze(2) * from_absence[:, None, j, j + 1 :]
