@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from l2m_core.errors import SchemaError
 from l2m_core.strict_yaml import YamlProblem, read_yaml, write_yaml
 
@@ -195,10 +197,16 @@ class Schema:
 
 @dataclass(frozen=True)
 class Overrides:
-    """The settings that a person stated: per feature name and for the outcome. Everything else is inferred."""
+    """The settings that a person stated: per feature name and for the outcome. Everything else is inferred.
+
+    complete: they come from a whole Schema, so its features are used even where this table has no use for them;
+    positive: the class that counts as the positive one.
+    """
 
     features: Mapping[str, Mapping[str, Any]]
     outcome: Mapping[str, Any]
+    complete: bool = False
+    positive: str | None = None
 
     @classmethod
     def none(cls) -> Overrides:
@@ -206,7 +214,7 @@ class Overrides:
 
     @classmethod
     def from_schema(cls, schema: Schema) -> Overrides:
-        return cls({feature.name: _settings(feature) for feature in schema.features}, _settings(schema.outcome))
+        return cls({feature.name: _settings(feature) for feature in schema.features}, _settings(schema.outcome), True)
 
     @classmethod
     def from_yaml(cls, text: str) -> Overrides:
@@ -291,10 +299,9 @@ def _texts(value, where, setting) -> tuple[str, ...]:
 def _number_or_none(value, where, setting) -> float | None:
     if value is None:
         return None
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        if not hasattr(value, "item") or not isinstance(value.item(), int | float) or isinstance(value.item(), bool):
-            raise SchemaError(f"{where}: {setting} is {_quote(value)}; it must be a number.")
-        value = value.item()
+        raise SchemaError(f"{where}: {setting} is {_quote(value)}; it must be a number.")
     try:
         number = float(value)
     except OverflowError:

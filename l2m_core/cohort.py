@@ -1,0 +1,456 @@
+"""Cohort: a validated table with its schema, as arrays. The context of one real task."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings as python_warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.columns import DEFAULT_RULES, Rules, is_missing, parse_number, read_columns
+from l2m_core.errors import CohortError, FeatureError
+from l2m_core.frames import number_text, table_from_frame
+from l2m_core.inference import FEWEST_ROWS, combine, infer
+from l2m_core.reading import DEFAULT_LIMITS, Limits, Table, read_table
+from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Schema, did_you_mean
+
+
+class UnseenLevelWarning(UserWarning):
+    """A category that the cohort never held; it is read as 'other'."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """x: (N, d) float32 of the used features, NaN where not recorded; y: (N,) int64 class codes, or float32.
+
+    The arrays are read-only: a cohort is shared by sessions and caches.
+    """
+
+    schema: Schema
+    x: np.ndarray
+    y: np.ndarray
+    name: str = "cohort"
+    warnings: tuple[str, ...] = ()
+    source: Table | None = field(default=None, repr=False)
+    source_rows: np.ndarray | None = field(default=None, repr=False)  # (N,) rows of `source`
+    rules: Rules = field(default=DEFAULT_RULES, repr=False)
+
+    def __post_init__(self):
+        x = np.ascontiguousarray(self.x, dtype=np.float32)
+        y = np.ascontiguousarray(self.y, dtype=np.float32 if self.kind == "continuous" else np.int64)
+        for setting, array in (("x", x), ("y", y)):
+            array = array.copy() if array is getattr(self, setting) and array.flags.writeable else array
+            array.flags.writeable = False
+            object.__setattr__(self, setting, array)
+
+    # Reading
+
+    @classmethod
+    def from_file(cls, source: Any, outcome: str | None = None, *, name: str | None = None,
+                  delimiter: str | None = None, limits: Limits = DEFAULT_LIMITS, **options) -> Cohort:  # fmt: skip
+        """CSV, gzipped CSV or Parquet, told by the content. `source` is a path, bytes or an open file."""
+        return cls.from_table(read_table(source, delimiter, limits, name), outcome, **options)
+
+    @classmethod
+    def from_csv(cls, source: Any, outcome: str | None = None, baseline: Iterable[str] = (),
+                 costs: Mapping[str, float] | None = None, schema: Any = None, name: str | None = None,
+                 **options) -> Cohort:  # fmt: skip
+        """Like `from_table`; further options are `delimiter`, `limits`, and those of `Rules`.
+
+        >>> rows = "\\n".join(f"{40 + i},{i % 3}.5,{i % 2}" for i in range(20))
+        >>> cohort = Cohort.from_csv(f"age,lactate,died\\n{rows}".encode(), outcome="died", baseline=["age"])
+        >>> cohort.names, cohort.kind, cohort.x.shape
+        (('age', 'lactate'), 'binary', (20, 2))
+        """
+        return cls.from_file(source, outcome, baseline=baseline, costs=costs, schema=schema, name=name, **options)
+
+    from_parquet = from_csv
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, outcome: str | None = None, baseline: Iterable[str] = (),
+                   costs: Mapping[str, float] | None = None, schema: Any = None, name: str | None = None,
+                   limits: Limits = DEFAULT_LIMITS, **options) -> Cohort:  # fmt: skip
+        table = table_from_frame(frame, limits, name or "cohort")
+        return cls.from_table(table, outcome, baseline, costs, schema, **options)
+
+    @classmethod
+    def from_table(cls, table: Table, outcome: str | None = None, baseline: Iterable[str] = (),
+                   costs: Mapping[str, float] | None = None, schema: Any = None, *, positive: str | None = None,
+                   decimal: str | None = None, missing: Iterable[str] = (), censored: str = "refuse",
+                   ) -> Cohort:  # fmt: skip
+        """What `schema` (a Schema, YAML text, a path to YAML, or nested dicts) leaves out is inferred.
+
+        outcome: the column to predict; positive: the class that counts as positive;
+        baseline: features known from the start; costs: cost of a feature;
+        decimal: '.' or ',' where the cells cannot tell; missing: further texts that mean "not recorded";
+        censored: 'refuse' cells such as '<5', or take their 'limit'.
+        """
+        rules = Rules(decimal, frozenset(missing), censored)
+        content = infer(table, combine(schema, outcome, positive, baseline, costs or {}), rules)
+        return cls(content.schema, content.x, content.y, table.name, content.warnings, table, content.kept, rules)
+
+    @classmethod
+    def from_arrays(cls, x, y, names: Sequence[str] | None = None, kind: str | None = None, acquirable=None,
+                    categorical=None, *, levels: Mapping[str, Sequence[str]] | None = None,
+                    classes: Sequence[str] | None = None, costs=None, groups: Sequence[str | None] | None = None,
+                    outcome: str = "outcome", name: str = "cohort", fewest_rows: int = FEWEST_ROWS,
+                    ) -> Cohort:  # fmt: skip
+        """Arrays as they are: no column is dropped or reordered, no row is left out.
+
+        x: (N, d) numbers, NaN where not recorded, codes 0, 1, … in categorical columns; y: (N,) labels or numbers;
+        acquirable, categorical: (d,) bool; levels: texts of the codes by name; costs: (d,);
+        groups: (d,) name of the panel or None; classes: texts of y's codes 0, 1, … (else: y's distinct values).
+        """
+        x = _matrix(x)
+        if len(x) < fewest_rows:
+            raise CohortError(f"The arrays have {len(x)} rows; at least {fewest_rows} are needed.")
+        d = x.shape[1]
+        names = [f"x{i}" for i in range(d)] if names is None else list(names)
+        acquirable = _per_feature(acquirable, d, True, "acquirable")
+        categorical = _per_feature(categorical, d, False, "categorical")
+        costs = _per_feature(costs, d, 1.0, "costs")
+        groups = [None] * d if groups is None else list(groups)
+        if len(names) != d or len(groups) != d:
+            raise CohortError(f"x has {d} columns, but {len(names)} names and {len(groups)} groups are given.")
+        features = []
+        for i, feature_name in enumerate(names):
+            texts = _code_texts(x[:, i], feature_name, (levels or {}).get(feature_name)) if categorical[i] else ()
+            features.append(
+                Feature(
+                    feature_name,
+                    kind="category" if categorical[i] else "number",
+                    role="acquirable" if acquirable[i] else "baseline",
+                    cost=float(costs[i]),
+                    group=groups[i],
+                    levels=texts,
+                )
+            )
+        target, y = _outcome_of_array(y, len(x), kind, classes, outcome)
+        return cls(Schema(tuple(features), target), x, y, name)
+
+    # Description
+
+    @property
+    def kind(self) -> str:
+        return self.schema.outcome.kind
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.schema.outcome.classes
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The used features, in the order of x's columns."""
+        return tuple(feature for feature in self.schema.features if feature.used)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def r(self) -> np.ndarray:
+        """(N, d) bool: True where recorded."""
+        return _frozen(~np.isnan(self.x))
+
+    @cached_property
+    def categorical(self) -> np.ndarray:
+        """(d,) bool: True where codes have no order. A binary feature is 0 or 1, so it counts as a number."""
+        return _frozen(np.array([feature.kind == "category" for feature in self.features]))
+
+    @cached_property
+    def acquirable(self) -> np.ndarray:
+        return _frozen(np.array([feature.role == "acquirable" for feature in self.features]))
+
+    @cached_property
+    def costs(self) -> np.ndarray:
+        return _frozen(np.array([feature.cost for feature in self.features], dtype=np.float32))
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """(d,) int64: features that are measured by one action share a number."""
+        keys = [("feature", f.name) if f.group is None else ("group", f.group) for f in self.features]
+        numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+        return _frozen(np.array([numbers[key] for key in keys], dtype=np.int64))
+
+    @cached_property
+    def content_hash(self) -> str:
+        """sha256 of the schema and the data; the cohort's name plays no part."""
+        digest = hashlib.sha256(self.schema.to_yaml().encode())
+        for array in (np.where(self.r, self.x, np.float32(np.nan)), self.y):
+            digest.update(f"{array.shape}{array.dtype.str}".encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+        return digest.hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        return f"Cohort('{self.name}': {len(self):,} rows, {len(self.features)} features, {self.kind} outcome)"
+
+    def feature(self, name: str) -> Feature:
+        """A used feature by name; FeatureError otherwise."""
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise FeatureError(f"There is no feature '{name}'.{did_you_mean(name, self.names)}")
+
+    # Queries
+
+    def encode(self, rows: Any) -> np.ndarray:
+        """(n, d) float32 from a DataFrame, a dict (one row) or a list of dicts.
+
+        What is absent, None, NaN or a text for "missing" is not measured. The outcome and ignored columns may be there,
+        and are not read. An unseen category becomes 'other' with a warning; all else that is wrong is a FeatureError.
+        """
+        if isinstance(rows, pd.DataFrame):
+            return self._encode_columns({str(name): rows[name] for name in rows.columns}, len(rows))
+        rows = [rows] if isinstance(rows, Mapping) else rows
+        if isinstance(rows, str) or not isinstance(rows, Sequence) or not all(isinstance(r, Mapping) for r in rows):
+            raise FeatureError("Rows must be a DataFrame, a dict of feature: value, or a list of such dicts.")
+        names = dict.fromkeys(name for row in rows for name in row)
+        return self._encode_columns({name: [row.get(name) for row in rows] for name in names}, len(rows))
+
+    def _encode_columns(self, columns, n) -> np.ndarray:
+        unread = {self.schema.outcome.name, *self.schema.names}
+        position = {name: i for i, name in enumerate(self.names)}
+        x = np.full((n, len(position)), np.nan, dtype=np.float32)
+        for name, values in columns.items():
+            if name in position:
+                x[:, position[name]] = self._encode_column(self.features[position[name]], values)
+            elif name not in unread:
+                raise FeatureError(f"There is no feature '{name}'.{did_you_mean(name, self.names)}")
+        return x
+
+    def _encode_column(self, feature, values) -> np.ndarray:
+        numeric = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
+        if numeric and feature.kind == "number" and not pd.api.types.is_bool_dtype(values.dtype):
+            numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            present = numbers[~np.isnan(numbers)]
+            for value in (present.min(), present.max()) if len(present) else ():
+                encode_value(feature, value)
+            return numbers
+        codes = np.array([encode_value(feature, value) for value in values], dtype=np.float32)
+        if feature.kind != "number":
+            _warn_unseen(
+                feature, [value for value, code in zip(values, codes, strict=True) if code == len(feature.levels)]
+            )
+        return codes
+
+    def encode_outcome(self, values: Iterable[Any]) -> np.ndarray:
+        """(n,) class codes or float32 numbers of known outcomes; a class that the cohort has not is a CohortError."""
+        texts = [str(value) if isinstance(value, str) else value for value in values]
+        if self.kind == "continuous":
+            return _finite_vector(texts, self.schema.outcome.name)
+        codes = {text: code for code, text in enumerate(self.classes)}
+        found = [_text(value) for value in texts]
+        for text in found:
+            if text not in codes:
+                raise CohortError(
+                    f"'{text}' is not a class of '{self.schema.outcome.name}'.{did_you_mean(text, codes)}"
+                )
+        return np.array([codes[text] for text in found], dtype=np.int64)
+
+    def decode(self, feature_name: str, code: float) -> str:
+        """A value of x as a person reads it: '3.1', 'female', 'other', or '' where not measured."""
+        feature = self.feature(feature_name)
+        if code != code:
+            return ""
+        if feature.kind == "number":
+            return number_text(float(str(np.float32(code))))
+        if not float(code).is_integer() or not 0 <= code <= len(feature.levels):
+            raise FeatureError(f"{code} is not a code of '{feature_name}', which has {len(feature.levels)} levels.")
+        return (*feature.levels, OTHER)[int(code)]
+
+    # Subsets and the way back
+
+    def rows(self, index) -> Cohort:
+        """The rows that `index` (integers, a slice or a mask) picks, under the same schema."""
+        kept = None if self.source_rows is None else self.source_rows[index]
+        return replace(self, x=self.x[index], y=self.y[index], source_rows=kept)
+
+    def frame(self) -> pd.DataFrame:
+        """The cohort's rows with every column that was read: numbers, and texts (None where missing)."""
+        if self.source is None:
+            return self._frame_of_arrays()
+        kinds = {f.name: f.kind for f in self.schema.features if f.used}
+        if self.kind != "continuous":
+            kinds[self.schema.outcome.name] = "category"
+        table = self.source
+        readings = read_columns(table.names, table.columns, table.row_numbers, kinds, self.rules)
+        columns = {}
+        for name, reading in readings.items():
+            if reading.numbers is not None:
+                columns[name] = reading.numbers[self.source_rows]
+            else:
+                texts = np.array([*reading.texts, None], dtype=object)
+                columns[name] = pd.Series(texts[reading.codes[self.source_rows]], dtype=object)
+        return pd.DataFrame(columns)
+
+    def _frame_of_arrays(self) -> pd.DataFrame:
+        columns: dict[str, Any] = {}
+        for i, feature in enumerate(self.features):
+            texts = np.array([*feature.levels, OTHER, None], dtype=object)
+            codes = np.where(self.r[:, i], self.x[:, i], len(texts) - 1)
+            columns[feature.name] = self.x[:, i].copy() if feature.kind == "number" else texts[codes.astype(int)]
+        outcome = self.y.copy() if self.kind == "continuous" else np.array(self.classes, dtype=object)[self.y]
+        columns[self.schema.outcome.name] = outcome
+        return pd.DataFrame(columns)
+
+    def diagnostics(self):
+        """What to know before trusting an answer from this cohort: a Diagnostics."""
+        from l2m_core.diagnostics import diagnose
+
+        return diagnose(self)
+
+
+def encode_value(feature: Feature, value: Any) -> float:
+    """One value as x holds it; NaN where not measured."""
+    if (
+        value is None
+        or value is pd.NA
+        or value is pd.NaT
+        or (isinstance(value, float | np.floating) and value != value)
+    ):
+        return np.nan
+    if isinstance(value, str) and value not in feature.levels and is_missing(value):
+        return np.nan
+    return _encode_number(feature, value) if feature.kind == "number" else _encode_level(feature, value)
+
+
+def _encode_number(feature, value) -> float:
+    number = None
+    if isinstance(value, str):
+        number = parse_number(value)
+    elif isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
+        number = float(value)
+    if number is None:
+        raise FeatureError(f"'{feature.name}' must be a number{_range_hint(feature)}; {value!r:.60} is not.")
+    if not abs(number) <= np.finfo(np.float32).max:
+        raise FeatureError(f"'{feature.name}' must be a finite number{_range_hint(feature)}; {number:g} is not.")
+    below = feature.minimum is not None and number < feature.minimum
+    above = feature.maximum is not None and number > feature.maximum
+    if below or above:
+        raise FeatureError(
+            f"'{feature.name}' = {number:g} is outside the allowed range: {feature.range_text}. Check value and unit."
+        )
+    return number
+
+
+def _range_hint(feature) -> str:
+    return f" ({feature.range_text})" if feature.range_text else ""
+
+
+def _encode_level(feature, value) -> float:
+    if not isinstance(value, str | bool | np.bool_ | int | float | np.integer | np.floating):
+        raise FeatureError(f"'{feature.name}' must be one of its levels; a {type(value).__name__} is not.")
+    text = _text(value)
+    if text in feature.levels:
+        return feature.levels.index(text)
+    folded = [level.casefold() for level in feature.levels]
+    if folded.count(text.casefold()) == 1:
+        return folded.index(text.casefold())
+    if isinstance(value, bool | np.bool_) and set(folded) in ({"no", "yes"}, {"n", "y"}, {"0", "1"}, {"f", "t"}):
+        return (
+            folded.index(next(word for word in ("yes", "y", "1", "t") if word in folded))
+            if value
+            else (folded.index(next(word for word in ("no", "n", "0", "f") if word in folded)))
+        )
+    return len(feature.levels)
+
+
+def _warn_unseen(feature, values):
+    """One warning for a column, however many cells are unseen."""
+    if not values:
+        return
+    text = _text(values[0])
+    more = f" (and {len(values) - 1} more such cells)" if len(values) > 1 else ""
+    message = f"'{feature.name}': {text[:60]!r}{more} was never seen in the cohort and is read as '{OTHER}'."
+    python_warnings.warn(message + did_you_mean(text, feature.levels), UnseenLevelWarning, stacklevel=5)
+
+
+def _text(value) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | float | np.integer | np.floating):
+        return number_text(float(value))
+    return str(value)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def _matrix(x) -> np.ndarray:
+    try:
+        x = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CohortError("x must hold numbers (NaN where not recorded). For texts, use Cohort.from_frame.") from error
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise CohortError(f"x has the shape {x.shape}; it must be (rows, features).")
+    bad = np.abs(x) > np.finfo(np.float32).max
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise CohortError(f"x[{row}, {column}] is infinite or too large. Correct it, or make it NaN.")
+    return x.astype(np.float32)
+
+
+def _per_feature(values, d, default, what) -> np.ndarray:
+    values = np.full(d, default) if values is None else np.asarray(values)
+    if values.shape != (d,):
+        raise CohortError(f"{what} has the shape {values.shape}; it must be ({d},), one for each feature.")
+    return values
+
+
+def _code_texts(column, name, texts) -> tuple[str, ...]:
+    codes = column[~np.isnan(column)]
+    if np.any(codes != np.round(codes)) or np.any(codes < 0):
+        raise CohortError(f"Column '{name}' is categorical, so it must hold the codes 0, 1, 2 ….")
+    most = int(codes.max()) if len(codes) else 0
+    if texts is None:
+        return tuple(str(code) for code in range(most + 1))
+    if most > len(texts):
+        raise CohortError(f"Column '{name}' holds code {most}, but has {len(texts)} levels.")
+    return tuple(texts)
+
+
+def _outcome_of_array(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise CohortError(f"y has the shape {y.shape}; it must be ({n},), one for each row of x.")
+    if kind == "continuous" or (kind is None and classes is None and y.dtype.kind == "f"):
+        return Outcome(name, "continuous"), _finite_vector(y, name)
+    if classes is not None:
+        codes, texts = y.astype(np.int64), tuple(str(text) for text in classes)
+        if len(y) and (codes.min() < 0 or codes.max() >= len(texts)):
+            raise CohortError(f"y holds codes from {codes.min()} to {codes.max()}, but {len(texts)} classes are given.")
+    else:
+        values, codes = np.unique(y, return_inverse=True)
+        texts = tuple(_text(value.item() if hasattr(value, "item") else value) for value in values)
+    if not 2 <= len(texts) <= MOST_CLASSES:
+        raise CohortError(
+            f"y has {len(texts)} classes; 2 to {MOST_CLASSES} are possible. For numbers: kind='continuous'."
+        )
+    kind = kind or ("binary" if len(texts) == 2 else "multiclass")
+    return Outcome(name, kind, texts), codes.astype(np.int64)
+
+
+def _finite_vector(values, name) -> np.ndarray:
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CohortError(f"'{name}' must hold numbers.") from error
+    if not np.all(np.abs(vector) <= np.finfo(np.float32).max):
+        raise CohortError(f"'{name}' holds a number that is missing, infinite or too large.")
+    return vector.astype(np.float32)

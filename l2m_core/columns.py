@@ -1,0 +1,366 @@
+"""What the texts of one column mean: numbers, levels, or something that needs a person's decision.
+
+Nothing is guessed silently. A column that cannot be taken as it stands carries a `problem`, a sentence that names the
+column, a row and the remedy; it becomes an error only if the column is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.frames import DATE_ADVICE, number_text
+from l2m_core.reading import SEPARATOR, Column, NumberColumn, RefusedColumn
+
+MISSING = frozenset(
+    ("", "na", "n/a", "#n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#null!")
+)
+# Words that mean "not measured" among numbers, but may well be a level among words.
+MISSING_AMONG_NUMBERS = frozenset(
+    ("none", "missing", "unknown", "not done", "not measured", "not available", "nil", "n.d.", "nd")
+)
+LARGEST = float(np.finfo(np.float32).max)
+LONGEST_LEVEL = 200
+CENSORED_RULES = ("refuse", "limit")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How to read cells. decimal: '.' or ',' or None (told by the cells); missing: further texts for "not recorded";
+    censored: what a cell such as '<5' becomes: 'refuse' names it, 'limit' takes the limit (5) and warns."""
+
+    decimal: str | None = None
+    missing: frozenset[str] = frozenset()
+    censored: str = "refuse"
+
+
+DEFAULT_RULES = Rules()
+
+
+def _no_codes() -> np.ndarray:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One column, read. Numbers, or texts by code; -1 and NaN are missing."""
+
+    name: str
+    numbers: np.ndarray | None = None  # (N,) float64
+    codes: np.ndarray = field(default_factory=_no_codes)  # (N,) into texts
+    texts: tuple[str, ...] = ()
+    problem: str | None = None
+    warnings: tuple[str, ...] = ()
+    decimal: str | None = None  # evidence: '.', ',', 'either' (1,234 or 1.234 could be both), None (no sign at all)
+
+    @property
+    def present(self) -> np.ndarray:
+        if self.numbers is not None:
+            return ~np.isnan(self.numbers)
+        return self.codes >= 0
+
+    @property
+    def distinct(self) -> int:
+        if self.numbers is not None:
+            return len(pd.unique(self.numbers[self.present]))
+        return len(self.texts)
+
+    def as_texts(self) -> Reading:
+        """The same with numbers as texts, so that coded numbers can be levels."""
+        if self.numbers is None:
+            return self
+        codes, values = pd.factorize(self.numbers)
+        return replace(self, numbers=None, codes=codes, texts=tuple(number_text(value) for value in values))
+
+
+def read_columns(
+    names: Iterable[str], columns: Iterable[Column], rows: np.ndarray, kinds: dict[str, str], rules: Rules
+) -> dict[str, Reading]:
+    """Every column; those that could be read in two ways follow the others' decimal sign.
+
+    kinds: what a person stated for some columns ('number', 'category', 'binary').
+    """
+    named = dict(zip(names, columns, strict=True))
+    readings = {name: read_column(name, column, rows, rules, kinds.get(name)) for name, column in named.items()}
+    evidence = {reading.decimal for reading in readings.values()} & {".", ","}
+    sign = rules.decimal or (evidence.pop() if len(evidence) == 1 else None)
+    for name, reading in readings.items():
+        if reading.decimal == "either" and sign is not None:
+            readings[name] = read_column(name, named[name], rows, replace(rules, decimal=sign), kinds.get(name))
+        elif reading.decimal == "either" and (evidence or "," in "".join(_first_cells(named[name]))):
+            readings[name] = replace(reading, problem=_undecided(name, named[name], rows))
+    return readings
+
+
+def read_column(name: str, column: Column, rows: np.ndarray, rules: Rules, kind: str | None = None) -> Reading:
+    if isinstance(column, RefusedColumn):
+        return Reading(name, codes=np.full(len(rows), -1), problem=column.problem)
+    if isinstance(column, NumberColumn):
+        return _finite(Reading(name, numbers=column.values), column.values, rows)
+    return _Texts.of(name, column, rows, rules).read(kind)
+
+
+# Cells
+
+_NUMBER = {
+    ".": re.compile(
+        r"[-+]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?:[ '\u2019]\d{3})+)?(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    ),
+    ",": re.compile(
+        r"[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+|[1-9]\d{0,2}(?:[ '\u2019]\d{3})+)?(?:,\d*)?(?:[eE][-+]?\d+)?"
+    ),
+}
+_PLAIN_ALPHABET = re.compile(r"[^0-9+\-.eE\0]")
+_LEADING_ZERO = re.compile(r"(?:^|\0)0\d+(?=\0|$)")
+_DOT_UNDECIDED = re.compile(r"(?:[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)(?:\0|$))*")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
+_CENSORED = re.compile(r"([<>\u2264\u2265]=?)\s*(.*)")
+_UNIT = re.compile(r"[-+]?\d[\d.,]*\s*(%|[a-zA-Z\u00b5\u03bc\u00b0][^\d\s]*(?:/[^\d\s]+)?)")
+_PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
+_DATES = (
+    re.compile(r"(?:1[6-9]|2[0-2])\d\d([-/.])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?:[T ].*)?"),
+    re.compile(r"(?:0?[1-9]|[12]\d|3[01])([-/.])(?:0?[1-9]|[12]\d|3[01])\1(?:\d\d|(?:1[6-9]|2[0-2])\d\d)(?:[T ,].*)?"),
+    re.compile(r"(?i)\d{1,2}[- .]*(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-., ]+\d{2,4}(?:[T ,].*)?"),
+    re.compile(
+        r"(?i)(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-. ]+\d{1,2},?[-. ]+\d{2,4}(?:[T ,].*)?"
+    ),
+    re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[aApP][mM])?"),
+)
+_COMPACT_DATE = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+
+
+def parse_number(text: str, decimal: str = ".") -> float | None:
+    """The number that a text writes, with thousands separated or not; None if it is none (inf and nan are none)."""
+    text = text.strip().replace("\u2212", "-").replace("\u00a0", " ").replace("\u202f", " ")
+    if not _NUMBER[decimal].fullmatch(text) or not any(character.isdigit() for character in text):
+        return None
+    if not text.isascii():
+        text = text.replace("\u2019", "'")
+        if not text.isascii():
+            return None
+    text = text.replace(" ", "").replace("'", "")
+    text = text.replace(",", "") if decimal == "." else text.replace(".", "").replace(",", ".")
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def is_missing(text: str, rules: Rules = DEFAULT_RULES) -> bool:
+    stripped = text.strip()
+    return stripped.casefold() in MISSING or stripped in rules.missing
+
+
+def is_date(text: str) -> bool:
+    return any(pattern.fullmatch(text) for pattern in _DATES)
+
+
+def _first_cells(column) -> list[str]:
+    return column.joined[:10_000].split(SEPARATOR)
+
+
+def _undecided(name, column, rows) -> str:
+    cells = column.cells()
+    first = next(i for i, cell in enumerate(cells) if _GROUPED.fullmatch(cell.strip()))
+    cell = cells[first].strip()
+    return (
+        f"Column '{name}', row {rows[first]}: '{cell}' could be {cell.replace(',', '').replace('.', '')} or "
+        f"{cell.replace(',', '.')}. State decimal='.' or decimal=','."
+    )
+
+
+def _finite(reading: Reading, values: np.ndarray, rows) -> Reading:
+    """A number that is infinite, or too large for 32 bits, is refused by its cell."""
+    bad = np.abs(values) > LARGEST
+    if not bad.any():
+        return reading
+    row = rows[int(np.argmax(bad))]
+    return replace(
+        reading,
+        problem=f"Column '{reading.name}', row {row}: the number is infinite or beyond 3.4e38 "
+        f"({int(bad.sum())} such cell{'s' if bad.sum() > 1 else ''}). Correct it, or leave it empty.",
+    )
+
+
+@dataclass
+class _Texts:
+    """The distinct texts of a column and where each stands: all questions are asked once for each text."""
+
+    name: str
+    codes: np.ndarray  # (N,) into texts, -1 missing
+    texts: list[str]
+    rows: np.ndarray
+    rules: Rules
+    warnings: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, name, column, rows, rules) -> _Texts:
+        codes, cells = pd.factorize(np.array(column.cells() + [""], dtype=object)[:-1])
+        stripped = [cell.strip() for cell in cells]
+        levels: dict[str, int] = {}
+        mapping = np.full(len(stripped) + 1, -1, dtype=np.int64)
+        signs = {text for text in stripped if text and text != "-"}
+        minus_is_a_level = bool(signs) and all(set(text) == {"+"} for text in signs)
+        for index, text in enumerate(stripped):
+            if not is_missing(text, rules) or (minus_is_a_level and text == "-"):
+                mapping[index] = levels.setdefault(text, len(levels))
+        return cls(name, mapping[codes], list(levels), rows, rules)
+
+    def read(self, kind: str | None) -> Reading:
+        if kind in ("category", "binary"):
+            return self._levels()
+        if not self.texts:
+            return self._reading(numbers=np.full(len(self.codes), np.nan))
+        joined = SEPARATOR.join(self.texts)
+        if kind is None and _LEADING_ZERO.search(joined) and self._all_digits():
+            self.warnings.append(
+                f"Column '{self.name}' has leading zeros, so it is read as codes. "
+                "If it is a number, state kind: number."
+            )
+            return self._levels()
+        plain = self._plain_numbers(joined)
+        return plain if plain is not None else self._written_numbers(kind)
+
+    def _all_digits(self) -> bool:
+        return all(text.isdigit() for text in self.texts)
+
+    def _plain_numbers(self, joined) -> Reading | None:
+        """The common case, at the speed of float(): only characters for which float() has no surprises."""
+        if self.rules.decimal == "," or _PLAIN_ALPHABET.search(joined):
+            return None
+        try:
+            values = np.array([float(text) for text in self.texts])
+        except ValueError:
+            return None
+        decimal = None
+        if "." in joined:
+            decimal = "either" if _DOT_UNDECIDED.fullmatch(joined) else "."
+        if all(_COMPACT_DATE.fullmatch(text) for text in self.texts) and len(self.texts) >= 5:
+            return self._problem(f"holds dates such as '{self.texts[0]}'. {DATE_ADVICE}", 0)
+        return self._numbers(values, decimal)
+
+    def _written_numbers(self, kind) -> Reading:
+        """Decimal commas, thousands separators, detection limits, and words among numbers."""
+        texts, warnings = self.texts, []
+        limits = {i: match for i, text in enumerate(texts) if (match := _CENSORED.fullmatch(text))}
+        bare = [limits[i].group(2) if i in limits else text for i, text in enumerate(texts)]
+        signs = (self.rules.decimal,) if self.rules.decimal else (".", ",")
+        parsed = {sign: [parse_number(text, sign) for text in bare] for sign in signs}
+        sign = max(signs, key=lambda sign: sum(value is not None for value in parsed[sign]))
+        values = parsed[sign]
+        numeric = [i for i, value in enumerate(values) if value is not None]
+        plain = [i for i in numeric if i not in limits]
+        words = [i for i, value in enumerate(values) if value is None]
+        absent = {i for i in words if texts[i].casefold() in MISSING_AMONG_NUMBERS}
+        words = [i for i in words if i not in absent]
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(texts))
+        mostly_numbers = counts[numeric].sum() * 2 >= counts[numeric + words].sum() and len(plain) > 0
+        if not plain or (kind is None and not mostly_numbers):
+            return self._words(kind, limits)
+        if words:
+            return self._mixed(kind, signs, parsed, words, values)
+        if limits and self.rules.censored == "refuse":
+            return self._problem(
+                f"'{texts[min(limits)]}' is a detection limit, not a number ({counts[list(limits)].sum()} such cells). "
+                "Write the number to use, leave it empty, or read with censored='limit' to take the limit itself.",
+                min(limits),
+            )
+        if limits:
+            warnings.append(
+                f"Column '{self.name}': {counts[list(limits)].sum()} cells such as '{texts[min(limits)]}' "
+                "were read as the limit itself."
+            )
+        if absent:
+            warnings.append(
+                f"Column '{self.name}': {counts[list(absent)].sum()} cells such as '{texts[min(absent)]}' "
+                "were read as not measured."
+            )
+        self.warnings += warnings
+        numbers = np.array([np.nan if value is None else value for value in values])
+        return self._numbers(numbers, self._evidence(bare, parsed, signs, sign))
+
+    def _evidence(self, bare, parsed, signs, sign) -> str | None:
+        if len(signs) == 1 or not any(("," in text or "." in text) for text in bare):
+            return None
+        other = parsed["," if sign == "." else "."]
+        same = all((mine is None) == (theirs is None) for mine, theirs in zip(parsed[sign], other, strict=True))
+        return "either" if same else sign
+
+    def _mixed(self, kind, signs, parsed, words, values) -> Reading:
+        """Mostly numbers, and some cells that are not."""
+        texts = self.texts
+        if len(signs) == 2 and all(parsed["."][i] is not None or parsed[","][i] is not None for i in words):
+            return self._problem(
+                f"'{texts[words[0]]}' and other cells use different decimal signs. Use one in the whole column.",
+                words[0],
+            )
+        coded = kind is None and any(character.isdigit() for i in words for character in texts[i])
+        special = self._special(words)
+        if special is not None:
+            return special
+        if coded and not any(text.casefold() in ("inf", "infinity", "-inf", "+inf") for text in texts):
+            self.warnings.append(
+                f"Column '{self.name}' mixes numbers and texts such as '{texts[words[0]]}', "
+                "so it is read as categories."
+            )
+            return self._levels()
+        return self._problem(
+            f"'{texts[words[0]]}' is not a number, unlike most cells of the column. "
+            "Correct it, leave it empty, or state kind: category.",
+            words[0],
+        )
+
+    def _words(self, kind, limits) -> Reading:
+        special = self._special(range(len(self.texts)))
+        if special is not None:
+            return special
+        if kind == "number":
+            return self._problem(f"'{self.texts[0]}' is not a number, but the schema states kind: number.", 0)
+        if limits:
+            self.warnings.append(
+                f"Column '{self.name}': cells such as '{self.texts[min(limits)]}' are read as categories, "
+                "not as limits."
+            )
+        return self._levels()
+
+    def _special(self, indices) -> Reading | None:
+        """Dates, pairs such as 120/80, and numbers with their unit are refused with advice."""
+        indices = list(indices)
+        for is_such, sentence in (
+            (is_date, "is a date or a time. " + DATE_ADVICE),
+            (_PAIR.fullmatch, "holds two numbers. Split the column into two."),
+            (_UNIT.fullmatch, "carries its unit. Remove it from the cells and state the unit in the schema."),
+        ):
+            such = [i for i in indices if is_such(self.texts[i])]
+            if such and len(such) * 2 >= len(indices):
+                return self._problem(f"'{self.texts[such[0]]}' {sentence}", such[0])
+        return None
+
+    def _levels(self) -> Reading:
+        """Texts as they are; numbers among them are written in one way (1, not 1.0) if all are numbers."""
+        codes, texts = self.codes, self.texts
+        folded: dict[str, str] = {}
+        for text in texts:
+            twin = folded.setdefault(text.casefold(), text)
+            if twin != text:
+                self.warnings.append(
+                    f"Column '{self.name}' holds '{twin}' and '{text}', which are read as two different levels."
+                )
+        return self._reading(codes=codes, texts=tuple(texts))
+
+    def _numbers(self, values, decimal) -> Reading:
+        numbers = np.append(values, np.nan)[self.codes]
+        return _finite(self._reading(numbers=numbers, decimal=decimal), numbers, self.rows)
+
+    def _reading(self, **content) -> Reading:
+        return Reading(self.name, warnings=tuple(self.warnings), **content)
+
+    def _problem(self, sentence, index) -> Reading:
+        row = self.rows[int(np.argmax(self.codes == index))]
+        return self._reading(
+            codes=self.codes, texts=tuple(self.texts), problem=f"Column '{self.name}', row {row}: {sentence}"
+        )

@@ -1,0 +1,121 @@
+"""DataFrames and Parquet become the same table of columns that CSV becomes."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import io
+import numbers
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.errors import CohortError
+from l2m_core.reading import (
+    DEFAULT_LIMITS,
+    SEPARATOR,
+    Column,
+    Limits,
+    NumberColumn,
+    RefusedColumn,
+    Table,
+    TextColumn,
+    check_width,
+    clean_names,
+)
+
+DATE_ADVICE = "Turn it into a number, such as days since admission or age in years, or set its role to ignored."
+
+
+def table_from_frame(frame: pd.DataFrame, limits: Limits = DEFAULT_LIMITS, name: str = "cohort") -> Table:
+    """The index is not read. Messages count rows from 0, as `frame.iloc` does."""
+    if not isinstance(frame, pd.DataFrame):
+        raise CohortError(f"A {type(frame).__name__} is not a DataFrame.")
+    if frame.columns.nlevels > 1:
+        raise CohortError("The DataFrame has column names of several levels. Join them into one.")
+    _check_size(len(frame), frame.shape[1], limits)
+    names, warnings = clean_names([_name_text(label) for label in frame.columns])
+    columns = tuple(_column(frame.iloc[:, i], label) for i, label in enumerate(names))
+    return Table(names, columns, np.arange(len(frame)), tuple(warnings), name)
+
+
+def table_from_parquet(data: bytes, limits: Limits, name: str) -> Table:
+    """Sizes are read from the file's own description first; texts stay dictionary-coded, so they cannot unfold."""
+    try:
+        import pyarrow
+        import pyarrow.parquet as parquet
+    except ImportError as error:
+        raise CohortError("Reading Parquet needs pyarrow: pip install pyarrow, or save the table as CSV.") from error
+    try:
+        file = parquet.ParquetFile(io.BytesIO(data))
+        metadata = file.metadata
+        _check_size(metadata.num_rows, metadata.num_columns, limits)
+        unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+        if unpacked > 4 * limits.size:
+            raise CohortError(f"The Parquet file unpacks to more than {4 * limits.megabytes} MB. Keep what matters.")
+        texts = [field.name for field in file.schema_arrow if pyarrow.types.is_string(field.type)]
+        content = parquet.read_table(io.BytesIO(data), read_dictionary=texts, partitioning=None)
+        frame = content.to_pandas(ignore_metadata=True)
+    except (pyarrow.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
+        if isinstance(error, CohortError):
+            raise
+        raise CohortError("The Parquet file is damaged or of an unknown kind. Export it again, or as CSV.") from error
+    return table_from_frame(frame, limits, name)
+
+
+def _check_size(rows, columns, limits):
+    check_width(columns, limits)
+    if rows > limits.rows:
+        raise CohortError(f"The table has {rows:,} rows; at most {limits.rows:,} are read. Keep a random sample.")
+    if rows * columns > limits.cells:
+        raise CohortError(f"The table has {rows * columns:,} cells; at most {limits.cells:,} are read.")
+    if rows == 0 or columns == 0:
+        raise CohortError("The table is empty. It needs at least ten rows, an outcome and a feature.")
+
+
+def _name_text(label: Any) -> str:
+    return "" if label is None or label != label else str(label)
+
+
+def _column(series: pd.Series, name: str) -> Column:
+    kind = series.dtype
+    if isinstance(kind, pd.CategoricalDtype):
+        texts = [cell_text(value, name) for value in kind.categories]
+        codes = series.cat.codes.to_numpy()
+        return _text_column([texts[code] if code >= 0 else "" for code in codes], name)
+    if pd.api.types.is_bool_dtype(kind) or not pd.api.types.is_numeric_dtype(kind):
+        if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+            return RefusedColumn(f"Column '{name}' holds dates or times. {DATE_ADVICE}")
+        return _text_column([cell_text(value, name) for value in series.astype(object)], name)
+    if pd.api.types.is_complex_dtype(kind):
+        return RefusedColumn(f"Column '{name}' holds complex numbers. Split it into two columns.")
+    return NumberColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _text_column(cells: list[str], name) -> Column:
+    if any(SEPARATOR in cell for cell in cells):
+        return RefusedColumn(f"Column '{name}' holds a NUL character. Remove it, or set its role to ignored.")
+    return TextColumn.of(cells)
+
+
+def cell_text(value: Any, name: str) -> str:
+    """One Python value as it would stand in a CSV; '' where missing."""
+    if isinstance(value, str):
+        return value
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "True" if value else "False"
+    if isinstance(value, numbers.Real | decimal.Decimal):
+        return number_text(float(value))
+    if isinstance(value, datetime.date | datetime.time | pd.Timestamp | np.datetime64):
+        return str(value)
+    raise CohortError(f"Column '{name}' holds a {type(value).__name__}; cells must be numbers or texts.")
+
+
+def number_text(value: float) -> str:
+    """The shortest text that reads back as this number: 1, not 1.0; '' for NaN."""
+    if value != value:
+        return ""
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
