@@ -1,0 +1,146 @@
+"""Checkpoints: always either the old one or the new one, never half of either.
+
+A checkpoint is a folder `step-…` written whole under a temporary name, flushed, renamed, and only then named in
+`latest`. Tensors are safetensors in parts of bounded size; everything else is JSON. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from l2m_core.errors import ModelFileError
+
+PART_BYTES = 15 * 2**20
+LATEST = "latest"
+
+
+def save_tensors(folder: Path, name: str, tensors: dict[str, Tensor], part_bytes: int = PART_BYTES) -> None:
+    """Writes `name-00.safetensors`, `name-01…` with at most `part_bytes` each (a single larger tensor excepted)."""
+    parts: list[dict[str, Tensor]] = [{}]
+    size = 0
+    for key, tensor in sorted(tensors.items()):
+        tensor = tensor.detach().cpu().contiguous()
+        if parts[-1] and size + tensor.nbytes > part_bytes:
+            parts.append({})
+            size = 0
+        parts[-1][key] = tensor
+        size += tensor.nbytes
+    for index, part in enumerate(parts):
+        path = folder / f"{name}-{index:02d}.safetensors"
+        save_file(part, path)
+        flush(path)
+
+
+def load_tensors(folder: Path, name: str) -> dict[str, Tensor]:
+    paths = sorted(folder.glob(f"{name}-*.safetensors"))
+    if not paths:
+        raise ModelFileError(f"{folder} holds no {name}-*.safetensors; the file is missing or was moved.")
+    tensors: dict[str, Tensor] = {}
+    for path in paths:
+        try:
+            tensors.update(load_file(path))
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ModelFileError(f"{path.name} in {path.parent} is damaged or is not safetensors: {error}.") from error
+    return tensors
+
+
+def save_checkpoint(folder: Path, step: int, tensors: dict[str, dict[str, Tensor]], facts: dict, keep: int = 2) -> Path:
+    """tensors: {"weights": {...}, "optimiser": {...}, ...}; facts: JSON. Old checkpoints beyond `keep` go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / f"step-{step:09d}"
+    temporary = folder / f".{final.name}.{os.getpid()}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    try:
+        for name, group in tensors.items():
+            save_tensors(temporary, name, group)
+        sums = {path.name: checksum(path) for path in sorted(temporary.iterdir())}
+        write_text(temporary / "state.json", json.dumps({"step": step, **facts, "checksums": sums}, indent=1))
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(temporary, final)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    flush(folder)
+    write_text(folder / LATEST, final.name)
+    for old in sorted(folder.glob("step-*"))[:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def load_checkpoint(folder: Path) -> tuple[Path, dict]:
+    """The newest checkpoint that is whole: its folder and facts. Damaged ones are passed over, newest first."""
+    candidates = sorted(folder.glob("step-*"), reverse=True)
+    reasons = []
+    for candidate in candidates:
+        try:
+            facts = json.loads((candidate / "state.json").read_text())
+            for name, expected in facts["checksums"].items():
+                if checksum(candidate / name) != expected:
+                    raise ModelFileError(f"{name} does not match its checksum")
+            return candidate, facts
+        except (OSError, ValueError, KeyError, ModelFileError) as error:
+            reasons.append(f"{candidate.name}: {error}")
+    detail = "; ".join(reasons) or "there is none"
+    raise ModelFileError(f"No usable checkpoint in {folder} ({detail}). Start without --resume to begin anew.")
+
+
+def checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Atomically: a reader sees the old text or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    flush(temporary)
+    os.replace(temporary, path)
+    flush(path.parent)
+
+
+def flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def flatten_optimiser(state: list[dict]) -> tuple[dict[str, Tensor], list]:
+    """Optimiser states as named tensors, and the rest as JSON."""
+    tensors, rest = {}, []
+    for index, part in enumerate(state):
+        numbers: dict[str, dict] = {}
+        for key, entry in part["state"].items():
+            for name, value in entry.items():
+                if isinstance(value, Tensor):
+                    tensors[f"{index}/{key}/{name}"] = value
+                else:
+                    numbers.setdefault(str(key), {})[name] = value
+        rest.append({"numbers": numbers, "param_groups": part["param_groups"]})
+    return tensors, rest
+
+
+def unflatten_optimiser(tensors: dict[str, Tensor], rest: list) -> list[dict]:
+    state = []
+    for index, part in enumerate(rest):
+        entries: dict[int, dict] = {int(key): dict(value) for key, value in part["numbers"].items()}
+        for name, value in tensors.items():
+            place, key, field = name.split("/")
+            if int(place) == index:
+                entries.setdefault(int(key), {})[field] = value.clone()
+        state.append({"state": entries, "param_groups": part["param_groups"]})
+    return state
+
+
+def random_state() -> Tensor:
+    return torch.get_rng_state()

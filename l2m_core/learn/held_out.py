@@ -1,0 +1,69 @@
+"""Held-out synthetic tasks: the only thing a model is chosen by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from l2m_core.learn.losses import context_of, log_loss
+from l2m_core.learn.stages import Exercise, ExerciseStream, Stage
+from l2m_core.model.interface import Memory
+from l2m_core.tasks.batch import TaskBatch
+
+SEED = 20_260_101  # never used for training
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A fixed set of exercises of one shape and kind."""
+
+    name: str
+    exercises: tuple[Exercise, ...]
+
+
+def draw_held_out(priors: dict, device: torch.device | str = "cpu", pools: int = 4) -> tuple[HeldOut, ...]:
+    """Small, middle and wide tasks with classes, and middle ones with a continuous outcome."""
+    shapes = {
+        "small": Stage(steps=1, cells=60_000, rows=(160,), features=(5,), context=(0.5,), continuous=0.0),
+        "middle": Stage(steps=1, cells=60_000, rows=(256,), features=(14,), context=(0.5,), continuous=0.0),
+        "wide": Stage(steps=1, cells=60_000, rows=(256,), features=(32,), context=(0.5,), continuous=0.0),
+        "continuous": Stage(steps=1, cells=60_000, rows=(256,), features=(14,), context=(0.5,), continuous=1.0),
+    }
+    sets = []
+    for index, (name, stage) in enumerate(shapes.items()):
+        if ("continuous" if stage.continuous else "classes") not in priors:
+            continue
+        stream = ExerciseStream(priors, (stage,), SEED + index, device)
+        sets.append(HeldOut(name, tuple(stream.exercise(4 * pool) for pool in range(pools))))
+    return tuple(sets)
+
+
+@torch.no_grad()
+def evaluate(model: nn.Module, held_out: tuple[HeldOut, ...], dtype: torch.dtype = torch.float32) -> dict[str, float]:
+    """Mean log loss and the base rate's, in nats, of each set."""
+    report: dict[str, float] = {}
+    for group in held_out:
+        loss, base = [], []
+        for exercise in group.exercises:
+            tasks, n = exercise.tasks, exercise.context
+            memory = model.condition(context_of(tasks, n))
+            output = model.query(memory, tasks.x[:, n:], exercise.a)
+            loss.append(log_loss(output, memory, tasks.y[:, n:]).mean(1))
+            base.append(base_rate_loss(tasks, n, memory))
+        report[group.name] = float(torch.cat(loss).mean())
+        report[f"{group.name}_base"] = float(torch.cat(base).mean())
+    return report
+
+
+def base_rate_loss(tasks: TaskBatch, context: int, memory: Memory) -> Tensor:
+    """(B,) log loss of the context's class frequencies (one pseudo-count), or of a normal fitted to its outcomes."""
+    y, later = tasks.y[:, :context], tasks.y[:, context:]
+    if tasks.n_classes is None:
+        z = (later.float() - memory.outcome_shift) / memory.outcome_scale
+        return (0.5 * z.square() + 0.918938533).mean(1)
+    count = torch.nn.functional.one_hot(y, int(tasks.n_classes.max())).sum(1)  # (B, K)
+    exists = torch.arange(count.shape[1], device=y.device) < tasks.n_classes[:, None]
+    p = (count + exists / tasks.n_classes[:, None]) / (context + 1.0)
+    return -p.clamp_min(1e-9).log().gather(1, later).mean(1)

@@ -1,0 +1,108 @@
+"""Muon for the matrices inside the transformer's blocks, AdamW for everything else, behind one object.
+
+AdamW alone stays at the base rate for thousands of tasks on this problem; orthogonalised updates leave it at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import torch
+from torch import Tensor, nn
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose update is brought to the nearest orthogonal matrix, scaled to AdamW's size of step."""
+
+    def __init__(self, params, lr: float = 2e-3, momentum: float = 0.95, weight_decay: float = 0.01):
+        super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            same_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    same_shape[parameter.shape].append(parameter)
+            for parameters in same_shape.values():
+                self._step_together(parameters, group)
+
+    def _step_together(self, parameters: list[Tensor], group: dict) -> None:
+        """All matrices of one shape in one batched orthogonalisation."""
+        updates = []
+        for parameter in parameters:
+            state = self.state[parameter]
+            if "momentum" not in state:
+                state["momentum"] = torch.zeros_like(parameter)
+            state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
+            updates.append(parameter.grad.lerp(state["momentum"], group["momentum"]))  # Nesterov
+        orthogonal = orthogonalise(torch.stack(updates))
+        size = 0.2 * math.sqrt(max(orthogonal.shape[-2:]))
+        for parameter, update in zip(parameters, orthogonal, strict=True):
+            parameter.mul_(1 - group["lr"] * group["weight_decay"])
+            parameter.add_(update.to(parameter.dtype), alpha=-group["lr"] * size)
+
+
+def orthogonalise(matrices: Tensor, steps: int = 5) -> Tensor:
+    """(m, rows, columns) → about U Vᵀ of each, by a quintic Newton–Schulz iteration in bf16."""
+    x = matrices.to(torch.bfloat16)
+    tall = x.shape[-2] > x.shape[-1]
+    if tall:
+        x = x.transpose(-1, -2)
+    x = x / (x.flatten(1).norm(dim=1)[:, None, None] + 1e-7)
+    for _ in range(steps):
+        gram = x @ x.transpose(-1, -2)
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return x.transpose(-1, -2) if tall else x
+
+
+class MuonAdamW:
+    """One face over two optimisers; each keeps its own peak learning rate, both follow one schedule."""
+
+    def __init__(self, model: nn.Module, lr: float = 2e-3, weight_decay: float = 0.01, muon: bool = True):
+        inside, outside = split_parameters(model) if muon else ([], list(model.parameters()))
+        self.parts: list[torch.optim.Optimizer] = []
+        if inside:
+            self.parts.append(Muon(inside, lr=lr, weight_decay=weight_decay))
+        self.parts.append(torch.optim.AdamW(outside, lr=lr, betas=(0.9, 0.98), weight_decay=weight_decay))
+        self.peaks = [[group["lr"] for group in part.param_groups] for part in self.parts]
+
+    def step(self, scale: float) -> None:
+        """One step at `scale` times the peak rate."""
+        for part, peaks in zip(self.parts, self.peaks, strict=True):
+            for group, peak in zip(part.param_groups, peaks, strict=True):
+                group["lr"] = peak * scale
+            part.step()
+
+    def zero_grad(self) -> None:
+        for part in self.parts:
+            part.zero_grad(set_to_none=True)
+
+    def state_dict(self) -> list[dict]:
+        return [part.state_dict() for part in self.parts]
+
+    def load_state_dict(self, state: list[dict]) -> None:
+        for part, part_state in zip(self.parts, state, strict=True):
+            part.load_state_dict(part_state)
+
+
+def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
+    """Matrices inside `blocks` (for Muon), and all the rest."""
+    inside, outside = [], []
+    for name, parameter in model.named_parameters():
+        if not parameter.requires_grad:
+            continue
+        (inside if ".blocks." in f".{name}" and parameter.ndim == 2 else outside).append(parameter)
+    return inside, outside
+
+
+def schedule(step: int, steps: int, warmup: int, floor: float = 0.02, decay_share: float = 1.0) -> float:
+    """Warm-up, then constant, then a cosine over the last `decay_share` of the steps down to `floor`."""
+    if step < warmup:
+        return (step + 1) / warmup
+    begin = max(warmup, steps * (1 - decay_share))
+    if step < begin:
+        return 1.0
+    share = min(1.0, (step - begin) / max(1.0, steps - begin))
+    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * share))

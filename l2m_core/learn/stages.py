@@ -1,0 +1,128 @@
+"""What is drawn at each step of pretraining: stages of task shapes, and the masks that pose the questions.
+
+Everything follows from (seed, step), so that a resumed job draws what an unbroken one would have drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from l2m_core.errors import ConfigError
+from l2m_core.tasks.batch import TaskBatch
+from l2m_core.tasks.draws import coin, uniform
+
+POOL_STEPS = 4  # consecutive steps that share one draw of the prior: large draws cost less per task
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stretch of steps with one way of drawing shapes."""
+
+    steps: int
+    tasks: int = 8
+    """Tasks of a step at the reference size; smaller shapes get more, larger fewer (see `cells`)."""
+    cells: int = 0
+    """When positive, tasks per step = cells / (rows × features), at least 1: every step costs about the same."""
+    rows: tuple[int, ...] = (224,)
+    features: tuple[int, ...] = (4, 8, 12, 16)
+    """A few widths only: each new shape costs kernels, and memory on a CPU."""
+    context: tuple[float, ...] = (0.25, 0.5, 0.75)
+    """Shares of the rows that are context; one is drawn for each pool of steps."""
+    known: tuple[float, float] = (0.0, 1.0)
+    """Range of the share of features known of a query."""
+    baseline_known: float = 0.5
+    """Share of tasks whose baseline features are always known."""
+    continuous: float = 0.25
+    """Share of pools with a continuous outcome."""
+    lr: tuple[float, float] = (1.0, 1.0)
+    """Learning rate at the start and end of the stage, as a share of the peak (cosine between)."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ConfigError(f"stage.steps is {self.steps}; it must not be negative.")
+        if min(self.rows) < 8 or min(self.features) < 1:
+            raise ConfigError("stage.rows must be at least 8 and stage.features at least 1.")
+        if not all(0 < share < 1 for share in self.context):
+            raise ConfigError(f"stage.context is {self.context}; shares must lie strictly between 0 and 1.")
+
+    def tasks_for(self, rows: int, features: int) -> int:
+        return max(1, self.cells // (rows * (features + 1))) if self.cells else self.tasks
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One step's work: tasks, how many rows of each are context, and what is known of each query.
+
+    a: (B, n, d) bool, a part of what was recorded.
+    """
+
+    tasks: TaskBatch
+    context: int
+    a: Tensor
+
+
+def stage_at(stages: tuple[Stage, ...], step: int) -> tuple[Stage, int]:
+    """The stage of a step, and the step's place in it; the last stage never ends."""
+    for stage in stages[:-1]:
+        if step < stage.steps:
+            return stage, step
+        step -= stage.steps
+    return stages[-1], step
+
+
+def seeded(device: torch.device | str, *numbers: int) -> torch.Generator:
+    """A generator that follows from a few whole numbers."""
+    state = 0x9E3779B97F4A7C15
+    for number in numbers:
+        state = (state ^ (number + 0x7F4A7C15)) * 0xBF58476D1CE4E5B9 % 2**64
+        state ^= state >> 31
+    return torch.Generator(device=device).manual_seed(state % 2**63)
+
+
+class ExerciseStream:
+    """Draws exercises from priors. `priors`: {"classes": …, "continuous": …}, either may be absent."""
+
+    def __init__(self, priors: dict, stages: tuple[Stage, ...], seed: int, device: torch.device | str = "cpu"):
+        self.priors, self.stages, self.seed, self.device = priors, stages, seed, device
+        self._pool: tuple[tuple[int, int], list[Exercise]] | None = None
+
+    def exercise(self, step: int) -> Exercise:
+        stage, place = stage_at(self.stages, step)
+        key = (self.stages.index(stage), place // POOL_STEPS)
+        if self._pool is None or self._pool[0] != key:
+            self._pool = (key, self._draw_pool(stage, seeded(self.device, self.seed, *key)))
+        return self._pool[1][place % POOL_STEPS]
+
+    def _draw_pool(self, stage: Stage, generator: torch.Generator) -> list[Exercise]:
+        rows = _pick(generator, stage.rows)
+        features = _pick(generator, stage.features)
+        context = max(4, min(rows - 4, round(_pick(generator, stage.context) * rows)))
+        wants_continuous = bool(coin(generator, (1,), stage.continuous))
+        outcome = "continuous" if wants_continuous and "continuous" in self.priors else "classes"
+        outcome = outcome if outcome in self.priors else "continuous"
+        tasks = stage.tasks_for(rows, features)
+        batch = self.priors[outcome].sample(generator, tasks * POOL_STEPS, rows, features)
+        a = draw_known(generator, batch, context, stage)
+        parts = [slice(i * tasks, (i + 1) * tasks) for i in range(POOL_STEPS)]
+        return [Exercise(batch.map(lambda t, part=part: t[part]), context, a[part]) for part in parts]
+
+
+def draw_known(generator: torch.Generator, batch: TaskBatch, context: int, stage: Stage) -> Tensor:
+    """(B, n, d): a random number of each query's recorded features, in random order."""
+    r = batch.r[:, context:]
+    tasks, rows, features = r.shape
+    share = uniform(generator, (tasks, rows, 1), *stage.known)
+    # Ranks among features, recorded ones first in random order: exactly that share of them is known.
+    place = (uniform(generator, r.shape) + (~r)).argsort(-1).argsort(-1)
+    count = (share * (r.sum(-1, keepdim=True) + 1)).floor()
+    a = place < count
+    keeps_baseline = coin(generator, (tasks, 1, 1), stage.baseline_known)
+    return (a | (keeps_baseline & ~batch.acquirable[:, None])) & r
+
+
+def _pick(generator: torch.Generator, options: tuple):
+    index = torch.randint(len(options), (1,), generator=generator, device=generator.device)
+    return options[int(index)]

@@ -1,0 +1,65 @@
+"""Attention and the small blocks around it, shared by both encoders."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """(…, heads, n, h) over (…, heads, N, h); q is already scaled. Plain matmuls in CPU training: the fused kernel's
+    backward is slow for small heads there. Elsewhere the fused kernel, which never holds the (n, N) scores."""
+    if q.is_cuda or not torch.is_grad_enabled():
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+    scores = q @ k.transpose(-1, -2)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return scores.softmax(-1) @ v
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention over the second-last axis; projections are public so that keys can be cached."""
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.to_q = nn.Linear(width, width, bias=False)
+        self.to_k = nn.Linear(width, width, bias=False)
+        self.to_v = nn.Linear(width, width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        nn.init.zeros_(self.out.weight)
+
+    def read(self, tokens: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, sharp: Tensor | None = None):
+        """(…, n, width) tokens read (…, N, width) keys and values. `sharp`: (width,) factors on the queries.
+
+        Scaling the small weight instead of the many queries is exact and saves a pass over them.
+        """
+        scale = math.sqrt(self.heads / tokens.shape[-1])
+        weight = self.to_q.weight * (scale if sharp is None else scale * sharp[:, None])
+        q = self._split(F.linear(tokens, weight.to(tokens.dtype)))
+        return self.out(self._merge(attend(q, self._split(k), self._split(v), mask)))
+
+    def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
+        return self.read(tokens, self.to_k(tokens), self.to_v(tokens), mask)
+
+    def _split(self, tokens: Tensor) -> Tensor:
+        return tokens.unflatten(-1, (self.heads, -1)).transpose(-2, -3)
+
+    def _merge(self, tokens: Tensor) -> Tensor:
+        return tokens.transpose(-2, -3).flatten(-2)
+
+
+class FeedForward(nn.Module):
+    """Two layers with SiLU; the output starts at zero so that a fresh block changes nothing."""
+
+    def __init__(self, width: int, hidden: int):
+        super().__init__()
+        self.inner = nn.Linear(width, hidden, bias=False)
+        self.out = nn.Linear(hidden, width, bias=False)
+        nn.init.zeros_(self.out.weight)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.out(F.silu(self.inner(tokens)))

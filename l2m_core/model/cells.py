@@ -1,0 +1,157 @@
+"""The cells encoder: one token per cell, attention across a row's cells, then down each column.
+
+The outcome is one more column (index 0). Queries read context rows only, so keys and values of the context are
+computed once (`condition`) and every later question costs a query (`query`). Nothing here depends on the order of
+rows or features, nor on their number.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from l2m_core.model.attention import FeedForward, SelfAttention
+from l2m_core.model.columns import CHANNELS, Columns, embed_values, fit_columns
+from l2m_core.model.heads import PairReadout, Readout, keep_possible_classes, to_gain
+from l2m_core.model.interface import Context, Memory, ModelConfig, Output
+
+CONTEXT_UNIT = 128  # rows; the length at which attention down a column starts unscaled
+
+
+class Block(nn.Module):
+    """Attention across a row's cells, attention down a column, feed-forward; all pre-norm and residual."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        width = config.width
+        self.across_norm, self.across = nn.LayerNorm(width), SelfAttention(width, config.heads)
+        self.down_norm, self.down = nn.LayerNorm(width), SelfAttention(width, config.heads)
+        self.feed_norm, self.feed = nn.LayerNorm(width), FeedForward(width, config.feedforward)
+        # Longer contexts dilute attention; how much each layer sharpens with log(rows) is learned.
+        self.sharpen = nn.Parameter(torch.zeros(width))
+
+    def mix_cells(self, tokens: Tensor) -> Tensor:
+        """(B, R, C, width) → the same, each row's cells having read each other."""
+        return tokens + self.across(self.across_norm(tokens))
+
+    def remember(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, N, C, width) → normed tokens (B, C, N, width) and their keys and values."""
+        normed = self.down_norm(tokens).transpose(1, 2).contiguous()
+        return normed, self.down.to_k(normed), self.down.to_v(normed)
+
+    def read(self, tokens: Tensor, normed: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Tokens (B, n, C, width) read the context's keys and values, then pass the feed-forward."""
+        sharp = 1 + math.log(k.shape[-2] / CONTEXT_UNIT) * self.sharpen
+        tokens = tokens + self.down.read(normed, k, v, sharp=sharp).transpose(1, 2)
+        return tokens + self.feed(self.feed_norm(tokens))
+
+
+class Cells(nn.Module):
+    """See the module's docstring."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.config = config
+        width = config.width
+        self.cell_in = nn.Linear(CHANNELS, width)
+        self.cell_out = nn.Linear(width, width)
+        self.outcome_class = nn.Embedding(config.max_classes, width)
+        self.outcome_value = nn.Linear(3, width)
+        self.outcome_unknown = nn.Parameter(torch.zeros(2, width))  # one for classes, one for continuous
+        self.thinking = nn.Parameter(0.02 * torch.randn(config.thinking, 2, width)) if config.thinking else None
+        nn.init.normal_(self.outcome_class.weight, std=0.5)
+        nn.init.normal_(self.outcome_unknown, std=0.5)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.classes = Readout(width, config.max_classes)
+        self.density = Readout(width, config.bins)
+        self.policy = PairReadout(width)
+        self.gain = PairReadout(width)
+
+    # -- the common face ------------------------------------------------------------------------------------------
+
+    def condition(self, context: Context, chunk: int | None = None) -> Memory:
+        """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory)."""
+        columns = fit_columns(context.x, context.r, context.categorical)
+        shift, scale = _outcome_scale(context)
+        cells = embed_values(columns, context.x, context.r)
+        tokens = torch.cat([self._embed_outcome(context, shift, scale), self._embed_cells(cells)], dim=2)
+        tokens = self._add_thinking(tokens)
+        keys, values = [], []
+        for index, block in enumerate(self.blocks):
+            last = index == len(self.blocks) - 1
+            tokens, k, v = _pass_context(block, tokens, last, chunk)
+            keys.append(k)
+            values.append(v)
+        return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale)
+
+    def query(self, memory: Memory, x: Tensor, a: Tensor) -> Output:
+        """x: (B, n, d) with anything where a is False; a: (B, n, d) bool."""
+        tokens = self.encode_query(memory, x, a)
+        outcome, features = tokens[:, :, 0], tokens[:, :, 1:]
+        if memory.n_classes is None:
+            prediction = self.density(outcome)
+        else:
+            prediction = keep_possible_classes(self.classes(outcome), memory.n_classes)
+        return Output(prediction, self.policy(features, outcome), to_gain(self.gain(features, outcome)))
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def encode_query(self, memory: Memory, x: Tensor, a: Tensor) -> Tensor:
+        """(B, n, 1 + d, width) final tokens; the outcome's first."""
+        assert isinstance(memory.columns, Columns)
+        cells = self._embed_cells(embed_values(memory.columns, x, a))
+        unknown = self.outcome_unknown[int(memory.n_classes is None)]
+        unknown = unknown.to(cells.dtype).expand(*cells.shape[:2], 1, -1)
+        tokens = torch.cat([unknown, cells], dim=2)
+        for block, k, v in zip(self.blocks, memory.keys, memory.values, strict=True):
+            tokens = block.mix_cells(tokens)
+            normed = block.down_norm(tokens).transpose(1, 2).contiguous()
+            tokens = block.read(tokens, normed, k, v)
+        return tokens
+
+    def _embed_cells(self, channels: Tensor) -> Tensor:
+        return self.cell_out(F.silu(self.cell_in(channels.to(self.cell_in.weight.dtype))))
+
+    def _embed_outcome(self, context: Context, shift: Tensor, scale: Tensor) -> Tensor:
+        """(B, N, 1, width)."""
+        if context.n_classes is not None:
+            return self.outcome_class(context.y)[:, :, None].to(self.cell_out.weight.dtype)
+        z = ((context.y.float() - shift) / scale).clamp(-30, 30)
+        channels = torch.stack([z, torch.tanh(z), z.sign() * z.abs().log1p()], dim=-1)
+        return self.outcome_value(channels.to(self.outcome_value.weight.dtype))[:, :, None]
+
+    def _add_thinking(self, tokens: Tensor) -> Tensor:
+        """Learned rows before the context's own; one learned token for the outcome column, one for all others."""
+        if self.thinking is None:
+            return tokens
+        rows, columns = self.thinking.shape[0], tokens.shape[2]
+        extra = torch.cat([self.thinking[:, :1], self.thinking[:, 1:].expand(-1, columns - 1, -1)], dim=1)
+        return torch.cat([extra.to(tokens.dtype).expand(tokens.shape[0], rows, columns, -1), tokens], dim=1)
+
+
+def _pass_context(block: Block, tokens: Tensor, last: bool, chunk: int | None) -> tuple[Tensor, Tensor, Tensor]:
+    """One block over the context's own rows; of the last block only keys and values are ever read."""
+    if chunk is None or tokens.shape[1] <= chunk:
+        tokens = block.mix_cells(tokens)
+        normed, k, v = block.remember(tokens)
+        return (tokens if last else block.read(tokens, normed, k, v)), k, v
+    # In chunks of rows: first everybody's keys and values, then each chunk reads them.
+    mixed = [block.mix_cells(part) for part in tokens.split(chunk, 1)]
+    tokens = torch.cat(mixed, 1)
+    normed, k, v = block.remember(tokens)
+    if not last:
+        parts = zip(tokens.split(chunk, 1), normed.split(chunk, 2), strict=True)
+        tokens = torch.cat([block.read(part, norm, k, v) for part, norm in parts], 1)
+    return tokens, k, v
+
+
+def _outcome_scale(context: Context) -> tuple[Tensor, Tensor]:
+    """Shift and scale (B, 1) of a continuous outcome from the context's rows; (0, 1) for classes."""
+    if context.n_classes is not None:
+        ones = torch.ones(len(context.y), 1, device=context.y.device)
+        return torch.zeros_like(ones), ones
+    y = context.y.float()
+    return y.mean(1, keepdim=True), y.std(1, keepdim=True, correction=0).clamp_min(1e-6)

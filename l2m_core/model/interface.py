@@ -1,0 +1,126 @@
+"""What every encoder offers: `condition` a context into a Memory, `query` it for rows being decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from l2m_core.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Everything that decides the shape of a model; stored beside its weights."""
+
+    encoder: str = "cells"
+    """"cells" (any number of features, the released model) or "rows" (the study's, fixed in width)."""
+    layers: int = 6
+    width: int = 128
+    heads: int = 4
+    feedforward: int = 256
+    max_classes: int = 10
+    bins: int = 64
+    """Bins of the predictive distribution of a continuous outcome (cells)."""
+    thinking: int = 0
+    """Learned extra context rows (cells)."""
+    features: int = 0
+    """Number of features of a rows encoder; 0 for cells, which takes any."""
+    outcome: str = "any"
+    """"classes", "continuous" or "any"; rows encoders serve one kind."""
+    embedder_depth: int = 4
+    """Depth of the residual MLP that embeds a row (rows)."""
+
+    def __post_init__(self) -> None:
+        if self.encoder not in ("cells", "rows"):
+            raise ConfigError(f"model.encoder is {self.encoder!r}; it must be 'cells' or 'rows'.")
+        if self.width % self.heads:
+            raise ConfigError(f"model.width ({self.width}) must be a multiple of model.heads ({self.heads}).")
+        for name in ("layers", "width", "heads", "feedforward", "max_classes", "bins"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be at least 1.")
+
+    @classmethod
+    def from_dict(cls, settings: dict) -> ModelConfig:
+        known = {f.name for f in fields(cls)}
+        unknown = sorted(set(settings) - known)
+        if unknown:
+            raise ConfigError(f"Unknown model setting {unknown[0]!r}; known settings are {', '.join(sorted(known))}.")
+        return cls(**settings)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Rows whose outcome is known. B tasks of one shape.
+
+    x: (B, N, d) with anything where r is False; r: (B, N, d) bool; y: (B, N) int64 codes or float;
+    n_classes: (B,) int64, or None for continuous outcomes; categorical: (B, d) bool.
+    """
+
+    x: Tensor
+    r: Tensor
+    y: Tensor
+    n_classes: Tensor | None
+    categorical: Tensor
+
+
+@dataclass(frozen=True)
+class Output:
+    """Answers for n query rows of B tasks.
+
+    prediction: (B, n, K) class logits, impossible classes at -inf, or (B, n, bins) logits over bins;
+    policy: (B, n, d) logits; gain: (B, n, d) nats. Neither is blocked: that is the caller's business.
+    """
+
+    prediction: Tensor
+    policy: Tensor
+    gain: Tensor
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a model keeps of a context, as one explicit value.
+
+    keys, values: one (B, C, N, heads * head width) tensor per layer (C columns; 1 for the rows encoder);
+    columns: statistics that bring query values to the scale of the context; n_classes as in Context;
+    outcome_shift, outcome_scale: (B, 1) of a continuous outcome (0 and 1 for classes).
+    """
+
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
+    columns: object
+    n_classes: Tensor | None
+    outcome_shift: Tensor
+    outcome_scale: Tensor
+    extras: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def context_rows(self) -> int:
+        return self.keys[0].shape[2]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(t.numel() * t.element_size() for t in (*self.keys, *self.values))
+
+
+class Encoder(Protocol):
+    """The two encoders' common face."""
+
+    config: ModelConfig
+
+    def condition(self, context: Context, chunk: int | None = None) -> Memory: ...
+
+    def query(self, memory: Memory, x: Tensor, a: Tensor) -> Output: ...
+
+
+def build(config: ModelConfig) -> torch.nn.Module:
+    """The module for a config, with fresh weights drawn from torch's global generator (seed it first)."""
+    if config.encoder == "cells":
+        from l2m_core.model.cells import Cells
+
+        return Cells(config)
+    from l2m_core.model.rows import Rows
+
+    return Rows(config)

@@ -1,0 +1,104 @@
+"""Latent covariates of the synthetic prior: z, (B, N, d), each column about standard normal in scale.
+
+Every function draws B tasks at once. What a lab would print (skew, ties, codes) is added later by `marginals`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from l2m_core.tasks.draws import coin, integers, log_uniform, normal, standardise, uniform
+
+
+@dataclass(frozen=True)
+class Latent:
+    """z: (B, N, d) covariates; score: (B, N, S) hidden causes or effects of them that a label may read;
+    centres: (B, C, d) where the rows came from clusters."""
+
+    z: Tensor
+    score: Tensor | None = None
+    centres: Tensor | None = None
+
+
+def gaussian(generator: torch.Generator, tasks: int, rows: int, features: int) -> Latent:
+    """Multivariate normal with a random number of shared factors and a random share of common variance."""
+    factors = min(6, max(1, features // 2))
+    loadings = normal(generator, (tasks, factors, features)) * coin(generator, (tasks, factors, features), 0.6)
+    # A task may use any number of its factors; unused ones load nothing.
+    used = torch.arange(factors, device=loadings.device) < integers(generator, (tasks, 1), 1, factors)
+    loadings = loadings * used[..., None]
+    common = normal(generator, (tasks, rows, factors)) @ loadings  # (B, N, d)
+    size = loadings.square().sum(1, keepdim=True).sqrt().clamp_min(1e-6)
+    share = uniform(generator, (tasks, 1, 1)) * uniform(generator, (tasks, 1, features), 0.3, 1.0)
+    own = normal(generator, (tasks, rows, features))
+    z = share.sqrt() * common / size + (1 - share).sqrt() * own
+    return Latent(z, score=common[..., :1] if factors else None)
+
+
+def graph(generator: torch.Generator, tasks: int, rows: int, features: int) -> Latent:
+    """A random layered structural network: each feature is one of its nodes, causes and effects mixed."""
+    width = max(6, min(2 * features, 48))
+    layers = 3
+    roots = normal(generator, (tasks, rows, width))
+    # Skewed roots in some tasks: a cause need not be normal.
+    skewed = coin(generator, (tasks, 1, width), 0.3)
+    roots = torch.where(skewed, standardise(roots.exp().clamp_max(8.0)), roots)
+    nodes = [roots]
+    noise = log_uniform(generator, (tasks, 1, 1), 0.02, 1.0)
+    state = roots
+    for _ in range(layers):
+        sparsity = uniform(generator, (tasks, 1, 1), 1.5, 5.0) / width
+        weights = normal(generator, (tasks, width, width)) * coin(generator, (tasks, width, width), sparsity)
+        state = standardise(_activate(generator, standardise(state @ weights)))
+        state = standardise(state + noise * normal(generator, (tasks, rows, width)))
+        nodes.append(state)
+    everything = torch.cat(nodes, -1)  # (B, N, width * (layers + 1))
+    # Deep nodes are as likely as shallow ones, so outcomes have both causes and effects among the features.
+    order = torch.rand(tasks, everything.shape[-1], generator=generator, device=roots.device).argsort(1)
+    picked = order[:, : features + 4]
+    chosen = everything.gather(2, picked[:, None, :].expand(-1, rows, -1))
+    return Latent(chosen[..., :features], score=chosen[..., features:])
+
+
+def clusters(generator: torch.Generator, tasks: int, rows: int, features: int) -> Latent:
+    """A mixture of 2 to 10 groups of patients that differ in some features by some amount."""
+    count = 10
+    used = integers(generator, (tasks,), 2, count)
+    weights = log_uniform(generator, (tasks, count), 0.1, 1.0)
+    weights = weights.masked_fill(torch.arange(count, device=weights.device) >= used[:, None], 0.0)
+    member = torch.multinomial(weights, rows, replacement=True, generator=generator)  # (B, N)
+    differs = coin(generator, (tasks, 1, features), uniform(generator, (tasks, 1, 1), 0.1, 1.0))
+    spread = log_uniform(generator, (tasks, 1, 1), 0.3, 4.0)
+    centres = normal(generator, (tasks, count, features)) * differs * spread
+    own = gaussian(generator, tasks, rows, features).z
+    z = centres.gather(1, member[..., None].expand(-1, -1, features)) + own
+    mean, std = z.mean(1, keepdim=True), z.std(1, keepdim=True).clamp_min(1e-6)
+    return Latent((z - mean) / std, centres=((centres - mean) / std)[:, :count])
+
+
+def add_copies_and_noise(generator: torch.Generator, z: Tensor) -> Tensor:
+    """Some features become noisy copies of others (redundant tests), some pure noise (useless tests)."""
+    tasks, rows, features = z.shape
+    source = integers(generator, (tasks, features), 0, features - 1)
+    copied = z.gather(2, source[:, None, :].expand(-1, rows, -1))
+    likeness = uniform(generator, (tasks, 1, features), 0.6, 1.0)
+    fresh = normal(generator, (tasks, rows, features))
+    copied = likeness * copied + (1 - likeness.square()).clamp_min(0).sqrt() * fresh
+    is_copy = coin(generator, (tasks, 1, features), 0.5 * uniform(generator, (tasks, 1, 1)).square())
+    is_noise = coin(generator, (tasks, 1, features), 0.5 * uniform(generator, (tasks, 1, 1)).square())
+    z = torch.where(is_copy, copied, z)
+    return torch.where(is_noise & ~is_copy, normal(generator, (tasks, rows, features)), z)
+
+
+def _activate(generator: torch.Generator, values: Tensor) -> Tensor:
+    """A random function per node: (B, N, width) in and out."""
+    tasks, _, width = values.shape
+    pick = integers(generator, (tasks, 1, width), 0, 5)
+    out = values
+    functions = (torch.tanh, torch.relu, torch.abs, lambda v: v.square().clamp_max(6.0), lambda v: (v > 0).to(v.dtype))
+    for index, function in enumerate(functions):
+        out = torch.where(pick == index, function(values), out)
+    return out

@@ -1,0 +1,98 @@
+"""Label mechanisms of the synthetic prior: z (B, N, d) and importances (B, d) → scores (B, N, K).
+
+Importances are zero for features that the mechanism does not read. Scores are later standardised, sharpened by a
+temperature and turned into outcomes, so only their shape matters here.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from l2m_core.tasks.draws import coin, integers, log_uniform, normal, uniform
+
+
+def linear(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    sign = torch.where(coin(generator, (*importance.shape, classes), 0.5), 1.0, -1.0)
+    size = uniform(generator, (*importance.shape, classes), 0.5, 1.5)
+    return z @ (importance[..., None] * sign * size)
+
+
+def interactions(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    """Linear, plus pairs that act only together: w x_i x_j where x_i x_j exceeds a threshold."""
+    weight = importance.sqrt()
+    tasks, features = importance.shape
+    first = torch.multinomial(weight + 1e-9, 4, replacement=True, generator=generator)
+    second = torch.multinomial(weight + 1e-9, 4, replacement=True, generator=generator)
+    product = _columns(z, first) * _columns(z, second)  # (B, N, 4)
+    active = torch.where(product > uniform(generator, (tasks, 1, 1), 0.0, 1.0), product.clamp_max(4.0), 0.0)
+    share = uniform(generator, (tasks, 1, 1), 0.3, 3.0)
+    return linear(generator, z, importance, classes) + share * active @ normal(generator, (tasks, 4, classes))
+
+
+def network(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    """A two-layer tanh network of random smoothness."""
+    tasks, features = importance.shape
+    hidden = 8
+    scale = log_uniform(generator, (tasks, 1, 1), 0.5, 3.0)
+    inner = normal(generator, (tasks, features, hidden)) * importance[..., None]
+    inner = scale * inner / inner.square().sum(1, keepdim=True).sqrt().clamp_min(1e-6)
+    shift = normal(generator, (tasks, 1, hidden))
+    outer = normal(generator, (tasks, hidden, classes)) * log_uniform(generator, (tasks, hidden, 1), 0.1, 1.0)
+    return torch.tanh(z @ inner + shift) @ outer
+
+
+def trees(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    """A sum of random oblivious trees: every level of a tree asks one question of one feature."""
+    tasks = z.shape[0]
+    score: Tensor | float = 0.0
+    count = int(integers(generator, (1,), 1, 6))
+    for _ in range(count):
+        depth = int(integers(generator, (1,), 1, 4))
+        asked = torch.multinomial(importance + 1e-9, depth, replacement=True, generator=generator)
+        answers = _columns(z, asked) > 0.8 * normal(generator, (tasks, 1, depth))
+        leaf = (answers.long() << torch.arange(depth, device=z.device)).sum(-1)  # (B, N)
+        values = normal(generator, (tasks, 2**depth, classes))
+        score = score + values.gather(1, leaf[..., None].expand(-1, -1, classes))
+    return score  # type: ignore[return-value]
+
+
+def rules(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    """Any one abnormal finding raises the score (noisy or), as when a disease shows in several ways."""
+    tasks, features = importance.shape
+    weight = (importance / importance.amax(1, keepdim=True).clamp_min(1e-6))[:, None, :, None]
+    sign = torch.where(coin(generator, (tasks, 1, features, classes), 0.5), 1.0, -1.0)
+    cut = uniform(generator, (tasks, 1, features, classes), 0.0, 1.5)
+    excess = (sign * z[..., None] - cut) * log_uniform(generator, (tasks, 1, 1, 1), 1.0, 8.0)
+    return (weight * torch.sigmoid(excess)).amax(2)
+
+
+def waves(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    """A smooth random function (random Fourier features of an RBF kernel with a length-scale per feature)."""
+    tasks, features = importance.shape
+    terms = 48
+    rate = importance / importance.amax(1, keepdim=True).clamp_min(1e-6) * log_uniform(generator, (tasks, 1), 0.3, 1.5)
+    frequency = normal(generator, (tasks, features, terms)) * rate[..., None]
+    phase = uniform(generator, (tasks, 1, terms), 0.0, 2 * math.pi)
+    return torch.cos(z @ frequency + phase) @ normal(generator, (tasks, terms, classes))
+
+
+def centres(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    """The nearer to a class's centre, the likelier the class."""
+    tasks, features = importance.shape
+    weight = importance / importance.amax(1, keepdim=True).clamp_min(1e-6)
+    middle = normal(generator, (tasks, classes, features)) * log_uniform(generator, (tasks, 1, 1), 0.3, 2.0)
+    scaled = z * weight[:, None]
+    middle = middle * weight[:, None]
+    # -|z - m|² / 2 up to a term that all classes share
+    return scaled @ middle.transpose(1, 2) - 0.5 * middle.square().sum(-1)[:, None]
+
+
+MECHANISMS = (linear, interactions, network, trees, rules, waves, centres)
+
+
+def _columns(z: Tensor, index: Tensor) -> Tensor:
+    """z: (B, N, d), index: (B, m) → (B, N, m)."""
+    return z.gather(2, index[:, None, :].expand(-1, z.shape[1], -1))
