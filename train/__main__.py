@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from pathlib import Path
 
 from l2m_core.errors import L2MError
 from train.config import build, read_config
 
-JOBS = ("predictor",)
+# Each job's module, which holds `run`, and the dataclass of its settings.
+JOBS = {"predictor": "PredictorJob", "gain": "GainJob"}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -18,12 +20,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--config", type=Path, required=True, help="YAML settings; see train/configs")
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that replace the file's")
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     try:
         settings = read_config(given.config, given.overrides)
-        from train import predictor
-
-        predictor.run(build(predictor.PredictorJob, settings), given.resume)
+        job = importlib.import_module(f"train.{given.job}")
+        job.run(build(getattr(job, JOBS[given.job]), settings), given.resume)
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -12,31 +12,24 @@ from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.learn.stages import ExerciseStream, Stage
 from l2m_core.model.interface import ModelConfig, build
-from l2m_core.tasks.synthetic import SyntheticConfig, SyntheticPrior
 from train.config import to_plain
+from train.priors import PriorChoice, priors_of
 
 
 @dataclass(frozen=True)
 class PredictorJob:
-    """Pretraining of the predictor on the synthetic prior."""
+    """Pretraining of the predictor on a prior."""
 
     folder: str
     """Where checkpoints and logs go."""
     stages: tuple[Stage, ...]
     model: ModelConfig = field(default_factory=ModelConfig)
-    prior: SyntheticConfig = field(default_factory=SyntheticConfig)
+    prior: PriorChoice = field(default_factory=PriorChoice)
     loop: LoopConfig = field(default_factory=LoopConfig)
     seed: int = 0
     device: str = "cpu"
     stop_at: int = 0
     """When positive, stop after so many steps in all (the schedule stays that of the stages)."""
-
-
-def priors_of(config: SyntheticConfig) -> dict:
-    """One prior for each kind of outcome."""
-    import dataclasses
-
-    return {kind: SyntheticPrior(dataclasses.replace(config, outcome=kind)) for kind in ("classes", "continuous")}
 
 
 def run(job: PredictorJob, resume: bool) -> None:

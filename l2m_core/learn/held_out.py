@@ -57,6 +57,17 @@ def evaluate(model: nn.Module, held_out: tuple[HeldOut, ...], dtype: torch.dtype
     return report
 
 
+@torch.no_grad()
+def evaluate_loss(loss_module: nn.Module, held_out: tuple[HeldOut, ...]) -> dict[str, float]:
+    """What a loss reports on each set, averaged over its exercises."""
+    report: dict[str, float] = {}
+    for group in held_out:
+        reports = [loss_module(exercise)[1] for exercise in group.exercises]
+        for name in reports[0]:
+            report[f"{group.name}_{name}"] = sum(float(each[name]) for each in reports) / len(reports)
+    return report
+
+
 def base_rate_loss(tasks: TaskBatch, context: int, memory: Memory) -> Tensor:
     """(B,) log loss of the context's class frequencies (one pseudo-count), or of a normal fitted to its outcomes."""
     y, later = tasks.y[:, :context], tasks.y[:, context:]

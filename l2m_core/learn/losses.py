@@ -64,30 +64,40 @@ class GainLoss(nn.Module):
         output = self.model.query(memory, x, a)
         before = log_loss(output, memory, y).detach()
         choices = random_unknown(r & ~a, self.reveals, exercise)
-        total, weight, realised_sum, gain_sum = 0.0, 0.0, 0.0, 0.0
+        guesses, targets, drops, weights = [], [], [], []
         for j in choices.unbind(-1):
-            possible = j >= 0
             index = j.clamp_min(0)[..., None]
             with torch.no_grad():
                 after = self.model.query(memory, x, a | F.one_hot(index[..., 0], a.shape[-1]).bool())
                 realised = before - log_loss(after, memory, y)
                 expected = divergence(after.prediction, output.prediction)
             target = {"realised": realised, "expected": expected, "mixed": (realised + expected) / 2}[self.target]
-            gain = output.gain.gather(-1, index)[..., 0]
-            error = (gain - target.clamp(-3.0, 3.0)).square()
-            total = total + (error * possible).sum()
-            weight = weight + possible.sum()
-            realised_sum = realised_sum + (realised * possible).sum()
-            gain_sum = gain_sum + (gain.detach() * possible).sum()
-        count = torch.as_tensor(weight).clamp_min(1)
-        report = {"loss": (total / count).detach(), "gain": gain_sum / count, "realised": realised_sum / count}
-        return total / count, report
+            guesses.append(output.gain.gather(-1, index)[..., 0])
+            targets.append(target.clamp(-3.0, 3.0))
+            drops.append(realised)
+            weights.append((j >= 0).float())
+        gain, target, drop, weight = map(torch.stack, (guesses, targets, drops, weights))
+        # A slot with nothing left to measure counts as an error of 0, so that the mean over tasks is a plain one.
+        loss = ((gain - target).square() * weight).mean()
+        return loss, {"loss": loss.detach(), **_compare(gain.detach(), target, drop, weight)}
+
+
+def _compare(gain: Tensor, target: Tensor, drop: Tensor, weight: Tensor) -> dict[str, Tensor]:
+    """Means over real reveals, and the share of the target's variance within them that the head explains."""
+    count = weight.sum().clamp_min(1)
+    middle = (target * weight).sum() / count
+    spread = ((target - middle).square() * weight).sum().clamp_min(1e-6)
+    return {
+        "gain": (gain * weight).sum() / count,
+        "target": middle,
+        "realised": (drop * weight).sum() / count,
+        "explained": 1 - ((gain - target).square() * weight).sum() / spread,
+    }
 
 
 def random_unknown(unknown: Tensor, count: int, exercise: Exercise) -> Tensor:
     """(B, n, count) indices of different unknown features, -1 where a query has fewer."""
-    generator = torch.Generator(device=unknown.device).manual_seed(int(exercise.a.sum()) + 1)
-    key = torch.rand(unknown.shape, generator=generator, device=unknown.device) * unknown
+    key = exercise.uniform(*unknown.shape[1:]) * unknown
     best = key.topk(min(count, unknown.shape[-1]), dim=-1)
     return torch.where(best.values > 0, best.indices, -1)
 
@@ -104,4 +114,5 @@ def share_of(exercise: Exercise, rank: int, world: int) -> Exercise:
     if world == 1:
         return exercise
     part = slice(rank, None, world)
-    return replace(exercise, tasks=exercise.tasks.map(lambda t: t[part]), a=exercise.a[part])
+    tasks, share = exercise.tasks.map(lambda t: t[part]), (rank, world, len(exercise.a))
+    return replace(exercise, tasks=tasks, a=exercise.a[part], share=share)

@@ -56,12 +56,21 @@ class Stage:
 class Exercise:
     """One step's work: tasks, how many rows of each are context, and what is known of each query.
 
-    a: (B, n, d) bool, a part of what was recorded.
+    a: (B, n, d) bool, a part of what was recorded; seed: of whatever a loss draws by itself;
+    share: (first, stride, all tasks) of the whole batch's tasks that these are, when several processes share it.
     """
 
     tasks: TaskBatch
     context: int
     a: Tensor
+    seed: int = 0
+    share: tuple[int, int, int] | None = None
+
+    def uniform(self, *shape: int, stream: int = 0) -> Tensor:
+        """(B, *shape) uniform draws that follow from the seed, the same for a task however the batch is shared."""
+        first, stride, whole = self.share or (0, 1, len(self.a))
+        generator = seeded(self.a.device, self.seed, stream)
+        return torch.rand(whole, *shape, generator=generator, device=self.a.device)[first::stride]
 
 
 def stage_at(stages: tuple[Stage, ...], step: int) -> tuple[Stage, int]:
@@ -107,7 +116,11 @@ class ExerciseStream:
         batch = self.priors[outcome].sample(generator, tasks * POOL_STEPS, rows, features)
         a = draw_known(generator, batch, context, stage)
         parts = [slice(i * tasks, (i + 1) * tasks) for i in range(POOL_STEPS)]
-        return [Exercise(batch.map(lambda t, part=part: t[part]), context, a[part]) for part in parts]
+        seeds = torch.randint(2**31, (POOL_STEPS,), generator=generator, device=generator.device).tolist()
+        return [
+            Exercise(batch.map(lambda t, part=part: t[part]), context, a[part], seed)
+            for part, seed in zip(parts, seeds, strict=True)
+        ]
 
 
 def draw_known(generator: torch.Generator, batch: TaskBatch, context: int, stage: Stage) -> Tensor:

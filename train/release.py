@@ -1,0 +1,42 @@
+"""`python -m train release`: turns a job's newest checkpoint into a model folder that `l2m_core.load` reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from l2m_core.learn.checkpoints import load_checkpoint, load_tensors, write_text
+from l2m_core.model.interface import ModelConfig, build
+from l2m_core.released import Inference, Range, save_model
+
+
+@dataclass(frozen=True)
+class ReleaseJob:
+    """Which checkpoint becomes which model."""
+
+    run: str
+    """Folder of the job whose checkpoint is released; its running average of the weights is what counts."""
+    folder: str = "pretrained/general"
+    trained: Range = field(default_factory=Range)
+    inference: Inference = field(default_factory=Inference)
+    curves: tuple[str, ...] = ()
+    """Folders of earlier legs; their learning curves are kept beside the card, this run's last."""
+
+
+def run(job: ReleaseJob) -> None:
+    path, facts = load_checkpoint(Path(job.run) / "checkpoints")
+    config = ModelConfig.from_dict({k: v for k, v in facts["model"].items()})
+    module = build(config)
+    module.load_state_dict(load_tensors(path, "weights"))
+    module.load_state_dict(load_tensors(path, "average"), strict=False)
+    folder = Path(job.folder)
+    training = {
+        "job": facts["job"], "steps": facts["step"], "tasks_seen": facts["tasks_seen"],
+        "seconds": round(facts["seconds"], 1), "skipped_steps": facts["skipped"],
+    }  # fmt: skip
+    save_model(folder, module, config, job.trained, job.inference, training)
+    for number, leg in enumerate((*job.curves, job.run), start=1):
+        log = Path(leg) / "log.jsonl"
+        if log.is_file():
+            write_text(folder / f"curve-{number}-{Path(leg).name}.jsonl", log.read_text())
+    print(f"{folder}: {sum(p.numel() for p in module.parameters()) / 1e6:.2f} M parameters, step {facts['step']}")
