@@ -1,0 +1,103 @@
+"""Rolling a policy out on many patients at once, for bulk use and for every benchmark: one loop for all methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.acquire.policies import Guided, make_policy
+from l2m_core.acquire.stopping import Stopping
+from l2m_core.memory import CohortMemory, row_losses
+from l2m_core.predictive import Predictive
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """n patients, T steps.
+
+    actions: (n, T) index of the first feature of each action, -1 where nothing was asked;
+    predictions: T + 1 predictions, before any test and after each; known: (n, d) bool at the end;
+    cost: (n, T + 1) spent so far; losses: (n, T + 1) log loss by step, where outcomes were given.
+    """
+
+    names: tuple[str, ...]
+    actions: np.ndarray
+    predictions: tuple[np.ndarray | Predictive, ...]
+    known: np.ndarray
+    cost: np.ndarray
+    losses: np.ndarray | None = None
+
+    @property
+    def mean_loss(self) -> float:
+        """Mean log loss over patients and budgets 0 … T."""
+        if self.losses is None:
+            raise ValueError("This roll-out was made without outcomes; pass y to get log losses.")
+        return float(self.losses.mean())
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each patient and action: patient, step, feature, cost so far."""
+        row, step = np.nonzero(self.actions >= 0)
+        return pd.DataFrame(
+            {
+                "patient": row,
+                "step": step + 1,
+                "feature": [self.names[i] for i in self.actions[row, step]],
+                "cost": self.cost[row, step + 1],
+            }
+        )
+
+
+def roll_out(memory: CohortMemory, x: np.ndarray, budget: int = 8, policy=None, y=None, start: np.ndarray | None = None,
+             stopping: Stopping | None = None, **settings) -> Rollout:  # fmt: skip
+    """L2M on complete (or partly complete) rows; `start`: (n, d) bool known at first (default: baseline features)."""
+    guided = Guided(memory, make_policy(policy, memory.model.release.inference.policy, **settings))
+    cohort = memory.cohort
+    return roll_out_method(
+        guided, x, names=cohort.names, acquirable=cohort.acquirable, groups=cohort.groups, costs=cohort.costs,
+        budget=budget, y=y, start=start, stopping=stopping,
+    )  # fmt: skip
+
+
+def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, costs=None, budget: int = 8, y=None,
+                    start: np.ndarray | None = None, stopping: Stopping | None = None) -> Rollout:  # fmt: skip
+    """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be had and is never asked for."""
+    recorded = ~np.isnan(x)
+    groups = np.arange(x.shape[1]) if groups is None else groups
+    costs = np.ones(x.shape[1], dtype=np.float32) if costs is None else costs
+    a = recorded & (~acquirable if start is None else start)
+    rule = replace(stopping or Stopping(), budget=None)
+    running = np.ones(len(x), dtype=bool)
+    taken, spent = np.zeros(len(x), dtype=np.int64), np.zeros(len(x))
+    actions = np.full((len(x), budget), -1, dtype=np.int64)
+    cost = np.zeros((len(x), budget + 1))
+    predictions = []
+    for step in range(budget + 1):
+        prediction, scores = _ask(method, x, a, last=step == budget)
+        predictions.append(prediction)
+        cost[:, step] = spent
+        if step == budget:
+            break
+        scores = np.where(recorded & ~a & acquirable, scores, -np.inf)
+        best = scores.max(1)
+        running &= np.isfinite(best) & ~rule.reached(prediction, best, taken, spent)
+        if stopping is not None and stopping.cost_budget is not None:
+            scores = np.where(spent[:, None] + costs <= stopping.cost_budget, scores, -np.inf)
+            running &= np.isfinite(scores.max(1))
+        chosen = scores.argmax(1)
+        for i in np.flatnonzero(running):
+            panel = (groups == groups[chosen[i]]) & acquirable & recorded[i] & ~a[i]
+            a[i, panel] = True
+            spent[i] += costs[panel].max()  # a panel is one action and is paid once
+            actions[i, step] = chosen[i]
+        taken += running
+    losses = None if y is None else np.stack([row_losses(p, y) for p in predictions], axis=1)
+    return Rollout(tuple(names), actions, tuple(predictions), a, cost, losses)
+
+
+def _ask(method, x, a, last: bool):
+    if last:
+        return method.predict(x, a), None
+    return method.step(x, a) if hasattr(method, "step") else (method.predict(x, a), method.rank(x, a))
+

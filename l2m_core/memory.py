@@ -1,0 +1,228 @@
+"""The face of the library: a model, conditioned on a cohort, answers for any partly known patient.
+
+`L2M.condition(cohort)` encodes the context once; `CohortMemory` then predicts, ranks, acquires and starts patients.
+Everything here is arrays and tables; tensors stay below.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError, FeatureError, RangeWarning
+from l2m_core.model.density import Density
+from l2m_core.model.interface import Context, Memory, Output
+from l2m_core.predictive import Predictive
+from l2m_core.released import Release, load_release
+
+if TYPE_CHECKING:
+    from l2m_core.acquire.rollout import Rollout
+    from l2m_core.session import Patient
+
+CONTEXT_CHUNK = 1024  # rows worked on at a time when conditioning
+QUERY_CELLS = 2_000_000  # context cells × query rows read at a time; bounds peak memory
+
+
+@dataclass(frozen=True)
+class L2M:
+    """A loaded model. `condition` is all it does; it is never changed by a cohort."""
+
+    release: Release
+
+    @property
+    def name(self) -> str:
+        return self.release.name
+
+    @property
+    def fingerprint(self) -> str:
+        return self.release.fingerprint
+
+    @property
+    def card(self) -> str:
+        return self.release.card
+
+    def check(self, cohort: Cohort) -> tuple[str, ...]:
+        """Sentences on where the cohort lies outside the trained range; refuses what cannot be answered at all."""
+        trained = self.release.trained
+        if cohort.n_classes > trained.classes:
+            raise CohortError(
+                f"Outcome '{cohort.schema.outcome.name}' has {cohort.n_classes} classes; model '{self.name}' supports "
+                f"at most {trained.classes}. Merge rare classes."
+            )
+        if cohort.kind not in trained.outcomes:
+            raise CohortError(
+                f"Model '{self.name}' was not trained for a {cohort.kind} outcome ({', '.join(trained.outcomes)} only)."
+            )
+        found = []
+        for what, have, most in (
+            ("features", len(cohort.names), trained.features),
+            ("context rows", len(cohort), trained.context_rows),
+        ):
+            if have > most:
+                found.append(
+                    f"The cohort has {have:,} {what}, {have / most:.1f} times the {most:,} that model '{self.name}' was "
+                    f"trained on; its answers may be worse than measured."
+                )
+        return tuple(found)
+
+    def condition(self, cohort: Cohort) -> CohortMemory:
+        """Reads the cohort once; every later question costs a query, not a cohort."""
+        notes = self.check(cohort)
+        for note in notes:
+            warnings.warn(note, RangeWarning, stacklevel=2)
+        parameter = next(self.release.module.parameters())
+        x = torch.from_numpy(np.nan_to_num(cohort.x, nan=0.0)).to(parameter.device)[None]
+        context = Context(
+            x,
+            torch.from_numpy(cohort.r.copy()).to(parameter.device)[None],
+            torch.from_numpy(cohort.y.copy()).to(parameter.device)[None],
+            None if cohort.kind == "continuous" else torch.tensor([cohort.n_classes], device=parameter.device),
+            torch.from_numpy(cohort.categorical.copy()).to(parameter.device)[None],
+        )
+        with torch.inference_mode():
+            memory = self.release.module.condition(context, chunk=CONTEXT_CHUNK)  # type: ignore[operator]
+        return CohortMemory(self, cohort, memory, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class CohortMemory:
+    """A model that has read a cohort."""
+
+    model: L2M
+    cohort: Cohort
+    memory: Memory
+    notes: tuple[str, ...] = ()
+    """Where the cohort lies outside the trained range."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Order of the columns of `predict`."""
+        return self.cohort.classes
+
+    # -- many patients at once --------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray | Predictive:
+        """(n, classes) probabilities, or a Predictive over n. X: DataFrame, dict(s), or (n, d) array; NaN = unknown."""
+        return self.answer(self.encode(X)).prediction
+
+    def rank(self, X: Any) -> pd.DataFrame:
+        """(n, acquirable features) gains in nats; NaN where already known."""
+        x = self.encode(X)
+        gain = np.where(np.isnan(x), self.answer(x).gain, np.nan)
+        acquirable = self.cohort.acquirable
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        names = [name for name, ask in zip(self.cohort.names, acquirable, strict=True) if ask]
+        return pd.DataFrame(gain[:, acquirable], columns=names, index=index)
+
+    def acquire(self, X_full: Any, budget: int = 8, policy: str | None = None, **options: Any) -> Rollout:
+        """Rolls a policy out on rows whose values are there to be asked for: what is NaN cannot be had."""
+        from l2m_core.acquire.rollout import roll_out
+
+        return roll_out(self, self.encode(X_full), budget=budget, policy=policy, **options)
+
+    def start(self, values: Mapping[str, Any] | None = None, **details: Any) -> Patient:
+        """A patient of whom `values` are known; immutable, every step returns a new one."""
+        from l2m_core.session import Patient
+
+        return Patient.start(self, values or {}, **details)
+
+    # -- arrays -----------------------------------------------------------------------------------------------------
+
+    def encode(self, X: Any) -> np.ndarray:
+        """(n, d) float32, NaN = unknown."""
+        if not isinstance(X, np.ndarray):
+            return self.cohort.encode(X)
+        if X.ndim != 2 or X.shape[1] != len(self.cohort.names):
+            raise FeatureError(
+                f"An array of patients must have {len(self.cohort.names)} columns in the order of cohort.names; "
+                f"this one has the shape {X.shape}."
+            )
+        x = X.astype(np.float32)
+        if np.isinf(x).any():
+            row, column = np.argwhere(np.isinf(x))[0]
+            raise FeatureError(f"Row {row}, feature '{self.cohort.names[column]}' is infinite; use NaN for unknown.")
+        return x
+
+    def answer(self, x: np.ndarray) -> Answer:
+        """x: (n, d) with NaN where unknown. In chunks, so that memory stays bounded for any n."""
+        cells = self.memory.context_rows * (1 + x.shape[1])
+        size = max(1, min(1024, QUERY_CELLS // max(1, cells)))
+        with torch.inference_mode():
+            parts = [self._query(part) for part in np.array_split(x, max(1, -(-len(x) // size)))]
+        return Answer(
+            self._prediction(torch.cat([part.prediction for part in parts], dim=1)),
+            torch.cat([part.gain for part in parts], dim=1)[0].float().cpu().numpy(),
+            torch.cat([part.policy for part in parts], dim=1)[0].float().cpu().numpy(),
+        )
+
+    def _query(self, x: np.ndarray) -> Output:
+        device = self.memory.keys[0].device
+        known = torch.from_numpy(~np.isnan(x)).to(device)[None]
+        values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)[None]
+        return self.model.release.module.query(self.memory, values, known)  # type: ignore[operator]
+
+    def _prediction(self, logits: torch.Tensor) -> np.ndarray | Predictive:
+        logits = logits.float().cpu()
+        if self.memory.n_classes is None:
+            return Predictive(Density(logits, self.memory.outcome_shift.cpu(), self.memory.outcome_scale.cpu()))
+        scaled = logits[0, :, : len(self.classes)] / self.model.release.inference.temperature
+        return scaled.double().softmax(-1).numpy()
+
+    # -- how much the answer hangs on this very cohort ---------------------------------------------------------------
+
+    def resampled(self, count: int = 8, seed: int = 0) -> tuple[CohortMemory, ...]:
+        """Memories of `count` bootstrap samples of the cohort's rows, for uncertainty bands and stability."""
+        generator = np.random.default_rng(seed)
+        memories = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RangeWarning)
+            for _ in range(count):
+                rows = generator.integers(0, len(self.cohort), len(self.cohort))
+                memories.append(self.model.condition(self.cohort.rows(np.sort(rows))))
+        return tuple(memories)
+
+    @cached_property
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """Median and scale (d,) of each feature's recorded values, for judging which rows are near a patient."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            middle = np.nanmedian(self.cohort.x, axis=0)
+            scale = np.nanstd(self.cohort.x, axis=0)
+        return np.nan_to_num(middle), np.where(scale > 0, scale, 1.0)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """prediction: (n, K) or Predictive; gain: (n, d) nats; policy: (n, d) logits; nothing is blocked."""
+
+    prediction: np.ndarray | Predictive
+    gain: np.ndarray
+    policy: np.ndarray
+
+
+def load(name: str = "general", device: str = "cpu", dtype: str = "float32") -> L2M:
+    """The bundled general model; or another released one by name; or any folder that holds a model."""
+    return L2M(load_release(name, device, dtype))
+
+
+def entropy(prediction: np.ndarray | Predictive) -> np.ndarray:
+    """(n,) nats."""
+    if isinstance(prediction, Predictive):
+        return prediction.entropy()
+    return -(prediction * np.log(np.maximum(prediction, 1e-12))).sum(-1)
+
+
+def row_losses(prediction: np.ndarray | Predictive, y: Sequence | np.ndarray) -> np.ndarray:
+    """(n,) negative log likelihood of known outcomes."""
+    if not isinstance(prediction, np.ndarray):
+        return -prediction.log_prob(np.asarray(y))
+    chosen = prediction[np.arange(len(prediction)), np.asarray(y, dtype=np.int64)]
+    return -np.log(np.maximum(chosen, 1e-12))

@@ -1,0 +1,317 @@
+"""Patient: one step-through, immutable. Every action returns a new patient; undo is therefore free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.acquire.policies import Policy, block, make_policy, nearest_rows
+from l2m_core.acquire.stopping import Stopping
+from l2m_core.cohort import encode_value
+from l2m_core.errors import FeatureError, InputError
+from l2m_core.events import Event, State, effective, fold
+from l2m_core.memory import Answer, CohortMemory
+from l2m_core.predictive import Predictive
+
+NEAR_SHARE = 0.25  # "near this patient": the nearest quarter of the cohort on what is known
+FEWEST_NEAR = 10  # fewer recorded values near the patient than this is thin support
+
+
+@dataclass(frozen=True, eq=False)
+class Patient:
+    """What is known of one patient, and what a conditioned model makes of it."""
+
+    memory: CohortMemory
+    events: tuple[Event, ...]
+    stopping: Stopping = field(default_factory=Stopping)
+    policy: str | Policy | None = None
+
+    @classmethod
+    def start(cls, memory: CohortMemory, values: Mapping[str, Any], *, limits: Mapping[str, str] | None = None,
+              stopping: Stopping | None = None, policy: str | Policy | None = None, **event: Any) -> Patient:  # fmt: skip
+        values = _checked(memory, values)
+        first = Event("start", values=values, limits=limits or {}, **event)
+        return cls(memory, (first,), stopping or Stopping(), policy)
+
+    @classmethod
+    def replay(cls, memory: CohortMemory, events: Sequence[Event], *, stopping: Stopping | None = None,
+               policy: str | Policy | None = None) -> Patient:  # fmt: skip
+        """The patient that a stored list of events leads to; its values are checked as when they were entered."""
+        if not events or events[0].kind != "start":
+            raise InputError("A step-through must begin with a 'start' event.")
+        for event in events:
+            _checked(memory, event.values)
+            for name in event.features:
+                memory.cohort.feature(name)
+        return cls(memory, tuple(events), stopping or Stopping(), policy)
+
+    # -- actions ----------------------------------------------------------------------------------------------------
+
+    def observe(self, what: str | Mapping[str, Any], value: Any = None, *, limits: Mapping[str, str] | None = None,
+                reason: str = "", **event: Any) -> Patient:  # fmt: skip
+        """Records one result, or a panel of them: `observe("lactate", 3.1)` or `observe({"na": 140, "k": 4.1})`."""
+        given = {what: value} if isinstance(what, str) else dict(what)
+        values = _checked(self.memory, given)
+        missing = [name for name, entered in values.items() if entered is None]
+        if missing or not values:
+            raise FeatureError(
+                f"No value is given for '{missing[0] if missing else 'any feature'}'. "
+                f"Enter a result, or say that it is unavailable."
+            )
+        for name in values:
+            if name in self.state.values:
+                raise FeatureError(f"'{name}' is already known; use correct to change it.")
+        return self._with(Event("observe", values, limits=limits or {}, suggested=self.suggestion, reason=reason, **event))
+
+    def correct(self, name: str, value: Any, *, limit: str | None = None, reason: str = "", **event: Any) -> Patient:
+        """Changes an earlier value by a new event (None takes it back); the old one stays in the record."""
+        if name not in self.state.values:
+            raise FeatureError(f"'{name}' has no value to correct; use observe to record one.")
+        values = _checked(self.memory, {name: value})
+        limits = {name: limit} if limit else {}
+        return self._with(Event("correct", values, limits=limits, reason=reason, **event))
+
+    def unavailable(self, *names: str, reason: str = "", **event: Any) -> Patient:
+        """These tests cannot be had; they are not suggested again."""
+        return self._mark("unavailable", names, reason, event)
+
+    def declined(self, *names: str, reason: str = "", **event: Any) -> Patient:
+        return self._mark("declined", names, reason, event)
+
+    def pending(self, *names: str, reason: str = "", **event: Any) -> Patient:
+        """Ordered, no result yet; not suggested meanwhile."""
+        return self._mark("pending", names, reason, event)
+
+    def undo(self, **event: Any) -> Patient:
+        if len(effective(self.events)) < 2:
+            raise InputError("There is nothing to undo.")
+        return self._with(Event("undo", **event))
+
+    def stop(self, reason: str = "", **event: Any) -> Patient:
+        return self._with(Event("stop", reason=reason, **event))
+
+    def reopen(self, **event: Any) -> Patient:
+        return self._with(Event("reopen", **event))
+
+    def _mark(self, kind: str, names: tuple[str, ...], reason: str, event: dict[str, Any]) -> Patient:
+        if not names:
+            raise FeatureError(f"Name the test that is {kind}.")
+        for name in names:
+            self.memory.cohort.feature(name)
+        return self._with(Event(kind, features=names, suggested=self.suggestion, reason=reason, **event))
+
+    def _with(self, event: Event) -> Patient:
+        return replace(self, events=(*self.events, event))
+
+    # -- what is known ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def state(self) -> State:
+        return fold(self.events)
+
+    @cached_property
+    def x(self) -> np.ndarray:
+        """(1, d) float32, NaN where unknown."""
+        return self.memory.cohort.encode(dict(self.state.values))
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """Feature → value as entered."""
+        return dict(self.state.values)
+
+    @property
+    def steps(self) -> int:
+        """Actions taken since the start."""
+        return len(self.state.acquired)
+
+    @property
+    def spent(self) -> float:
+        """Cost so far; a panel is paid once."""
+        cost = {f.name: f.cost for f in self.memory.cohort.features}
+        return float(sum(max(cost[name] for name in action) for action in self.state.acquired))
+
+    # -- what the model makes of it ---------------------------------------------------------------------------------
+
+    @cached_property
+    def answer(self) -> Answer:
+        return self.memory.answer(self.x)
+
+    @property
+    def posterior(self) -> np.ndarray | Predictive:
+        """(classes,) probabilities in the order of memory.classes, or a Predictive of one row."""
+        prediction = self.answer.prediction
+        return prediction[0] if isinstance(prediction, np.ndarray) else prediction
+
+    @cached_property
+    def ranking(self) -> pd.DataFrame:
+        """Every acquirable feature, best first: feature, gain, policy, cost, gain_per_cost, status, support."""
+        cohort = self.memory.cohort
+        rule = make_policy(self.policy, self.memory.model.release.inference.policy)
+        possible = np.array([[name not in self.state.statuses for name in cohort.names]])
+        scores = block(rule.scores(self.memory, self.x, self.answer), self.x, cohort.acquirable, possible)[0]
+        share = _softmax(block(self.answer.policy, self.x, cohort.acquirable, possible)[0])
+        overall, near = self.support
+        rows = []
+        for i, feature in enumerate(cohort.features):
+            if feature.role != "acquirable":
+                continue
+            status = self.state.statuses.get(feature.name, "known" if feature.name in self.state.values else "open")
+            gain = float(self.answer.gain[0, i]) if status != "known" else np.nan
+            rows.append(
+                {
+                    "feature": feature.name,
+                    "score": float(scores[i]),
+                    "gain": gain,
+                    "policy": float(share[i]),
+                    "cost": feature.cost,
+                    "gain_per_cost": gain / feature.cost if feature.cost > 0 else np.nan,
+                    "turnaround": feature.turnaround,
+                    "group": feature.group,
+                    "status": status,
+                    "support": int(overall[i]),
+                    "support_near": int(near[i]),
+                }
+            )
+        columns = ["feature", "score", "gain", "policy", "cost", "gain_per_cost", "turnaround", "group", "status"]
+        table = pd.DataFrame(rows, columns=[*columns, "support", "support_near"])
+        return table.sort_values("score", ascending=False, kind="stable").reset_index(drop=True)
+
+    @property
+    def suggestion(self) -> str | None:
+        """The feature ranked first, or None when nothing is left to ask for."""
+        table = self.ranking
+        return str(table.feature[0]) if len(table) and np.isfinite(table.score[0]) else None
+
+    @property
+    def advice(self) -> str | None:
+        """Why to stop now, in words; None when the rules say to go on."""
+        best = self.ranking.loc[self.ranking.status == "open", "gain"]
+        top = float(best.max()) if len(best) else -np.inf
+        return self.stopping.reason(self.answer.prediction, top, self.steps, self.spent)
+
+    # -- why --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def support(self) -> tuple[np.ndarray, np.ndarray]:
+        """(d,) cohort rows with each feature recorded, and (d,) among the rows nearest to this patient."""
+        cohort = self.memory.cohort
+        near = nearest_rows(self.memory, self.x, max(FEWEST_NEAR, int(NEAR_SHARE * len(cohort))))[0]
+        return cohort.r.sum(0), cohort.r[near].sum(0)
+
+    def preview(self, name: str) -> pd.DataFrame:
+        """What a result would do, before ordering: value, label, and the posterior after it.
+
+        Numbers: the 10th, 50th and 90th percentile recorded in the cohort; categories: each level.
+        """
+        cohort = self.memory.cohort
+        feature = cohort.feature(name)
+        column = cohort.x[:, cohort.names.index(name)]
+        recorded = column[~np.isnan(column)]
+        if feature.kind == "number":
+            labels = ["low (10th percentile)", "typical (median)", "high (90th percentile)"]
+            # nearest recorded values: a count of 2.4 children helps nobody
+            values = [float(v) for v in np.quantile(recorded, [0.1, 0.5, 0.9], method="nearest")]
+        else:
+            values = [float(v) for v in range(len(feature.levels))]
+            labels = list(feature.levels)
+        after = self.memory.answer(self._with_values(name, values)).prediction
+        table = pd.DataFrame({"result": labels, "value": [cohort.decode(name, v) for v in values]})
+        return pd.concat([table, _posterior_columns(self.memory, after)], axis=1)
+
+    def drivers(self) -> pd.DataFrame:
+        """Which known values drive the answer: the posterior and the top gain with each value left out in turn.
+
+        change: total variation between the posterior with and without the value (classes), or the shift of the mean
+        in standard deviations (continuous).
+        """
+        names = [name for name in self.memory.cohort.names if name in self.state.values]
+        if not names:
+            return pd.DataFrame(columns=["feature", "change", "gain_without"])
+        x = np.repeat(self.x, len(names), axis=0)
+        for row, name in enumerate(names):
+            x[row, self.memory.cohort.names.index(name)] = np.nan
+        without = self.memory.answer(x)
+        now = self.answer.prediction
+        if isinstance(now, np.ndarray):
+            change = 0.5 * np.abs(without.prediction - now).sum(-1)
+        else:
+            change = np.abs(without.prediction.mean - now.mean) / now.std
+        top = self.suggestion
+        column = self.memory.cohort.names.index(top) if top else None
+        gain = without.gain[:, column] if column is not None else np.full(len(names), np.nan)
+        table = pd.DataFrame({"feature": names, "change": change, "gain_without": gain})
+        return table.sort_values("change", ascending=False, kind="stable").reset_index(drop=True)
+
+    def band(self, resampled: Sequence[CohortMemory], level: float = 0.9) -> pd.DataFrame:
+        """How far the posterior moves under resampled cohorts: for each class (or the mean) low, value, high."""
+        answers = [memory.answer(self.x).prediction for memory in resampled]
+        edge = (1 - level) / 2
+        if isinstance(self.answer.prediction, np.ndarray):
+            drawn = np.stack([answer[0] for answer in answers])
+            names, value = list(self.memory.classes), self.answer.prediction[0]
+        else:
+            drawn = np.stack([answer.mean for answer in answers])
+            names, value = ["mean"], self.answer.prediction.mean
+        low, high = np.quantile(drawn, [edge, 1 - edge], axis=0)
+        return pd.DataFrame(
+            {"outcome": names, "low": np.minimum(low, value), "value": value, "high": np.maximum(high, value)}
+        )
+
+    def stability(self, resampled: Sequence[CohortMemory]) -> pd.Series:
+        """Share of resampled cohorts in which each open feature would come first; by feature, largest first."""
+        cohort = self.memory.cohort
+        possible = np.array([[name not in self.state.statuses for name in cohort.names]])
+        rule = make_policy(self.policy, self.memory.model.release.inference.policy)
+        firsts: dict[str, int] = {}
+        for memory in resampled:
+            scores = block(rule.scores(memory, self.x, memory.answer(self.x)), self.x, cohort.acquirable, possible)[0]
+            if np.isfinite(scores).any():
+                name = cohort.names[int(scores.argmax())]
+                firsts[name] = firsts.get(name, 0) + 1
+        share = pd.Series({name: count / len(resampled) for name, count in firsts.items()}, dtype=float)
+        return share.sort_values(ascending=False, kind="stable")
+
+    @property
+    def trace(self):
+        """Every step so far: a Trace."""
+        from l2m_core.trace import Trace
+
+        return Trace.of(self)
+
+    def _with_values(self, name: str, values: Sequence[float]) -> np.ndarray:
+        x = np.repeat(self.x, len(values), axis=0)
+        x[:, self.memory.cohort.names.index(name)] = values
+        return x
+
+
+def _checked(memory: CohortMemory, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, plain and checked one by one against the schema; None stays None."""
+    checked = {}
+    for name, value in values.items():
+        feature = memory.cohort.feature(name)
+        code = encode_value(feature, value)
+        checked[name] = None if np.isnan(code) else _plain(value)
+    return checked
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON knows it."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _posterior_columns(memory: CohortMemory, prediction: np.ndarray | Predictive) -> pd.DataFrame:
+    if isinstance(prediction, np.ndarray):
+        return pd.DataFrame(prediction, columns=[f"p({name})" for name in memory.classes])
+    return pd.DataFrame({"mean": prediction.mean, "std": prediction.std})
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    if not np.isfinite(logits).any():
+        return np.zeros_like(logits)
+    weight = np.exp(logits - logits.max())
+    return weight / weight.sum()

@@ -1,0 +1,195 @@
+"""Trace: the exportable record of a step-through. JSON replays to the same posteriors; CSV has one row per step."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from l2m_core.errors import InputError
+from l2m_core.events import Event
+from l2m_core.memory import CohortMemory
+from l2m_core.predictive import Predictive
+from l2m_core.session import Patient
+
+FORMAT = 1
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0")
+
+
+@dataclass(frozen=True)
+class Step:
+    """After one event: what was believed and what was ranked.
+
+    posterior: class → probability, or mean, std and quantiles; gains: open feature → nats, best first.
+    """
+
+    event: Event
+    posterior: Mapping[str, float]
+    gains: Mapping[str, float]
+    suggested: str | None
+    spent: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Everything that is needed to audit and to replay: steps, and by which model, cohort and software."""
+
+    steps: tuple[Step, ...]
+    model: str
+    model_fingerprint: str
+    cohort: str
+    cohort_hash: str
+    outcome: str
+    versions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, patient: Patient) -> Trace:
+        memory = patient.memory
+        steps = tuple(step_of(Patient(memory, patient.events[: i + 1], patient.stopping, patient.policy))
+                      for i in range(len(patient.events)))  # fmt: skip
+        return cls(
+            steps, memory.model.name, memory.model.fingerprint, memory.cohort.name, memory.cohort.content_hash,
+            memory.cohort.schema.outcome.name, versions(),
+        )  # fmt: skip
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(step.event for step in self.steps)
+
+    def replay(self, memory: CohortMemory, tolerance: float = 1e-6) -> Patient:
+        """The patient again, after checking that model and cohort are the same and that every step agrees."""
+        for what, have, want in (
+            ("model", memory.model.fingerprint, self.model_fingerprint),
+            ("cohort", memory.cohort.content_hash, self.cohort_hash),
+        ):
+            if have != want:
+                raise InputError(
+                    f"The trace was made with another {what} (fingerprint {want[:12]}…, here {have[:12]}…); open it "
+                    f"with that {what}, or start a new step-through with its values."
+                )
+        patient = Patient.replay(memory, self.events)
+        for number, (was, now) in enumerate(zip(self.steps, patient.trace.steps, strict=True)):
+            apart = max((abs(now.posterior[k] - v) for k, v in was.posterior.items()), default=0.0)
+            if set(was.posterior) != set(now.posterior) or not apart <= tolerance * max(1.0, *map(abs, was.posterior.values())):
+                raise InputError(
+                    f"Step {number} replays to another posterior (largest difference {apart:.2g}); "
+                    f"the trace was changed, or made by another build."
+                )
+        return patient
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        plain = {
+            "format": FORMAT,
+            "kind": "learning-to-measure trace",
+            "model": {"name": self.model, "fingerprint": self.model_fingerprint},
+            "cohort": {"name": self.cohort, "hash": self.cohort_hash, "outcome": self.outcome},
+            "versions": dict(self.versions),
+            "steps": [
+                {
+                    "event": step.event.to_dict(),
+                    "posterior": dict(step.posterior),
+                    "gains": dict(step.gains),
+                    "suggested": step.suggested,
+                    "spent": step.spent,
+                }
+                for step in self.steps
+            ],
+        }
+        return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Trace:
+        try:
+            plain = json.loads(text)
+        except ValueError as error:
+            raise InputError(f"The trace is not valid JSON: {error}.") from error
+        if not isinstance(plain, dict) or plain.get("kind") != "learning-to-measure trace":
+            raise InputError("This file is not a trace that L2M wrote (its 'kind' is missing).")
+        if plain.get("format") != FORMAT:
+            raise InputError(f"The trace has format {plain.get('format')!r}; this version reads format {FORMAT}.")
+        try:
+            steps = tuple(
+                Step(Event.from_dict(s["event"]), _numbers(s["posterior"]), _numbers(s["gains"]), s["suggested"],
+                     float(s["spent"]))
+                for s in plain["steps"]
+            )  # fmt: skip
+            return cls(
+                steps, str(plain["model"]["name"]), str(plain["model"]["fingerprint"]), str(plain["cohort"]["name"]),
+                str(plain["cohort"]["hash"]), str(plain["cohort"]["outcome"]), dict(plain["versions"]),
+            )  # fmt: skip
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"The trace is incomplete or was changed by hand: {error}.") from error
+
+    def to_csv(self) -> str:
+        """One row per step. Texts that a spreadsheet would run as a formula are neutralised; numbers are untouched."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        outcomes = list(self.steps[0].posterior) if self.steps else []
+        head = ["step", "at", "event", "features", "values", "limits", "suggested_before", "reason", "spent"]
+        tail = ["suggested_next", "gain_next", "model_fingerprint", "cohort_hash"]
+        writer.writerow([*head, *(plain_cell(f"posterior {name}") for name in outcomes), *tail])
+        for number, step in enumerate(self.steps):
+            event = step.event
+            values = "; ".join(str(v) for v in event.values.values())
+            cells = [
+                event.at, event.kind, "; ".join(event.about), values, "; ".join(event.limits.values()),
+                event.suggested or "", event.reason,
+            ]  # fmt: skip
+            gain = step.gains.get(step.suggested, "") if step.suggested else ""
+            writer.writerow(
+                [
+                    number, *map(plain_cell, cells), step.spent, *(step.posterior[name] for name in outcomes),
+                    plain_cell(step.suggested or ""), gain, self.model_fingerprint, self.cohort_hash,
+                ]
+            )  # fmt: skip
+        return out.getvalue()
+
+
+def step_of(patient: Patient) -> Step:
+    table = patient.ranking[patient.ranking.status == "open"]
+    gains = {str(name): float(gain) for name, gain in zip(table.feature, table.gain, strict=True)}
+    return Step(patient.events[-1], summarise(patient), gains, patient.suggestion, patient.spent)
+
+
+def summarise(patient: Patient) -> dict[str, float]:
+    """The posterior as named numbers."""
+    posterior = patient.posterior
+    if isinstance(posterior, np.ndarray):
+        return {name: float(p) for name, p in zip(patient.memory.classes, posterior, strict=True)}
+    return summarise_predictive(posterior)
+
+
+def summarise_predictive(posterior: Predictive) -> dict[str, float]:
+    levels = {f"{level:.0%} quantile": level for level in (0.05, 0.25, 0.5, 0.75, 0.95)}
+    quantiles = {name: float(posterior.quantile(level)[0]) for name, level in levels.items()}
+    return {"mean": float(posterior.mean[0]), "std": float(posterior.std[0]), **quantiles}
+
+
+def plain_cell(text: str) -> str:
+    """A text that no spreadsheet runs: a leading apostrophe where it would begin a formula. Numbers pass as they are."""
+    if not text.startswith(FORMULA_STARTS):
+        return text
+    try:
+        float(text)
+        return text
+    except ValueError:
+        return "'" + text
+
+
+def versions() -> dict[str, str]:
+    from l2m_core import __version__
+
+    return {"l2m": __version__, "python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+
+
+def _numbers(plain: Mapping[str, Any]) -> dict[str, float]:
+    return {str(key): float(value) for key, value in plain.items()}
