@@ -121,9 +121,7 @@ class Loop:
         mine = share_of(exercise, self.rank, self.world)
         share = len(mine.tasks.y) / total
         dtype = DTYPES[self.config.dtype]
-        lowered = {
-            name: p.to(dtype) if p.is_floating_point() else p for name, p in self.loss_module.named_parameters()
-        }
+        lowered = {name: p.to(dtype) if p.is_floating_point() else p for name, p in self.loss_module.named_parameters()}
         loss, report = functional_call(self.loss_module, lowered, (mine,))
         (loss * share).backward()
         parameters = [p for p in self.model.parameters() if p.grad is not None]

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from l2m_core.errors import ConfigError
 from l2m_core.learn.stages import Exercise
-from l2m_core.model.density import Density
+from l2m_core.model.density import predictive
 from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.tasks.batch import TaskBatch
 
@@ -22,8 +23,7 @@ def context_of(tasks: TaskBatch, rows: int) -> Context:
 def log_loss(output: Output, memory: Memory, y: Tensor) -> Tensor:
     """(B, n) negative log likelihood; of the standardised outcome where it is continuous, so tasks weigh alike."""
     if memory.n_classes is None:
-        density = Density(output.prediction, memory.outcome_shift, memory.outcome_scale)
-        return -(density.log_prob(y) + memory.outcome_scale.log())
+        return -(predictive(output, memory).log_prob(y) + memory.outcome_scale.log())
     logits = output.prediction.flatten(0, 1)
     return F.cross_entropy(logits, y.flatten(), reduction="none").view(y.shape)
 
@@ -43,6 +43,37 @@ class PredictorLoss(nn.Module):
         return loss.mean(), {"loss": loss.detach().mean()}
 
 
+class RowsPredictorLoss(nn.Module):
+    """Algorithm 1 of the study for the rows encoder: log loss at every context size from `exercise.context` up.
+
+    Each row after the context is asked about in `orders` ways, at points spread evenly along random acquisition
+    orders, then joins the context. The rows with outcomes are encoded once for all of it.
+    """
+
+    def __init__(self, model: nn.Module, orders: int = 4):
+        super().__init__()
+        self.model, self.orders = model, orders
+
+    def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
+        tasks, n = exercise.tasks, exercise.context
+        targets = Context(tasks.x[:, n:], tasks.r[:, n:], tasks.y[:, n:], tasks.n_classes, tasks.categorical)
+        output, memory = self.model.autoregress(context_of(tasks, n), targets, random_orders(exercise, self.orders))
+        loss = log_loss(output, memory, targets.y.repeat(1, self.orders))
+        return loss.mean(), {"loss": loss.detach().mean()}
+
+
+def random_orders(exercise: Exercise, count: int) -> Tensor:
+    """(B, count, n, d): what is known of each query at `count` points of random orders of its recorded features."""
+    r = exercise.tasks.r[:, None, exercise.context :]
+    n, d = r.shape[-2:]
+    # Ranks among features, recorded ones first in random order.
+    place = (exercise.uniform(count, n, d) + (~r)).argsort(-1).argsort(-1)
+    share = (torch.arange(count, device=r.device)[:, None, None] + exercise.uniform(count, n, 1, stream=1)) / count
+    a = place < (share * (r.sum(-1, keepdim=True) + 1)).floor()
+    keeps_baseline = exercise.uniform(1, 1, 1, stream=2) < 0.5
+    return (a | (keeps_baseline & ~exercise.tasks.acquirable[:, None, None])) & r
+
+
 class GainLoss(nn.Module):
     """Teaches the gain head on a trained predictor: measure one more feature, and see what it told.
 
@@ -54,6 +85,7 @@ class GainLoss(nn.Module):
 
     def __init__(self, model: nn.Module, target: str = "expected", reveals: int = 2):
         super().__init__()
+        check_target(target)
         self.model, self.target, self.reveals = model, target, reveals
 
     def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
@@ -62,24 +94,42 @@ class GainLoss(nn.Module):
         with torch.no_grad():
             memory = self.model.condition(context_of(tasks, n))
         output = self.model.query(memory, x, a)
-        before = log_loss(output, memory, y).detach()
         choices = random_unknown(r & ~a, self.reveals, exercise)
-        guesses, targets, drops, weights = [], [], [], []
-        for j in choices.unbind(-1):
-            index = j.clamp_min(0)[..., None]
-            with torch.no_grad():
-                after = self.model.query(memory, x, a | F.one_hot(index[..., 0], a.shape[-1]).bool())
-                realised = before - log_loss(after, memory, y)
-                expected = divergence(after.prediction, output.prediction)
-            target = {"realised": realised, "expected": expected, "mixed": (realised + expected) / 2}[self.target]
-            guesses.append(output.gain.gather(-1, index)[..., 0])
-            targets.append(target.clamp(-3.0, 3.0))
-            drops.append(realised)
-            weights.append((j >= 0).float())
-        gain, target, drop, weight = map(torch.stack, (guesses, targets, drops, weights))
+        expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
+        target = choose_target(self.target, expected, realised).clamp(-3.0, 3.0)
+        gain, weight = output.gain.gather(-1, choices.clamp_min(0)), (choices >= 0).float()
         # A slot with nothing left to measure counts as an error of 0, so that the mean over tasks is a plain one.
         loss = ((gain - target).square() * weight).mean()
-        return loss, {"loss": loss.detach(), **_compare(gain.detach(), target, drop, weight)}
+        return loss, {"loss": loss.detach(), **_compare(gain.detach(), target, realised, weight)}
+
+
+@torch.no_grad()
+def reveal_each(
+    model: nn.Module, memory: Memory, x: Tensor, y: Tensor, a: Tensor, choices: Tensor, output: Output
+) -> tuple[Tensor, Tensor]:
+    """What each feature in `choices` (B, n, m; -1 for none) tells on top of a, whose answer is `output`.
+
+    (B, n, m) divergences of the new belief from the old, and drops in log loss, in nats; 0 where the choice is -1.
+    """
+    before = log_loss(output, memory, y)
+    expected, realised = [], []
+    for j in choices.unbind(-1):
+        after = model.query(memory, x, a | (F.one_hot(j.clamp_min(0), a.shape[-1]).bool() & (j >= 0)[..., None]))
+        expected.append(divergence(after, output, memory))
+        realised.append(before - log_loss(after, memory, y))
+    return torch.stack(expected, -1), torch.stack(realised, -1)
+
+
+TARGETS = ("expected", "realised", "mixed")
+
+
+def check_target(target: str) -> None:
+    if target not in TARGETS:
+        raise ConfigError(f"target is {target!r}; it must be one of {', '.join(TARGETS)}.")
+
+
+def choose_target(name: str, expected: Tensor, realised: Tensor) -> Tensor:
+    return {"expected": expected, "realised": realised, "mixed": (expected + realised) / 2}[name]
 
 
 def _compare(gain: Tensor, target: Tensor, drop: Tensor, weight: Tensor) -> dict[str, Tensor]:
@@ -95,18 +145,20 @@ def _compare(gain: Tensor, target: Tensor, drop: Tensor, weight: Tensor) -> dict
     }
 
 
-def random_unknown(unknown: Tensor, count: int, exercise: Exercise) -> Tensor:
+def random_unknown(unknown: Tensor, count: int, exercise: Exercise, stream: int = 0) -> Tensor:
     """(B, n, count) indices of different unknown features, -1 where a query has fewer."""
-    key = exercise.uniform(*unknown.shape[1:]) * unknown
+    key = exercise.uniform(*unknown.shape[1:], stream=stream) * unknown
     best = key.topk(min(count, unknown.shape[-1]), dim=-1)
     return torch.where(best.values > 0, best.indices, -1)
 
 
-def divergence(after: Tensor, before: Tensor) -> Tensor:
-    """(B, n) KL(after ‖ before) of logits over classes or bins, in nats."""
-    p, log_p, log_q = after.softmax(-1), after.log_softmax(-1), before.log_softmax(-1)
-    difference = torch.where(p > 0, log_p - log_q, torch.zeros_like(p))
-    return (p * difference).sum(-1).detach()
+def divergence(after: Output, before: Output, memory: Memory) -> Tensor:
+    """(B, n) KL(after ‖ before) in nats: how far what was measured moved the belief."""
+    if memory.n_classes is None:
+        return predictive(after, memory).divergence(predictive(before, memory))  # type: ignore[arg-type]
+    log_p, log_q = after.prediction.log_softmax(-1), before.prediction.log_softmax(-1)
+    p = log_p.exp()
+    return (p * torch.where(p > 0, log_p - log_q, 0.0)).sum(-1)
 
 
 def share_of(exercise: Exercise, rank: int, world: int) -> Exercise:

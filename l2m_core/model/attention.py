@@ -10,10 +10,15 @@ from torch.nn import functional as F
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
-    """(…, heads, n, h) over (…, heads, N, h); q is already scaled. Plain matmuls in CPU training: the fused kernel's
-    backward is slow for small heads there. Elsewhere the fused kernel, which never holds the (n, N) scores."""
+    """(…, heads, n, h) over (…, heads, N, h); q is already scaled; mask: (n, N) bool, True where read.
+
+    Plain matmuls in CPU training: the fused kernel's backward is slow for small heads there. Elsewhere the fused
+    kernel, which never holds the (n, N) scores; it takes exactly one batch dimension.
+    """
     if q.is_cuda or not torch.is_grad_enabled():
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+        k, v = (t.expand(*q.shape[:-2], *t.shape[-2:]).flatten(0, -4) for t in (k, v))
+        read = F.scaled_dot_product_attention(q.flatten(0, -4), k, v, attn_mask=mask, scale=1.0)
+        return read.view(*q.shape[:-1], v.shape[-1])
     scores = q @ k.transpose(-1, -2)
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from l2m_core.model.attention import FeedForward, SelfAttention
 from l2m_core.model.columns import CHANNELS, Columns, embed_values, fit_columns
 from l2m_core.model.heads import PairReadout, Readout, keep_possible_classes, to_gain
-from l2m_core.model.interface import Context, Memory, ModelConfig, Output
+from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
 
 CONTEXT_UNIT = 128  # rows; the length at which attention down a column starts unscaled
 
@@ -75,7 +75,7 @@ class Cells(nn.Module):
     def condition(self, context: Context, chunk: int | None = None) -> Memory:
         """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory)."""
         columns = fit_columns(context.x, context.r, context.categorical)
-        shift, scale = _outcome_scale(context)
+        shift, scale = outcome_scale(context)
         cells = embed_values(columns, context.x, context.r)
         tokens = torch.cat([self._embed_outcome(context, shift, scale), self._embed_cells(cells)], dim=2)
         tokens = self._add_thinking(tokens)
@@ -87,9 +87,9 @@ class Cells(nn.Module):
             values.append(v)
         return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale)
 
-    def query(self, memory: Memory, x: Tensor, a: Tensor) -> Output:
-        """x: (B, n, d) with anything where a is False; a: (B, n, d) bool."""
-        tokens = self.encode_query(memory, x, a)
+    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Output:
+        """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal: see Encoder."""
+        tokens = self.encode_query(memory, x, a, reveal)
         outcome, features = tokens[:, :, 0], tokens[:, :, 1:]
         if memory.n_classes is None:
             prediction = self.density(outcome)
@@ -99,10 +99,13 @@ class Cells(nn.Module):
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def encode_query(self, memory: Memory, x: Tensor, a: Tensor) -> Tensor:
+    def encode_query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Tensor:
         """(B, n, 1 + d, width) final tokens; the outcome's first."""
         assert isinstance(memory.columns, Columns)
         cells = self._embed_cells(embed_values(memory.columns, x, a))
+        if reveal is not None:
+            measured = self._embed_cells(embed_values(memory.columns, x, torch.ones_like(a)))
+            cells = torch.lerp(cells, measured, reveal.to(cells.dtype)[..., None])
         unknown = self.outcome_unknown[int(memory.n_classes is None)]
         unknown = unknown.to(cells.dtype).expand(*cells.shape[:2], 1, -1)
         tokens = torch.cat([unknown, cells], dim=2)
@@ -146,12 +149,3 @@ def _pass_context(block: Block, tokens: Tensor, last: bool, chunk: int | None) -
         parts = zip(tokens.split(chunk, 1), normed.split(chunk, 2), strict=True)
         tokens = torch.cat([block.read(part, norm, k, v) for part, norm in parts], 1)
     return tokens, k, v
-
-
-def _outcome_scale(context: Context) -> tuple[Tensor, Tensor]:
-    """Shift and scale (B, 1) of a continuous outcome from the context's rows; (0, 1) for classes."""
-    if context.n_classes is not None:
-        ones = torch.ones(len(context.y), 1, device=context.y.device)
-        return torch.zeros_like(ones), ones
-    y = context.y.float()
-    return y.mean(1, keepdim=True), y.std(1, keepdim=True, correction=0).clamp_min(1e-6)

@@ -67,7 +67,13 @@ def embed_values(columns: Columns, x: Tensor, known: Tensor) -> Tensor:
     score = math.sqrt(2.0) * torch.erfinv(2 * torch.minimum(torch.maximum(middle, edge), 1 - edge) - 1)
     angle = math.pi * middle
     channels = [size, score, torch.tanh(2 * z)]
-    channels += [torch.cos(angle), torch.cos(2 * angle), torch.sin(2 * angle), torch.cos(4 * angle), torch.sin(4 * angle)]
+    channels += [
+        torch.cos(angle),
+        torch.cos(2 * angle),
+        torch.sin(2 * angle),
+        torch.cos(4 * angle),
+        torch.sin(4 * angle),
+    ]
     seen = known.to(size.dtype)
     about = columns.about[:, None].expand(*x.shape, 3)
     shown = torch.stack([*channels, torch.ones_like(size)], dim=-1) * seen[..., None]

@@ -1,6 +1,7 @@
-"""The predictive distribution of a continuous outcome: probabilities over fixed bins of the standardised outcome.
+"""Predictive distributions of a continuous outcome.
 
-It can be skewed or have several modes. The two outermost bins are open, with exponential tails.
+Density: probabilities over fixed bins of the standardised outcome; it can be skewed or have several modes, and its two
+outermost bins are open, with exponential tails. Gaussian: the study's mean and bounded standard deviation.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from l2m_core.model.interface import Memory, Output
+
+LEAST_STD = 0.05  # of the standardised outcome: keeps a likelihood from running away on near-noiseless tasks
 TAIL = 0.5  # mean excess, in standard deviations of the outcome, beyond the outermost edges
 
 
@@ -57,8 +62,8 @@ class Density:
         edges = self.edges
         middle = (edges[1:] + edges[:-1]) / 2
         first = torch.cat([edges[:1] - TAIL, middle, edges[-1:] + TAIL])
-        spread = torch.cat([edges.new_tensor([TAIL**2]), (edges[1:] - edges[:-1]).square() / 12, edges.new_tensor([TAIL**2])])
-        return first, first.square() + spread
+        tail = edges.new_tensor([TAIL**2])
+        return first, first.square() + torch.cat([tail, (edges[1:] - edges[:-1]).square() / 12, tail])
 
     @property
     def mean(self) -> Tensor:
@@ -73,8 +78,7 @@ class Density:
 
     def quantile(self, level: float) -> Tensor:
         """(B, n) values that the outcome stays below with probability `level`."""
-        if not 0 < level < 1:
-            raise ValueError(f"level is {level}; it must lie strictly between 0 and 1.")
+        _check_level(level)
         edges = self.edges
         cumulative = self.probabilities.cumsum(-1).contiguous()
         target = torch.full_like(cumulative[..., :1], level)
@@ -88,3 +92,51 @@ class Density:
         z = torch.where(index == 0, edges[0] + TAIL * inside.log(), z)
         z = torch.where(index == len(edges), edges[-1] - TAIL * (1 - inside).log(), z)
         return self.shift + self.scale * z[..., 0]
+
+    def divergence(self, other: Density) -> Tensor:
+        """(B, n) KL(self ‖ other) in nats."""
+        log_p, log_q = self.logits.float().log_softmax(-1), other.logits.float().log_softmax(-1)
+        return (log_p.exp() * (log_p - log_q)).sum(-1)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """n normal distributions per task. raw: (B, n, 2) mean and unbounded spread of the standardised outcome."""
+
+    raw: Tensor
+    shift: Tensor
+    scale: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        return self.shift + self.scale * self.raw[..., 0].float()
+
+    @property
+    def std(self) -> Tensor:
+        return self.scale * (LEAST_STD + (1 - LEAST_STD) * F.softplus(self.raw[..., 1].float()))
+
+    def log_prob(self, y: Tensor) -> Tensor:
+        """y: (B, n) on the outcome's own scale → log density."""
+        z = (y.float() - self.mean) / self.std
+        return -0.5 * z.square() - self.std.log() - 0.5 * math.log(2 * math.pi)
+
+    def quantile(self, level: float) -> Tensor:
+        """(B, n) values that the outcome stays below with probability `level`."""
+        _check_level(level)
+        return self.mean + self.std * torch.special.ndtri(torch.tensor(level, dtype=torch.float64)).item()
+
+    def divergence(self, other: Gaussian) -> Tensor:
+        """(B, n) KL(self ‖ other) in nats."""
+        ratio = (self.std / other.std).square()
+        return 0.5 * (ratio + ((self.mean - other.mean) / other.std).square() - 1 - ratio.log())
+
+
+def predictive(output: Output, memory: Memory) -> Density | Gaussian:
+    """The distribution that an output describes, on the outcome's own scale."""
+    kind = Gaussian if output.prediction.shape[-1] == 2 else Density
+    return kind(output.prediction, memory.outcome_shift, memory.outcome_scale)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; it must lie strictly between 0 and 1.")

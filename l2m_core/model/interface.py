@@ -10,6 +10,9 @@ from torch import Tensor
 
 from l2m_core.errors import ConfigError
 
+# Two numbers are a mean and a spread (rows), so a density over bins has at least three.
+_LEAST = {"layers": 1, "width": 1, "heads": 1, "feedforward": 1, "max_classes": 2, "bins": 3, "embedder_depth": 2}
+
 
 @dataclass(frozen=True)
 class ModelConfig:
@@ -32,15 +35,21 @@ class ModelConfig:
     """"classes", "continuous" or "any"; rows encoders serve one kind."""
     embedder_depth: int = 4
     """Depth of the residual MLP that embeds a row (rows)."""
+    standardise: bool = True
+    """Whether values and a continuous outcome are brought to the context's mean and spread (rows; cells always)."""
 
     def __post_init__(self) -> None:
         if self.encoder not in ("cells", "rows"):
             raise ConfigError(f"model.encoder is {self.encoder!r}; it must be 'cells' or 'rows'.")
         if self.width % self.heads:
             raise ConfigError(f"model.width ({self.width}) must be a multiple of model.heads ({self.heads}).")
-        for name in ("layers", "width", "heads", "feedforward", "max_classes", "bins"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be at least 1.")
+        if self.outcome not in ("any", "classes", "continuous"):
+            raise ConfigError(f"model.outcome is {self.outcome!r}; it must be 'any', 'classes' or 'continuous'.")
+        if self.encoder == "rows" and (self.outcome == "any" or self.features < 1):
+            raise ConfigError("A rows model needs model.features (at least 1) and model.outcome (classes, continuous).")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be at least {least}.")
 
     @classmethod
     def from_dict(cls, settings: dict) -> ModelConfig:
@@ -70,7 +79,8 @@ class Context:
 class Output:
     """Answers for n query rows of B tasks.
 
-    prediction: (B, n, K) class logits, impossible classes at -inf, or (B, n, bins) logits over bins;
+    prediction: (B, n, K) class logits, impossible classes at -inf; or of a continuous outcome (see density.predictive)
+    (B, n, bins) logits over bins (cells), (B, n, 2) mean and raw spread (rows);
     policy: (B, n, d) logits; gain: (B, n, d) nats. Neither is blocked: that is the caller's business.
     """
 
@@ -112,7 +122,21 @@ class Encoder(Protocol):
 
     def condition(self, context: Context, chunk: int | None = None) -> Memory: ...
 
-    def query(self, memory: Memory, x: Tensor, a: Tensor) -> Output: ...
+    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Output:
+        """reveal: (B, n, d) in 0 … 1, how far features beyond `a` are measured; then x must be finite everywhere.
+
+        0 and 1 answer exactly as `a` does; the gradient in between is what a relaxed choice of features learns from.
+        """
+        ...
+
+
+def outcome_scale(context: Context) -> tuple[Tensor, Tensor]:
+    """Shift and scale (B, 1) of a continuous outcome from the context's rows; (0, 1) for classes."""
+    if context.n_classes is not None:
+        ones = torch.ones(len(context.y), 1, device=context.y.device)
+        return torch.zeros_like(ones), ones
+    y = context.y.float()
+    return y.mean(1, keepdim=True), y.std(1, keepdim=True, correction=0).clamp_min(1e-6)
 
 
 def build(config: ModelConfig) -> torch.nn.Module:

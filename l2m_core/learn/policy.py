@@ -1,0 +1,168 @@
+"""Algorithm 2 of the study: the policy head learns to pick what will lower the log loss.
+
+The policy is blocked: only what was recorded (r = 1) and is not yet known may be picked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from l2m_core.errors import ConfigError
+from l2m_core.learn.losses import check_target, choose_target, context_of, log_loss, random_unknown, reveal_each
+from l2m_core.learn.stages import Exercise
+
+LEAST_UNIFORM = 1e-9
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """What the policy is taught, and how the gradient gets through a choice."""
+
+    objective: str = "exact"
+    """"greedy": the log loss after one more feature; "lookahead": after `ahead` more beyond it, picked by the policy
+    itself; "exact": the mean gain of one more feature over all candidates, with no sampling noise."""
+    estimator: str = "gumbel"
+    """"gumbel": straight-through Gumbel-softmax; "reinforce": the score function, for reference. Not for "exact"."""
+    temperature: float = 1.0
+    """Of the Gumbel-softmax; lower is less biased and noisier."""
+    ahead: int = 1
+    """k of the lookahead."""
+    samples: int = 4
+    """Sampled paths for each query (N_MC); "greedy" and "lookahead"."""
+    steps: int = 1
+    """Acquisitions in a row from each state; later states are those that the policy itself reaches."""
+    candidates: int = 0
+    """"exact": when positive, at most so many randomly chosen features stay open, which bounds the cost of a step."""
+    target: str = "expected"
+    """"exact": what a gain is taken to be; see GainLoss."""
+
+    def __post_init__(self) -> None:
+        if self.objective not in ("greedy", "lookahead", "exact"):
+            raise ConfigError(f"policy.objective is {self.objective!r}; it must be greedy, lookahead or exact.")
+        if self.estimator not in ("gumbel", "reinforce"):
+            raise ConfigError(f"policy.estimator is {self.estimator!r}; it must be gumbel or reinforce.")
+        if self.temperature <= 0:
+            raise ConfigError(f"policy.temperature is {self.temperature}; it must be above 0.")
+        for name, least in {"ahead": 0, "samples": 1, "steps": 1, "candidates": 0}.items():
+            if getattr(self, name) < least:
+                raise ConfigError(f"policy.{name} is {getattr(self, name)}; it must be at least {least}.")
+        check_target(self.target)
+
+    @property
+    def picks(self) -> int:
+        return 1 + (self.ahead if self.objective == "lookahead" else 0)
+
+
+class PolicyLoss(nn.Module):
+    """Works for both encoders. What moves besides the policy head (the trunk, at a lower rate) is the caller's choice;
+    with `keep_predicting` the log loss before picking is added, so that a trunk that moves stays a predictor."""
+
+    def __init__(self, model: nn.Module, config: PolicyConfig | None = None, keep_predicting: bool = False):
+        super().__init__()
+        self.model, self.config, self.keep_predicting = model, config or PolicyConfig(), keep_predicting
+
+    def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
+        tasks, n = exercise.tasks, exercise.context
+        r, y, a = tasks.r[:, n:], tasks.y[:, n:], exercise.a
+        x = torch.where(r, tasks.x[:, n:], 0.0)  # a relaxed choice touches every value
+        memory = self.model.condition(context_of(tasks, n))
+        improve = self._by_trying_all if self.config.objective == "exact" else self._by_sampling
+        total, reports = x.new_zeros(()), []
+        for step in range(self.config.steps):
+            loss, picked, report = improve(memory, x, y, r, a, exercise, 100 * step)
+            total = total + loss / self.config.steps
+            reports.append(report)
+            a = a | picked
+        return total, {name: sum(r[name] for r in reports) / len(reports) for name in reports[0]}
+
+    def _by_trying_all(self, memory, x, y, r, a, exercise, stream):
+        """Maximises Σ π(j) gain(j) over the open features j."""
+        output = self.model.query(memory, x, a)
+        most = min(self.config.candidates or x.shape[-1], x.shape[-1])
+        choices = random_unknown(r & ~a, most, exercise, stream)  # (B, n, m)
+        expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
+        gain, is_open = choose_target(self.config.target, expected, realised), choices >= 0
+        logits = output.policy.gather(-1, choices.clamp_min(0))
+        chance = open_softmax(logits, is_open)
+        achieved = (chance * gain).sum(-1)
+        before = log_loss(output, memory, y)
+        loss = -achieved.mean() + (before.mean() if self.keep_predicting else 0.0)
+        best = torch.where(is_open, gain, float("-inf")).amax(-1)
+        regret = torch.where(is_open.any(-1), best - achieved, 0.0)
+        noise = gumbel(exercise.uniform(*logits.shape[1:], stream=stream + 1))
+        place = (logits + noise).masked_fill(~is_open, float("-inf")).argmax(-1, keepdim=True)
+        picked = one_hot(choices.gather(-1, place)[..., 0], x.shape[-1])
+        means = {"loss": before - achieved, "before": before, "gain": achieved, "regret": regret}
+        return loss, picked.bool(), _report(means, chance)
+
+    def _by_sampling(self, memory, x, y, r, a, exercise, stream):
+        """Minimises the log loss at the end of sampled paths of `picks` acquisitions."""
+        config = self.config
+        output = self.model.query(memory, x, a)
+        before = log_loss(output, memory, y)
+        # (B, samples · n, …): every query walks `samples` paths.
+        x, y, r, a = (t.repeat(1, config.samples, *[1] * (t.ndim - 2)) for t in (x, y, r, a))
+        logits = output.policy.repeat(1, config.samples, 1)
+        reveal, score = torch.zeros_like(x), x.new_zeros(())
+        first = chance = torch.empty(0)
+        for pick in range(config.picks):
+            if pick:
+                logits = self.model.query(memory, x, a, reveal).policy
+            is_open = r & ~a & (reveal.detach() < 0.5)
+            noise = gumbel(exercise.uniform(*logits.shape[1:], stream=stream + 1 + pick))
+            chosen = straight_through(logits + noise, is_open, config.temperature)
+            if pick == 0:
+                first, chance = chosen, open_softmax(logits, is_open)
+            if config.estimator == "reinforce":
+                chosen = chosen.detach()
+                score = score + (open_softmax(logits, is_open).clamp_min(LEAST_UNIFORM).log() * chosen).sum(-1)
+            reveal = reveal + chosen
+        after = log_loss(self.model.query(memory, x, a, reveal), memory, y)
+        loss = after.mean()
+        if config.estimator == "reinforce":
+            loss = loss + (score * self._advantage(after.detach(), before.detach())).mean()
+        if self.keep_predicting:
+            loss = loss + before.mean()
+        picked = first[:, : before.shape[1]].detach() > 0.5
+        return loss, picked, _report({"loss": after, "before": before, "gain": before.mean() - after}, chance)
+
+    def _advantage(self, after: Tensor, before: Tensor) -> Tensor:
+        """A path's log loss against the mean of the query's other paths, or against where it began."""
+        samples = self.config.samples
+        if samples == 1:
+            return after - before
+        paths = after.unflatten(1, (samples, -1))
+        others = (paths.sum(1, keepdim=True) - paths) / (samples - 1)
+        return (paths - others).flatten(1, 2)
+
+
+def open_softmax(logits: Tensor, is_open: Tensor) -> Tensor:
+    """The blocked policy: probabilities over what is open, all 0 where nothing is."""
+    chance = logits.masked_fill(~is_open, -1e9).softmax(-1)
+    return chance * is_open
+
+
+def straight_through(noisy: Tensor, is_open: Tensor, temperature: float) -> Tensor:
+    """One-hot of the best open feature on the way forward, the softmax on the way back; 0 where nothing is open."""
+    soft = open_softmax(noisy / temperature, is_open)
+    hard = one_hot(noisy.masked_fill(~is_open, float("-inf")).argmax(-1), noisy.shape[-1]) * is_open
+    return hard + (soft - soft.detach())
+
+
+def one_hot(index: Tensor, size: int) -> Tensor:
+    """Float; all 0 for an index of -1."""
+    return F.one_hot(index.clamp_min(0), size).float() * (index >= 0)[..., None]
+
+
+def gumbel(uniform: Tensor) -> Tensor:
+    return -(-uniform.clamp(LEAST_UNIFORM, 1 - 1e-7).log()).log()
+
+
+def _report(values: dict[str, Tensor], chance: Tensor) -> dict[str, Tensor]:
+    """Means, and the mean entropy of the policy in nats."""
+    entropy = -(chance * chance.clamp_min(LEAST_UNIFORM).log()).sum(-1)
+    return {name: value.detach().mean() for name, value in {**values, "entropy": entropy}.items()}

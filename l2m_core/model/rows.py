@@ -1,0 +1,193 @@
+"""The rows encoder: the study's own. One token per sample, fixed in the number of features.
+
+A row of the context reads `[x⊙r, r, y]`, a query `[x⊙a, a, 0]`; there are no positions. Who reads whom:
+context ↔ context; targets (rows that join the context one after another) → context and earlier targets;
+queries → context and earlier targets, never other queries.
+
+Those rules are kept as blocks instead of one dense mask: the context's own block needs no mask at all, and targets and
+queries read the same keys and values, so however many queries are asked, the rows with outcomes are encoded once.
+Beyond the study: a continuous outcome comes with a flag that it is known (a query's 0 must not look like an outcome of
+0), and fewer features than the model's are read as features that were never recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from l2m_core.errors import ConfigError
+from l2m_core.model.attention import FeedForward, SelfAttention
+from l2m_core.model.heads import Readout, keep_possible_classes, to_gain
+from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
+
+
+@dataclass(frozen=True)
+class Scale:
+    """mean, std: (B, d) of the context's observed values; 0 and 1 where values are read as they are."""
+
+    mean: Tensor
+    std: Tensor
+
+
+class Embedder(nn.Module):
+    """A residual MLP of `depth` linear layers."""
+
+    def __init__(self, inputs: int, width: int, depth: int):
+        super().__init__()
+        self.first = nn.Linear(inputs, width)
+        self.inner = nn.ModuleList(nn.Linear(width, width) for _ in range(max(0, depth - 2)))
+        self.last = nn.Linear(width, width)
+
+    def forward(self, row: Tensor) -> Tensor:
+        tokens = F.gelu(self.first(row))
+        for layer in self.inner:
+            tokens = tokens + F.gelu(layer(tokens))
+        return self.last(tokens)
+
+
+class RowBlock(nn.Module):
+    """Attention over rows and a feed-forward, both pre-norm and residual."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.norm, self.attention = nn.LayerNorm(config.width), SelfAttention(config.width, config.heads)
+        self.feed_norm, self.feed = nn.LayerNorm(config.width), FeedForward(config.width, config.feedforward)
+
+    def remember(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, N, width) tokens → their keys and values."""
+        normed = self.norm(tokens)
+        return self.attention.to_k(normed), self.attention.to_v(normed)
+
+    def read(self, tokens: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        tokens = tokens + self.attention.read(self.norm(tokens), k, v, mask)
+        return tokens + self.feed(self.feed_norm(tokens))
+
+
+class Rows(nn.Module):
+    """See the module's docstring."""
+
+    def __init__(self, config: ModelConfig):
+        super().__init__()
+        self.config = config
+        outcome = config.max_classes if config.outcome == "classes" else 2
+        self.embed = Embedder(2 * config.features + outcome, config.width, config.embedder_depth)
+        self.blocks = nn.ModuleList(RowBlock(config) for _ in range(config.layers))
+        self.answer = Readout(config.width, outcome)
+        self.policy = Readout(config.width, config.features)
+        self.gain = Readout(config.width, config.features)
+
+    # -- the common face ------------------------------------------------------------------------------------------
+
+    def condition(self, context: Context, chunk: int | None = None) -> Memory:
+        """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory)."""
+        scale, shift, spread = self._fit(context)
+        tokens = self._embed_known(context, scale, shift, spread)
+        keys, values = [], []
+        for index, block in enumerate(self.blocks):
+            parts = tokens.split(chunk or tokens.shape[-2], dim=-2)
+            remembered = [block.remember(part) for part in parts]
+            k, v = (torch.cat(pieces, dim=-2) for pieces in zip(*remembered, strict=True))
+            keys.append(k)
+            values.append(v)
+            if index < len(self.blocks) - 1:  # of the last block only keys and values are ever read
+                tokens = torch.cat([block.read(part, k, v) for part in parts], dim=-2)
+        return Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
+
+    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Output:
+        """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal: see Encoder."""
+        tokens = self._embed_query(memory, x[:, None], a[:, None], None if reveal is None else reveal[:, None])
+        for block, k, v in zip(self.blocks, memory.keys, memory.values, strict=True):
+            tokens = block.read(tokens, k, v)
+        return self._answer(tokens[:, 0], memory, x.shape[-1])
+
+    # -- training over many context sizes in one pass --------------------------------------------------------------
+
+    def autoregress(self, context: Context, targets: Context, a: Tensor) -> tuple[Output, Memory]:
+        """Targets join the context one after another; each is asked about, known in part, just before it joins.
+
+        targets: T rows; a: (B, m, T, d) bool, m ways in which each is known. The output's (B, m·T, …) answers read
+        the context and the targets before their own. The memory holds context and targets, each as it was read.
+        """
+        scale, shift, spread = self._fit(context)
+        own, joining = (self._embed_known(rows, scale, shift, spread) for rows in (context, targets))
+        n, total = own.shape[-2], own.shape[-2] + joining.shape[-2]
+        memory = Memory((), (), scale, context.n_classes, shift, spread)
+        queries = self._embed_query(memory, targets.x[:, None], a, None)
+        includes_self, earlier = _reach(n, total, a.device)
+        keys, values = [], []
+        for index, block in enumerate(self.blocks):
+            (own_k, own_v), (joining_k, joining_v) = block.remember(own), block.remember(joining)
+            k, v = torch.cat([own_k, joining_k], -2), torch.cat([own_v, joining_v], -2)
+            # The last target is nobody's context.
+            queries = block.read(queries, k[..., :-1, :], v[..., :-1, :], earlier)
+            keys.append(k)
+            values.append(v)
+            if index < len(self.blocks) - 1:
+                own, joining = block.read(own, own_k, own_v), block.read(joining, k, v, includes_self)
+        memory = Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
+        return self._answer(queries.flatten(1, 2), memory, a.shape[-1]), memory
+
+    # -- parts ----------------------------------------------------------------------------------------------------
+
+    def _fit(self, context: Context) -> tuple[Scale, Tensor, Tensor]:
+        """The scale of values, and shift and spread of the outcome."""
+        if (context.n_classes is None) != (self.config.outcome == "continuous"):
+            raise ConfigError(f"This rows model serves {self.config.outcome} outcomes only; take another model.")
+        if context.x.shape[-1] > self.config.features:
+            raise ConfigError(
+                f"This rows model reads at most {self.config.features} features, and there are "
+                f"{context.x.shape[-1]}. Choose fewer, or take a cells model, which reads any number."
+            )
+        if not self.config.standardise:
+            zeros = torch.zeros_like(context.x[:, 0], dtype=torch.float32)
+            return Scale(zeros, torch.ones_like(zeros)), zeros[:, :1], torch.ones_like(zeros[:, :1])
+        x, count = context.x.float(), context.r.sum(1).clamp_min(1)
+        mean = torch.where(context.r, x, 0.0).sum(1) / count
+        variance = torch.where(context.r, x - mean[:, None], 0.0).square().sum(1) / count
+        std = variance.sqrt()
+        return Scale(mean, torch.where(std > 1e-6, std, 1.0)), *outcome_scale(context)
+
+    def _embed_known(self, rows: Context, scale: Scale, shift: Tensor, spread: Tensor) -> Tensor:
+        """Rows with outcomes: (B, 1, N, width)."""
+        if rows.n_classes is not None:
+            outcome = F.one_hot(rows.y, self.config.max_classes).float()
+        else:
+            z = ((rows.y.float() - shift) / spread).clamp(-30, 30)
+            outcome = torch.stack([z, torch.ones_like(z)], dim=-1)
+        return self._embed(scale, rows.x, rows.r.float(), rows.r, outcome)[:, None]
+
+    def _embed_query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None) -> Tensor:
+        """x, a: (B, m, n, d) → (B, m, n, width); the outcome's channels are all 0."""
+        assert isinstance(memory.columns, Scale)
+        scale = Scale(memory.columns.mean[:, None], memory.columns.std[:, None])
+        outcome = torch.zeros(*a.shape[:-1], self.answer.out.out_features, device=a.device)
+        if reveal is None:
+            return self._embed(scale, x, a.float(), a, outcome)
+        return self._embed(scale, x, torch.where(a, 1.0, reveal.float()), torch.ones_like(a), outcome)
+
+    def _embed(self, scale: Scale, x: Tensor, share: Tensor, seen: Tensor, outcome: Tensor) -> Tensor:
+        """share: how far a value is known, 0 … 1; seen: bool, elsewhere x can be anything."""
+        z = ((x.float() - scale.mean[..., None, :]) / scale.std[..., None, :]).clamp(-1e4, 1e4)
+        z = torch.where(seen, z, 0.0) * share
+        missing = self.config.features - x.shape[-1]
+        row = torch.cat([F.pad(z, (0, missing)), F.pad(share, (0, missing)), outcome], dim=-1)
+        return self.embed(row.to(self.embed.first.weight.dtype))
+
+    def _answer(self, tokens: Tensor, memory: Memory, features: int) -> Output:
+        prediction = self.answer(tokens)
+        if memory.n_classes is not None:
+            prediction = keep_possible_classes(prediction, memory.n_classes)
+        policy, gain = self.policy(tokens)[..., :features], to_gain(self.gain(tokens)[..., :features])
+        return Output(prediction, policy, gain)
+
+
+@functools.lru_cache(maxsize=64)
+def _reach(n: int, total: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Which keys each target reads, (T, total) with itself, and (T, total - 1) without; kept from step to step."""
+    place = torch.arange(n, total, device=device)[:, None]
+    keys = torch.arange(total, device=device)
+    return keys <= place, keys[:-1] < place
