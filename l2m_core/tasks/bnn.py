@@ -50,6 +50,7 @@ class BNNConfig:
     baseline: tuple[int, int] = (0, 3)
     """Range of the number of baseline features; at least one feature stays acquirable."""
     missingness: Missingness = field(default_factory=Missingness)
+    """How values come to be missing."""
 
     def __post_init__(self) -> None:
         check_choice(self, "outcome", ("classes", "continuous"))

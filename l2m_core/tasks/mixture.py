@@ -41,6 +41,7 @@ class MixtureConfig:
     """Priors and their shares."""
 
     parts: tuple[Part, ...]
+    """The priors, with weights and settings."""
     by: str = "task"
     """"task": the tasks of a batch come from several priors (all with classes, or all continuous);
     "batch": each batch comes from one."""

@@ -32,6 +32,7 @@ class SemiSyntheticConfig:
     graft: float = 0.0
     """Share of tasks whose missingness is the mask of other rows of the table, in place of `missingness`."""
     missingness: Missingness = field(default_factory=Missingness)
+    """How values come to be missing."""
 
     def __post_init__(self) -> None:
         check_choice(self, "labels", ("prior", "real"))

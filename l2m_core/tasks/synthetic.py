@@ -13,9 +13,9 @@ from torch import Tensor
 
 from l2m_core.tasks import covariates, labels
 from l2m_core.tasks.batch import TaskBatch, Truth
+from l2m_core.tasks.draws import choice, coin, integers, log_uniform, normal, standardise, subset, uniform
 from l2m_core.tasks.marginals import observe_like_a_chart
 from l2m_core.tasks.missingness import Missingness, sample_missingness
-from l2m_core.tasks.draws import choice, coin, integers, log_uniform, normal, standardise, subset, uniform
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class SyntheticConfig:
     outcome: str = "classes"
     """"classes" or "continuous"."""
     max_classes: int = 10
+    """Most classes of a task; 2 makes every task binary."""
     binary_share: float = 0.65
     """Share of binary tasks among those with classes."""
     covariate_weights: tuple[float, float, float] = (0.35, 0.35, 0.30)
@@ -40,11 +41,13 @@ class SyntheticConfig:
     rare_share: float = 0.35
     """Share of binary tasks with a rare outcome, log-uniform in `rare_prevalence`."""
     rare_prevalence: tuple[float, float] = (0.01, 0.2)
+    """Range of a rare outcome's prevalence, log-uniform."""
     noise: tuple[float, float] = (0.05, 2.0)
     """Range of the noise of a continuous outcome, against a signal of unit variance."""
     least_gain: float = 0.03
     """Tasks whose covariates explain less than this share of the outcome's entropy are drawn again."""
     missingness: Missingness = field(default_factory=Missingness)
+    """How values come to be missing."""
 
 
 class SyntheticPrior:
@@ -221,9 +224,9 @@ def _draw_continuous(generator, config: SyntheticConfig, score: Tensor):
     y = score + std * error
     skewed = coin(generator, (tasks, 1), 0.25)
     bent = (y * log_uniform(generator, (tasks, 1), 0.2, 0.8)).clamp(-6, 6).exp()
-    truth = Truth(mean=score.masked_fill(skewed, float("nan")), std=std.masked_fill(skewed | heavy, float("nan")))
+    mean, spread = score.masked_fill(skewed, float("nan")), std.masked_fill(skewed | heavy, float("nan"))
     scale = log_uniform(generator, (tasks, 1), 0.1, 100.0)
     shift = normal(generator, (tasks, 1)) * scale
     y = shift + scale * torch.where(skewed, bent, y)
-    truth = replace(truth, mean=shift + scale * truth.mean, std=scale * truth.std)
+    truth = Truth(mean=shift + scale * mean, std=scale * spread)
     return y, truth, 1 / (1 + noise[:, 0].square())
