@@ -4,7 +4,6 @@ The app and the jobs are named here, never imported: this package stays free of 
 """
 
 import argparse
-import importlib.metadata
 import importlib.util
 import json
 import math
@@ -14,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from l2m_core import __version__
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.paths import model_folders, pretrained_dir
 
@@ -36,7 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Learning to Measure: what to believe about a patient, and what to measure next.",
         epilog="`l2m COMMAND --help` tells more about each.",
     )
-    parser.add_argument("--version", action="version", version=f"l2m {version()}")
+    parser.add_argument("--version", action="version", version=f"l2m {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("app", help="open the app in the browser")
     commands.add_parser("train", help="run a training job: predictor, policy, finetune …")
@@ -44,13 +44,6 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("reproduce", help="run an experiment of the study, or all of them")
     commands.add_parser("models", help="list the released models")
     return parser
-
-
-def version() -> str:
-    try:
-        return importlib.metadata.version(DISTRIBUTION)
-    except importlib.metadata.PackageNotFoundError:
-        return "(not installed: run from its sources)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

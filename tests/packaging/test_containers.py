@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from l2m_core import __version__
 from tests.prerequisites import REPOSITORY
 
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text("utf-8")
@@ -195,6 +196,4 @@ def test_what_is_kept_lies_in_named_volumes() -> None:
 
 
 def test_the_image_bears_the_version_of_the_project() -> None:
-    from tests.packaging.metadata import PROJECT
-
-    assert COMPOSE["services"]["app"]["image"] == f"l2m:{PROJECT['version']}"
+    assert COMPOSE["services"]["app"]["image"] == f"l2m:{__version__}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.metadata import PROJECT
+from l2m_core import __version__
 from tests.prerequisites import REPOSITORY
 
 
@@ -46,7 +46,7 @@ def test_every_released_model_is_in_the_wheel(names: set[str]) -> None:
 
 def test_the_wheel_holds_nothing_else(names: set[str]) -> None:
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"app", "l2m_core", "train", f"learning_to_measure-{PROJECT['version']}.dist-info"}
+    assert tops == {"app", "l2m_core", "train", f"learning_to_measure-{__version__}.dist-info"}
     assert not [name for name in names if name.endswith((".pyc", ".sqlite3", ".env"))]
 
 
