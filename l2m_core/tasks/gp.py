@@ -109,16 +109,26 @@ def _correlation(generator: torch.Generator, kernel: str, x: Tensor, length: Ten
 
 
 def _cholesky(covariance: Tensor) -> Tensor:
-    """Smooth kernels are singular in float32; a little white noise (jitter) mends that, as little as will do."""
-    size = covariance.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
-    identity = torch.eye(covariance.shape[-1], device=covariance.device, dtype=covariance.dtype)
-    factor = torch.empty_like(covariance)
-    left = torch.arange(len(covariance), device=covariance.device)
-    for jitter in (1e-5, 1e-4, 1e-3, 1e-2):
-        added = (jitter * size[left])[:, None, None] * identity
-        tried, failed = torch.linalg.cholesky_ex(covariance[left] + added)
-        factor[left] = tried
-        left = left[failed > 0]
+    """Smooth kernels are singular in float32; a little white noise (jitter) mends that, as little as will do.
+
+    The covariance is written over.
+    """
+    size = covariance.diagonal(dim1=-2, dim2=-1).mean(dim=-1, keepdim=True)
+    _add_to_diagonal(covariance, 1e-5 * size)
+    factor, failed = torch.linalg.cholesky_ex(covariance)
+    left = failed.nonzero().squeeze(1)
+    for jitter in (1e-4, 1e-3, 1e-2):
         if len(left) == 0:
             return factor
-    raise TrainingError(f"The gp prior's covariance of {len(identity)} rows stays singular; draw fewer rows per task.")
+        again = covariance[left]
+        _add_to_diagonal(again, jitter * size[left])
+        factor[left], failed = torch.linalg.cholesky_ex(again)
+        left = left[failed > 0]
+    if len(left) > 0:
+        rows = covariance.shape[-1]
+        raise TrainingError(f"The gp prior's covariance of {rows} rows stays singular; draw fewer rows per task.")
+    return factor
+
+
+def _add_to_diagonal(matrix: Tensor, value: Tensor) -> None:
+    matrix.diagonal(dim1=-2, dim2=-1).add_(value)
