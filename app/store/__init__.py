@@ -1,6 +1,6 @@
 """What must survive: cohorts, step-throughs, evidence, jobs and models, in SQLite or PostgreSQL."""
 
-from .errors import Busy, Conflict, MigrationNeeded, NotFound, StoreError, StoreInputError
+from .errors import Busy, Conflict, MigrationNeeded, NotFound, StoreError, StoreInputError, Unreachable
 from .records import (
     Act,
     Job,
@@ -31,6 +31,7 @@ __all__ = [
     "StoredEvent",
     "StoredEvidence",
     "StoredModel",
+    "Unreachable",
     "Verdict",
     "Verification",
 ]

@@ -7,6 +7,7 @@ A commit that returned is on disk: SQLite runs in WAL mode with `synchronous=FUL
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import time
@@ -16,16 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
-from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
 from l2m_core.errors import ConfigError
 
-from .errors import Busy, Conflict, StoreError
+from .errors import Busy, Conflict, StoreError, Unreachable
 
 SECONDS_TO_WAIT = 15
+LOGGER = "sqlalchemy.engine.Engine.l2m"
 
 
 class Database:
@@ -88,12 +90,15 @@ def parse_url(text: str) -> URL:
 
 def make_engine(url: URL) -> Engine:
     options: dict[str, Any] = {
-        "hide_parameters": True,  # errors and logs of SQLAlchemy show no values
+        "hide_parameters": True,  # errors of SQLAlchemy show no values
+        "logging_name": LOGGER.rpartition(".")[2],
         "pool_size": 10,
         "max_overflow": 20,
         "pool_timeout": SECONDS_TO_WAIT,
         "pool_pre_ping": True,
     }
+    # At DEBUG, this logger prints every row that is read; a root logger set to DEBUG must not bring that about.
+    logging.getLogger(LOGGER).setLevel(logging.WARNING)
     if url.get_backend_name() == "postgresql":
         engine = create_engine(url, **options)
         event.listen(engine, "connect", _set_up_postgresql)
@@ -177,6 +182,8 @@ def _in_plain_words(error: SQLAlchemyError) -> StoreError:
         return StoreError(f"The database file is damaged ({code}). Restore a back-up.")
     if code in ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "25006"):
         return StoreError(f"The database cannot be written to ({code}). Check the rights on its file and folder.")
+    if isinstance(error, OperationalError) and not code.startswith("SQLITE"):
+        return Unreachable(f"The database cannot be reached ({code}). Check that it runs, and L2M_DATABASE_URL.")
     if isinstance(error, IntegrityError):
         return Conflict(f"The database refused a change that contradicts what is stored ({code}).")
     return StoreError(f"The database refused the operation ({code}).")

@@ -25,6 +25,10 @@ class Busy(StoreError):
     """The database did not answer in time. The same call may be made again safely."""
 
 
+class Unreachable(StoreError):
+    """The database does not run, or the connection broke. What was being done may be sent again safely."""
+
+
 class MigrationNeeded(StoreError):
     """The database's schema is not the one this program was written for."""
 

@@ -37,7 +37,8 @@ def flip(connection: Connection, chosen: str, length: int, draw: random.Random) 
     select = text(f"SELECT {column} FROM events WHERE step_through_id = :id AND sequence = :sequence")
     old = connection.execute(select, where).scalar_one()
     place = draw.randrange(len(old))
-    new = old[:place] + draw.choice([letter for letter in "0123456789abcdef\"{}:" if letter != old[place]]) + old[place + 1 :]
+    letter = draw.choice([letter for letter in '0123456789abcdef"{}:' if letter != old[place]])
+    new = old[:place] + letter + old[place + 1 :]
     update = text(f"UPDATE events SET {column} = :new WHERE step_through_id = :id AND sequence = :sequence")
     connection.execute(update, {**where, "new": new})
 

@@ -22,7 +22,7 @@ def make_links(payloads: list[object]) -> list[chain.Link]:
     links: list[chain.Link] = []
     for sequence, payload in enumerate(payloads):
         head = links[-1].hash if links else START
-        fields = (sequence, f"id-{sequence}", "observe", f"2025-01-0{sequence % 9}", chain.canonical_json(payload), head)
+        fields = (sequence, f"id-{sequence}", "observe", f"2025-01-{sequence:02}", chain.canonical_json(payload), head)
         links.append(chain.Link(*fields, chain.link_hash("one", *fields)))
     return links
 
