@@ -1,0 +1,119 @@
+"""`python -m app.store …` as an administrator runs it."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from app.store import Store
+from app.store.__main__ import main
+from tests.store.harness import OWNER, PostgresServer, append_many, begin, new_uuid
+from tests.store.tampering import remove_triggers
+
+
+def test_migrate_makes_a_new_database(empty_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--database", empty_url, "migrate"]) == 0
+    assert "revision" in capsys.readouterr().out
+    assert main(["--database", empty_url, "verify"]) == 0
+
+
+def test_verify_names_the_first_broken_link(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    step_through = begin(store)
+    append_many(store, step_through, 4)
+    assert main(["--database", url, "verify"]) == 0
+    assert "4 events" in capsys.readouterr().out
+    with store._database.engine.begin() as connection:
+        remove_triggers(connection)
+        connection.execute(text("UPDATE events SET payload = '{\"value\":9}' WHERE sequence = 2"))
+    assert main(["--database", url, "verify"]) == 1
+    said = capsys.readouterr().out
+    assert f"BROKEN step-through {step_through.id}: link 2 was altered" in said
+    assert "1 broken" in said
+
+
+def test_exported_heads_give_away_a_cut_tail(
+    store: Store, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step_through = begin(store)
+    append_many(store, step_through, 4)
+    assert main(["--database", url, "heads"]) == 0
+    heads = tmp_path / "heads.json"
+    heads.write_text(capsys.readouterr().out)
+    assert json.loads(heads.read_text())[step_through.id]["length"] == 4
+    kept = store.step_throughs.events(OWNER, step_through.id)[1].hash
+    with store._database.engine.begin() as connection:
+        remove_triggers(connection)
+        connection.execute(text("DELETE FROM events WHERE sequence >= 2"))
+        connection.execute(text("UPDATE step_throughs SET length = 2, head_hash = :kept"), {"kept": kept})
+    assert main(["--database", url, "verify"]) == 0
+    assert main(["--database", url, "verify", "--heads", str(heads)]) == 1
+    assert "link 2 is missing: 2 cut off at the end" in capsys.readouterr().out
+
+
+def test_a_backup_is_a_whole_database(tmp_path: Path, migrated_sqlite: Path) -> None:
+    path = tmp_path / "store.sqlite3"
+    path.write_bytes(migrated_sqlite.read_bytes())
+    store = Store(f"sqlite:///{path}")
+    step_through = begin(store)
+    append_many(store, step_through, 3)
+    copy = tmp_path / "copy.sqlite3"
+    assert main(["--database", f"sqlite:///{path}", "backup", str(copy)]) == 0
+    append_many(store, step_through, 1)
+    restored = Store(f"sqlite:///{copy}")
+    assert len(restored.step_throughs.events(OWNER, step_through.id)) == 3
+    assert len(restored.cohorts.frame(OWNER, step_through.cohort_id)) == 6
+    assert restored.verify().intact
+    assert copy.stat().st_mode & 0o077 == 0, "only its owner may read it"
+    assert not list(tmp_path.glob("*.unfinished"))
+
+
+@pytest.mark.postgres
+def test_a_postgresql_backup_can_be_restored(
+    postgres_server: PostgresServer, migrated_postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{postgres_server.programs}:{os.environ['PATH']}")
+    url = postgres_server.create(f"store_{new_uuid()[:8]}", migrated_postgres)
+    store = Store(url)
+    step_through = begin(store)
+    append_many(store, step_through, 3)
+    archive = tmp_path / "store.dump"
+    assert main(["--database", url, "backup", str(archive)]) == 0
+    name = f"restored_{new_uuid()[:8]}"
+    restored_url = postgres_server.create(name)
+    restore = ["pg_restore", "--host", str(postgres_server.folder), "--username", "postgres", "--dbname", name]
+    subprocess.run([*restore, str(archive)], check=True)
+    restored = Store(restored_url)
+    assert restored.step_throughs.read(OWNER, step_through.id) == store.step_throughs.read(OWNER, step_through.id)
+    assert restored.verify().intact
+    store.close()
+    restored.close()
+
+
+def test_a_backup_never_replaces_a_file(
+    store: Store, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = tmp_path / "there"
+    there.write_text("precious")
+    assert main(["--database", url, "backup", str(there)]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert there.read_text() == "precious"
+    assert main(["--database", url, "backup", str(tmp_path / "no" / "folder")]) == 2
+
+
+def test_failures_are_one_sentence_without_a_password(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["--database", "mysql://me:s3cret@host/x", "verify"]) == 2
+    assert main(["--database", f"sqlite:///{tmp_path}/new.sqlite3", "verify"]) == 2
+    said = capsys.readouterr()
+    assert "s3cret" not in said.out + said.err
+    assert "python -m app.store migrate" in said.err
+    assert "Traceback" not in said.err
+
+
+def test_an_unreachable_server_is_named_without_a_password(capsys: pytest.CaptureFixture[str], free_port: int) -> None:
+    assert main(["--database", f"postgresql://me:s3cret@127.0.0.1:{free_port}/x", "verify"]) == 2
+    said = capsys.readouterr()
+    assert "s3cret" not in said.out + said.err
+    assert "cannot be reached" in said.err
