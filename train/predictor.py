@@ -1,53 +1,35 @@
-"""`python -m train predictor`: pretrains a cells model on a prior, in stages."""
+"""`python -m train predictor`: pretrains a predictor, cells or rows, on a prior, in stages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
-import torch
+from torch import nn
 
-from l2m_core.learn.held_out import draw_held_out, evaluate
-from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.losses import PredictorLoss
-from l2m_core.learn.stages import ExerciseStream, Stage
+from l2m_core.learn.held_out import evaluate
+from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
 from l2m_core.model.interface import ModelConfig, build
-from train.config import to_plain
-from train.priors import PriorChoice, priors_of
+from train.pretraining import DrawnTasks, prepare, pretrain
+from train.starting import load_initial
 
 
 @dataclass(frozen=True)
-class PredictorJob:
-    """Pretraining of the predictor on a prior."""
+class PredictorJob(DrawnTasks):
+    """Pretraining of the predictor."""
 
-    folder: str
-    """Where checkpoints and logs go."""
-    stages: tuple[Stage, ...]
     model: ModelConfig = field(default_factory=ModelConfig)
-    prior: PriorChoice = field(default_factory=PriorChoice)
-    loop: LoopConfig = field(default_factory=LoopConfig)
-    seed: int = 0
-    device: str = "cpu"
-    stop_at: int = 0
-    """When positive, stop after so many steps in all (the schedule stays that of the stages)."""
+    init: str = ""
+    """Start from this checkpoint or released model (then `model` is not read), instead of from fresh weights."""
+    orders: int = 4
+    """rows: ways in which each query is known, within one pass; see RowsPredictorLoss."""
 
 
 def run(job: PredictorJob, resume: bool) -> None:
-    torch.set_num_threads(job.loop.threads)
-    torch.manual_seed(job.seed)
-    model = build(job.model).to(job.device)
-    priors = priors_of(job.prior)
-    stream = ExerciseStream(priors, job.stages, job.seed, job.device)
-    held_out = draw_held_out(priors, job.device)
-    loop = Loop(
-        PredictorLoss(model),
-        stream.exercise,
-        job.stages,
-        job.loop,
-        Path(job.folder),
-        facts={"job": to_plain(job), "model": to_plain(job.model)},
-        evaluate=lambda model: evaluate(model, held_out),
-    )
-    if resume:
-        loop.resume()
-    loop.run(job.stop_at or None)
+    prepare(job)
+    model = load_initial(job.init, job.device) if job.init else build(job.model).to(job.device)
+    pretrain(job, model, predictor_loss(model, job.orders), evaluate, resume)
+
+
+def predictor_loss(model: nn.Module, orders: int = 4) -> nn.Module:
+    is_rows = model.config.encoder == "rows"  # type: ignore[union-attr]
+    return RowsPredictorLoss(model, orders) if is_rows else PredictorLoss(model)

@@ -6,36 +6,30 @@ import json
 from pathlib import Path
 
 import torch
-import yaml
 from torch import nn
 
 from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
 from l2m_core.model.interface import ModelConfig, build
+from l2m_core.paths import model_folders
+from l2m_core.released import FACTS, load_release
+
+HEADS = ("policy", "gain")
 
 
 def load_initial(init: str, device: torch.device | str = "cpu") -> nn.Module:
-    """The model of a job's folder (its newest whole checkpoint), of one checkpoint, or of a released model's folder.
+    """The model of a job's folder (its newest whole checkpoint), of one checkpoint, or a released one (name, folder).
 
     Of a checkpoint the running average of the weights is taken: that is what gets released.
     """
     folder = Path(init)
-    if not folder.is_dir():
-        raise ConfigError(f"init: there is no folder {init}; give a job's folder, a checkpoint or a released model.")
     if (folder / "checkpoints").is_dir():
-        folder, facts = load_checkpoint(folder / "checkpoints")
-        settings, name = facts["model"], "average"
-    elif (folder / "state.json").is_file():
-        settings, name = json.loads((folder / "state.json").read_text())["model"], "average"
-    else:
-        settings, name = _released_settings(folder), "weights"
-    model = build(ModelConfig.from_dict(settings))
-    weights = load_tensors(folder, name)
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ModelFileError(f"The weights in {folder} do not fit the model that is described beside them.") from error
-    return model.to(device)
+        return _from_checkpoint(*load_checkpoint(folder / "checkpoints")).to(device)
+    if (folder / "state.json").is_file():
+        return _from_checkpoint(folder, json.loads((folder / "state.json").read_text())).to(device)
+    if init in model_folders() or (folder / FACTS).is_file():
+        return load_release(init, device).module.requires_grad_(True).train()
+    raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a released model.")
 
 
 def train_only(model: nn.Module, *parts: str) -> None:
@@ -44,11 +38,11 @@ def train_only(model: nn.Module, *parts: str) -> None:
         parameter.requires_grad_(name.split(".")[0] in parts)
 
 
-def _released_settings(folder: Path) -> dict:
-    path = folder / "config.yaml"
-    if not path.is_file():
-        raise ConfigError(f"init: {folder} holds neither checkpoints nor a released model (config.yaml and weights).")
-    settings = yaml.safe_load(path.read_text())
-    if not isinstance(settings, dict) or not isinstance(settings.get("model"), dict):
-        raise ModelFileError(f"{path} does not describe a model: it needs a mapping `model`.")
-    return settings["model"]
+def _from_checkpoint(folder: Path, facts: dict) -> nn.Module:
+    model = build(ModelConfig.from_dict(facts["model"]))
+    weights = {**load_tensors(folder, "weights"), **load_tensors(folder, "average")}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelFileError(f"The weights in {folder} do not fit the model that is described beside them.") from error
+    return model

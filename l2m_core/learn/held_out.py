@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from l2m_core.learn.losses import context_of, log_loss
-from l2m_core.learn.stages import Exercise, ExerciseStream, Stage
+from l2m_core.learn.stages import POOL_STEPS, Exercise, ExerciseStream, Stage
 from l2m_core.model.interface import Memory
 from l2m_core.tasks.batch import TaskBatch
 
@@ -23,20 +23,26 @@ class HeldOut:
     exercises: tuple[Exercise, ...]
 
 
-def draw_held_out(priors: dict, device: torch.device | str = "cpu", pools: int = 4) -> tuple[HeldOut, ...]:
-    """Small, middle and wide tasks with classes, and middle ones with a continuous outcome."""
-    shapes = {
-        "small": Stage(steps=1, cells=60_000, rows=(160,), features=(5,), context=(0.5,), continuous=0.0),
-        "middle": Stage(steps=1, cells=60_000, rows=(256,), features=(14,), context=(0.5,), continuous=0.0),
-        "wide": Stage(steps=1, cells=60_000, rows=(256,), features=(32,), context=(0.5,), continuous=0.0),
-        "continuous": Stage(steps=1, cells=60_000, rows=(256,), features=(14,), context=(0.5,), continuous=1.0),
-    }
+# Small, middle and wide tasks with classes, and middle ones with a continuous outcome.
+SHAPES = {
+    "small": Stage(steps=1, cells=60_000, rows=(160,), features=(5,), context=(0.5,), continuous=0.0),
+    "middle": Stage(steps=1, cells=60_000, rows=(256,), features=(14,), context=(0.5,), continuous=0.0),
+    "wide": Stage(steps=1, cells=60_000, rows=(256,), features=(32,), context=(0.5,), continuous=0.0),
+    "continuous": Stage(steps=1, cells=60_000, rows=(256,), features=(14,), context=(0.5,), continuous=1.0),
+}
+
+
+def draw_held_out(
+    priors: dict, device: torch.device | str = "cpu", pools: int = 4, shapes: dict[str, Stage] | None = None
+) -> tuple[HeldOut, ...]:
+    """`pools` batches of each shape; shapes of a kind of outcome that no prior has are left out."""
     sets = []
-    for index, (name, stage) in enumerate(shapes.items()):
-        if ("continuous" if stage.continuous else "classes") not in priors:
+    for index, (name, stage) in enumerate((SHAPES if shapes is None else shapes).items()):
+        wanted = {0.0: "classes", 1.0: "continuous"}.get(stage.continuous)
+        if name in SHAPES and wanted not in priors:
             continue
         stream = ExerciseStream(priors, (stage,), SEED + index, device)
-        sets.append(HeldOut(name, tuple(stream.exercise(4 * pool) for pool in range(pools))))
+        sets.append(HeldOut(name, tuple(stream.exercise(POOL_STEPS * pool) for pool in range(pools))))
     return tuple(sets)
 
 
@@ -72,8 +78,9 @@ def base_rate_loss(tasks: TaskBatch, context: int, memory: Memory) -> Tensor:
     """(B,) log loss of the context's class frequencies (one pseudo-count), or of a normal fitted to its outcomes."""
     y, later = tasks.y[:, :context], tasks.y[:, context:]
     if tasks.n_classes is None:
-        z = (later.float() - memory.outcome_shift) / memory.outcome_scale
-        return (0.5 * z.square() + 0.918938533).mean(1)
+        mean, std = y.float().mean(1, keepdim=True), y.float().std(1, keepdim=True, correction=0).clamp_min(1e-6)
+        z = (later.float() - mean) / std
+        return (0.5 * z.square() + 0.918938533 + (std / memory.outcome_scale).log()).mean(1)
     count = torch.nn.functional.one_hot(y, int(tasks.n_classes.max())).sum(1)  # (B, K)
     exists = torch.arange(count.shape[1], device=y.device) < tasks.n_classes[:, None]
     p = (count + exists / tasks.n_classes[:, None]) / (context + 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 import sys
@@ -12,12 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
-from torch.func import functional_call
 from tqdm import tqdm
 
-from l2m_core.errors import TrainingError
+from l2m_core.errors import ConfigError, TrainingError
 from l2m_core.learn.checkpoints import (
     flatten_optimiser,
     load_checkpoint,
@@ -25,11 +22,13 @@ from l2m_core.learn.checkpoints import (
     save_checkpoint,
     unflatten_optimiser,
 )
+from l2m_core.learn.logs import Log, forget_after
 from l2m_core.learn.losses import share_of
 from l2m_core.learn.optimiser import MuonAdamW
+from l2m_core.learn.precision import DTYPES, Work, call_lowered
+from l2m_core.learn.processes import place, sum_over_processes
 from l2m_core.learn.stages import Exercise, Stage, stage_at
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+from l2m_core.learn.stopping import EarlyStopping
 
 
 @dataclass(frozen=True)
@@ -46,17 +45,34 @@ class LoopConfig:
     """Decay of the running average of the weights; the average is what gets released."""
     dtype: str = "bfloat16"
     """Arithmetic of the forward and backward pass; master weights stay float32."""
+    compile: bool = False
+    """Whether `torch.compile` builds kernels for the step: for GPUs, with few shapes."""
     checkpoint_minutes: float = 5.0
     evaluate_every: int = 500
-    """Steps between looks at held-out tasks (0: never)."""
+    """Steps between looks at held-out tasks (0: only at the end)."""
+    log_every: int = 10
+    """Steps between lines of the log."""
     bad_steps: int = 20
     """So many steps in a row with a NaN or infinite loss stop the job."""
     threads: int = 1
     """CPU threads: set, not guessed."""
 
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ConfigError(f"loop.dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}.")
+        if not self.lr > 0:
+            raise ConfigError(f"loop.lr is {self.lr}; it must be above 0.")
+        for name in ("bad_steps", "threads", "log_every"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"loop.{name} is {getattr(self, name)}; it must be at least 1.")
+
 
 class Loop:
-    """Runs `loss_module(exercise) → (loss, report)` over `draw(step)`. Only parameters that require a gradient move."""
+    """Runs `loss_module(exercise) → (loss, report)` over `draw(step)`. Only parameters that require a gradient move.
+
+    folder: where checkpoints and logs go, None to keep nothing; rate_of: share of the learning rate by a parameter's
+    name; stopping: ends the run early, by what `evaluate` says of the averaged weights.
+    """
 
     def __init__(
         self,
@@ -64,71 +80,90 @@ class Loop:
         draw: Callable[[int], Exercise],
         stages: tuple[Stage, ...],
         config: LoopConfig,
-        folder: Path,
+        folder: Path | None,
         *,
         facts: dict | None = None,
         evaluate: Callable[[nn.Module], dict[str, float]] | None = None,
+        rate_of: Callable[[str], float] | None = None,
+        stopping: EarlyStopping | None = None,
         quiet: bool = False,
     ):
         self.loss_module, self.draw, self.stages, self.config = loss_module, draw, stages, config
         self.model: nn.Module = loss_module.model  # type: ignore[assignment]
         self.folder, self.facts, self.evaluate, self.quiet = folder, facts or {}, evaluate, quiet
-        self.rank = dist.get_rank() if dist.is_initialized() else 0
-        self.world = dist.get_world_size() if dist.is_initialized() else 1
+        self.stopping = stopping
+        self.rank, self.world = place()
         self.steps = sum(stage.steps for stage in stages)
         self.step, self.seconds, self.tasks_seen, self.skipped = 0, 0.0, 0, 0
-        self.optimiser = MuonAdamW(self.model, lr=config.lr, weight_decay=config.weight_decay, muon=config.muon)
+        self.held_out: dict[str, float] = {}
+        self.optimiser = MuonAdamW(self.model, config.lr, config.weight_decay, config.muon, rate_of)
         self.average = {name: p.detach().clone() for name, p in self.model.named_parameters()}
-        self._stop_asked = False
+        self.work = Work()
+        self._call = torch.compile(call_lowered) if config.compile else call_lowered
+        self._log: Log | None = None
+        self._stop_asked = self._stopping = False
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def run(self, until: int | None = None) -> None:
         """Up to `until` steps in all (default: the stages' end); saves at the end and when asked to stop."""
         end = min(self.steps, until or self.steps)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._open_folder()
         previous = _on_signal(lambda *_: setattr(self, "_stop_asked", True))
         bar = tqdm(total=end, initial=self.step, disable=self.quiet or self.rank > 0, mininterval=5, file=sys.stderr)
         saved_at, began, bad, smooth = time.monotonic(), time.monotonic() - self.seconds, 0, None
         try:
-            while self.step < end and not self._stop_asked:
+            if self.stopping and self.step == 0:
+                self._look()
+            while self.step < end and not self._stopping:
                 report = self._one_step()
                 bad = 0 if report is not None else bad + 1
                 if bad >= self.config.bad_steps:
-                    raise TrainingError(
-                        f"{bad} steps in a row had a NaN or infinite loss, the last at step {self.step}. "
-                        f"Lower loop.lr, or look at that step's tasks: they follow from the job's seed and the step."
-                    )
+                    raise TrainingError(self._bad_news(bad))
                 self.step += 1
                 self.seconds = time.monotonic() - began
                 if report is not None:
                     smooth = report["loss"] if smooth is None else 0.98 * smooth + 0.02 * report["loss"]
-                    bar.set_postfix(loss=f"{smooth:.4f}", refresh=False)
-                    self._log(report)
+                    bar.set_postfix_str(f"loss={smooth:.4f}, {self._speed():.3g} GFLOP/s", refresh=False)
+                    if self.step % self.config.log_every == 0:
+                        self._write(report)
                 bar.update(1)
-                self._maybe_evaluate()
+                every = self.config.evaluate_every
+                if self.step == end or (every and self.step % every == 0):
+                    self._look()
                 if time.monotonic() - saved_at > 60 * self.config.checkpoint_minutes:
                     self.save()
                     saved_at = time.monotonic()
         finally:
             bar.close()
             _restore_signals(previous)
+            if self._log:
+                self._log.close()
         self.save()
 
     def _one_step(self) -> dict[str, float] | None:
         exercise = self.draw(self.step)
         total = len(exercise.tasks.y)
+        if total < self.world:
+            raise ConfigError(f"Step {self.step} has {total} tasks for {self.world} processes; draw more per step.")
         mine = share_of(exercise, self.rank, self.world)
         share = len(mine.tasks.y) / total
-        dtype = DTYPES[self.config.dtype]
-        lowered = {name: p.to(dtype) if p.is_floating_point() else p for name, p in self.loss_module.named_parameters()}
-        loss, report = functional_call(self.loss_module, lowered, (mine,))
-        (loss * share).backward()
-        parameters = [p for p in self.model.parameters() if p.grad is not None]
-        values = {name: float(value) * share for name, value in report.items()}
+        # Each new shape is counted once, without compiled kernels: those hide what they compute.
+        shape = (*mine.tasks.x.shape, mine.context, mine.tasks.continuous)
+        call = self._call if self.work.knows(shape) else call_lowered
+
+        def forward_and_backward() -> dict[str, float]:
+            loss, report = call(self.loss_module, DTYPES[self.config.dtype], mine)
+            (loss * share).backward()
+            return {name: float(value) * share for name, value in report.items()}
+
+        values = self.work.count(shape, forward_and_backward)
+        moving = [p for p in self.model.parameters() if p.requires_grad]
+        self._stopping = self._stop_asked
         if self.world > 1:
-            values = _sum_over_processes(parameters, values)
-        norm = float(nn.utils.clip_grad_norm_(parameters, self.config.clip))
+            values = sum_over_processes(moving, {**values, "stop": float(self._stop_asked)})
+            self._stopping = values.pop("stop") > 0
+        norm = float(nn.utils.clip_grad_norm_([p for p in moving if p.grad is not None], self.config.clip))
         if not (math.isfinite(norm) and math.isfinite(values["loss"])):
             self.skipped += 1
             self.optimiser.zero_grad()
@@ -142,30 +177,56 @@ class Loop:
         self.tasks_seen += total
         return {**values, "norm": norm}
 
+    def _bad_news(self, bad: int) -> str:
+        seed = self.facts.get("job", {}).get("seed", "not recorded")
+        return (
+            f"{bad} steps in a row had a NaN or infinite loss, the last at step {self.step}. Lower loop.lr, or look at "
+            f"that step's tasks: they follow from the job's seed ({seed}) and the step."
+        )
+
     def _rate(self) -> float:
-        stage, place = stage_at(self.stages, self.step)
+        stage, place_in_stage = stage_at(self.stages, self.step)
         start, end = stage.lr
-        share = min(1.0, place / max(1, stage.steps))
+        share = min(1.0, place_in_stage / max(1, stage.steps))
         scale = end + (start - end) * 0.5 * (1 + math.cos(math.pi * share))
         return scale * min(1.0, (self.step + 1) / max(1, self.config.warmup))
 
-    def _maybe_evaluate(self) -> None:
-        every = self.config.evaluate_every
-        if self.evaluate and every and self.rank == 0 and (self.step % every == 0 or self.step == self.steps):
-            with self.averaged(), torch.no_grad():
-                self._log({f"held_out/{k}": v for k, v in self.evaluate(self.model).items()}, always=True)
+    def _look(self) -> None:
+        """Held-out tasks, with the averaged weights; the other processes wait at the next step's sum."""
+        if self.evaluate is None or self.rank > 0:
+            return
+        with self.averaged(), torch.no_grad():
+            self.held_out = self.evaluate(self.model)
+            if self.stopping:
+                self.stopping.look(self.held_out, self.model)
+                self._stop_asked |= self.stopping.over
+        self._write({f"held_out/{name}": value for name, value in self.held_out.items()})
 
     def averaged(self):
         """Within this context the model holds the running average of its weights."""
         return _Swapped(self.model, self.average)
 
+    def summary(self) -> str:
+        """What the last look at held-out tasks said, in lines for a person."""
+        lines = [
+            f"{self.step:,} steps, {self.tasks_seen:,} tasks, {self.seconds:,.0f} s, {self._speed():.3g} GFLOP/s, "
+            f"{self.skipped} steps skipped"
+        ]
+        for name, value in self.held_out.items():
+            base = self.held_out.get(f"{name}_base")
+            if base is not None:
+                under = f"{base - value:.4f} nats under it"
+                lines.append(f"held-out {name}: loss {value:.4f}, base rate {base:.4f}, {under}")
+            elif not name.endswith("_base"):
+                lines.append(f"held-out {name}: {value:.4f}")
+        return "\n".join(lines)
+
     # -- keeping ---------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        if self.rank > 0:
+        if self.rank > 0 or self.folder is None:
             return
         optimiser, rest = flatten_optimiser(self.optimiser.state_dict())
-        weights = dict(self.model.state_dict())
         facts = {
             **self.facts,
             "optimiser": rest,
@@ -174,27 +235,52 @@ class Loop:
             "skipped": self.skipped,
             "loop": asdict(self.config),
         }
-        groups = {"weights": weights, "average": self.average, "optimiser": optimiser}
+        groups = {"weights": dict(self.model.state_dict()), "average": self.average, "optimiser": optimiser}
         groups["random"] = {"torch": torch.get_rng_state()}
-        save_checkpoint(self.folder / "checkpoints", self.step, groups, facts)
+        if self.stopping:
+            facts["stopping"], groups["best"] = self.stopping.facts(), self.stopping.best
+        try:
+            save_checkpoint(self.folder / "checkpoints", self.step, groups, facts)
+        except OSError as error:
+            raise TrainingError(
+                f"The checkpoint of step {self.step} could not be written to {self.folder} ({error}). Earlier ones are "
+                f"whole: free some space, then continue with --resume."
+            ) from error
 
     def resume(self) -> None:
         """Continues from the newest whole checkpoint in the job's folder."""
+        assert self.folder is not None
         path, facts = load_checkpoint(self.folder / "checkpoints")
+        device = next(self.model.parameters()).device
         self.model.load_state_dict(load_tensors(path, "weights"))
-        self.average = load_tensors(path, "average")
-        tensors = load_tensors(path, "optimiser")
-        self.optimiser.load_state_dict(unflatten_optimiser(tensors, facts["optimiser"]))
+        self.average = {name: t.to(device) for name, t in load_tensors(path, "average").items()}
+        self.optimiser.load_state_dict(unflatten_optimiser(load_tensors(path, "optimiser"), facts["optimiser"]))
+        if self.stopping:
+            self.stopping.restore(facts["stopping"], load_tensors(path, "best"))
         torch.set_rng_state(load_tensors(path, "random")["torch"])
         self.step, self.seconds = facts["step"], facts["seconds"]
         self.tasks_seen, self.skipped = facts["tasks_seen"], facts["skipped"]
+        if self.rank == 0:
+            forget_after(self.folder, self.step)
 
-    def _log(self, values: dict[str, float], always: bool = False) -> None:
-        if self.rank > 0 or not (always or self.step % 10 == 0):
+    def _open_folder(self) -> None:
+        if self.folder is None or self.rank > 0:
             return
-        line = {"step": self.step, "tasks": self.tasks_seen, "seconds": round(self.seconds, 2), **values}
-        with (self.folder / "log.jsonl").open("a") as log:
-            log.write(json.dumps({k: round(v, 6) if isinstance(v, float) else v for k, v in line.items()}) + "\n")
+        if self.step == 0 and any((self.folder / "checkpoints").glob("step-*")):
+            raise ConfigError(
+                f"{self.folder} holds checkpoints of an earlier job. Continue it with --resume, or name another folder."
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._log = Log(self.folder)
+
+    def _speed(self) -> float:
+        """GFLOP/s since this process began to step."""
+        return self.work.total / max(1e-9, self.work.seconds) / 1e9
+
+    def _write(self, values: dict[str, float]) -> None:
+        if self._log:
+            facts = {"tasks": self.tasks_seen, "seconds": round(self.seconds, 2), "skipped": self.skipped}
+            self._log.write(self.step, facts, values)
 
 
 class _Swapped:
@@ -214,17 +300,6 @@ class _Swapped:
     def _put(self, weights: dict[str, Tensor]) -> None:
         for name, p in self.model.named_parameters():
             p.copy_(weights[name])
-
-
-def _sum_over_processes(parameters: list[nn.Parameter], values: dict[str, float]) -> dict[str, float]:
-    """Adds gradients and reports up in one message, so that every process takes the same step."""
-    flat = torch.cat([p.grad.flatten() for p in parameters] + [torch.tensor(list(values.values()))])  # type: ignore[union-attr]
-    dist.all_reduce(flat)
-    place = 0
-    for p in parameters:
-        p.grad = flat[place : place + p.numel()].view_as(p).clone()
-        place += p.numel()
-    return dict(zip(values, flat[place:].tolist(), strict=True))
 
 
 def _on_signal(handler) -> dict:

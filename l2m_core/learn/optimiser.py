@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
+
+from l2m_core.errors import ConfigError
 
 
 class Muon(torch.optim.Optimizer):
@@ -58,14 +61,28 @@ def orthogonalise(matrices: Tensor, steps: int = 5) -> Tensor:
 
 
 class MuonAdamW:
-    """One face over two optimisers; each keeps its own peak learning rate, both follow one schedule."""
+    """One face over two optimisers; each group keeps its own peak learning rate, all follow one schedule.
 
-    def __init__(self, model: nn.Module, lr: float = 2e-3, weight_decay: float = 0.01, muon: bool = True):
-        inside, outside = split_parameters(model) if muon else ([], list(model.parameters()))
+    rate_of: share of the learning rate by a parameter's name (default: 1 for all).
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        lr: float = 2e-3,
+        weight_decay: float = 0.01,
+        muon: bool = True,
+        rate_of: Callable[[str], float] | None = None,
+    ):
+        inside, outside = split_parameters(model, muon)
         self.parts: list[torch.optim.Optimizer] = []
         if inside:
-            self.parts.append(Muon(inside, lr=lr, weight_decay=weight_decay))
-        self.parts.append(torch.optim.AdamW(outside, lr=lr, betas=(0.9, 0.98), weight_decay=weight_decay))
+            self.parts.append(Muon(_groups(inside, lr, rate_of), weight_decay=weight_decay))
+        if outside:
+            groups = _groups(outside, lr, rate_of)
+            self.parts.append(torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=weight_decay))
+        if not self.parts:
+            raise ConfigError("No parameter may move: everything is frozen.")
         self.peaks = [[group["lr"] for group in part.param_groups] for part in self.parts]
 
     def step(self, scale: float) -> None:
@@ -87,22 +104,23 @@ class MuonAdamW:
             part.load_state_dict(part_state)
 
 
-def split_parameters(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Matrices inside `blocks` (for Muon), and all the rest."""
+Named = list[tuple[str, nn.Parameter]]
+
+
+def split_parameters(model: nn.Module, muon: bool = True) -> tuple[Named, Named]:
+    """Matrices inside `blocks` (for Muon), and all the rest; frozen ones are in neither."""
     inside, outside = [], []
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
-        (inside if ".blocks." in f".{name}" and parameter.ndim == 2 else outside).append(parameter)
+        is_inside = muon and ".blocks." in f".{name}" and parameter.ndim == 2
+        (inside if is_inside else outside).append((name, parameter))
     return inside, outside
 
 
-def schedule(step: int, steps: int, warmup: int, floor: float = 0.02, decay_share: float = 1.0) -> float:
-    """Warm-up, then constant, then a cosine over the last `decay_share` of the steps down to `floor`."""
-    if step < warmup:
-        return (step + 1) / warmup
-    begin = max(warmup, steps * (1 - decay_share))
-    if step < begin:
-        return 1.0
-    share = min(1.0, (step - begin) / max(1.0, steps - begin))
-    return floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * share))
+def _groups(named: Named, lr: float, rate_of: Callable[[str], float] | None) -> list[dict]:
+    """One group for each share of the learning rate."""
+    by_rate: dict[float, list[nn.Parameter]] = defaultdict(list)
+    for name, parameter in named:
+        by_rate[rate_of(name) if rate_of else 1.0].append(parameter)
+    return [{"params": parameters, "lr": lr * rate} for rate, parameters in by_rate.items()]

@@ -1,0 +1,176 @@
+"""Continual training on one given cohort: its rows are split into context and queries again and again.
+
+A part of the rows is never trained on; it decides when to stop and which weights to keep, the first ones included.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError, ConfigError
+from l2m_core.learn.loop import Loop, LoopConfig
+from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, context_of, log_loss
+from l2m_core.learn.stages import Exercise, Stage, draw_known, seeded
+from l2m_core.learn.stopping import EarlyStopping
+from l2m_core.tasks.batch import TaskBatch
+
+LOOKS = 4  # ways in which each stopping row is known: one would make early stopping a matter of luck
+
+
+@dataclass(frozen=True)
+class FinetuneConfig:
+    """How far a model may move towards a cohort."""
+
+    steps: int = 300
+    lr: float = 1e-4
+    tasks: int = 4
+    """Splits of the cohort per step."""
+    rows: int = 512
+    """At most so many rows of a split; and of the context that judges the stopping rows, four times as many."""
+    context: tuple[float, ...] = (0.5, 0.7, 0.85)
+    """Shares of a split's rows that are context."""
+    held_out: float = 0.2
+    """Share of the cohort's rows that only decides when to stop."""
+    evaluate_every: int = 20
+    patience: int = 4
+    """Looks at the stopping rows without a new lowest loss that end the training."""
+    average: float = 0.9
+    """Decay of the running average of the weights, which is what is judged and returned."""
+    dtype: str = "bfloat16"
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.held_out < 1:
+            raise ConfigError(f"finetune.held_out is {self.held_out}; it must lie strictly between 0 and 1.")
+        for name, least in {"steps": 1, "tasks": 1, "rows": 16, "evaluate_every": 1, "patience": 1}.items():
+            if getattr(self, name) < least:
+                raise ConfigError(f"finetune.{name} is {getattr(self, name)}; it must be at least {least}.")
+
+    @property
+    def stage(self) -> Stage:
+        return Stage(steps=self.steps, tasks=self.tasks, context=self.context, lr=(1.0, 0.05))
+
+
+class CohortExercises:
+    """Draws splits of a cohort. train, stop: (n,) row numbers; every step follows from (seed, step)."""
+
+    def __init__(self, cohort: Cohort, config: FinetuneConfig, seed: int, device: torch.device | str = "cpu"):
+        self.config, self.seed, self.device = config, seed, device
+        self.x = torch.nan_to_num(torch.as_tensor(cohort.x), nan=0.0).to(device)
+        self.r = torch.as_tensor(cohort.r).to(device)
+        self.y = torch.as_tensor(cohort.y).to(device)
+        self.n_classes = None if cohort.kind == "continuous" else cohort.n_classes
+        self.categorical = torch.as_tensor(cohort.categorical).to(device)
+        self.acquirable = torch.as_tensor(cohort.acquirable).to(device)
+        self.train, self.stop = split_rows(self.y, config.held_out, seeded(device, seed, -1))
+        if len(self.train) < 16 or len(self.stop) < 4:
+            raise CohortError(f"{len(self.y)} rows are too few to fine-tune on; at least 20 are needed, better 200.")
+
+    def draw(self, step: int) -> Exercise:
+        generator = seeded(self.device, self.seed, step)
+        pick = torch.rand(self.config.tasks, len(self.train), generator=generator, device=self.device).argsort(1)
+        index = self.train[pick[:, : self.config.rows]]
+        share = torch.randint(len(self.config.context), (1,), generator=generator, device=self.device)
+        n = index.shape[1]
+        return self._exercise(generator, index, max(4, min(n - 4, round(self.config.context[int(share)] * n))))
+
+    def stopping(self) -> Exercise:
+        """All rows for training as context, and each stopping row in several ways."""
+        generator = seeded(self.device, self.seed, -2)
+        context = self.train[: 4 * self.config.rows]
+        index = torch.cat([context, self.stop.repeat(LOOKS)])[None]
+        return self._exercise(generator, index, len(context))
+
+    def _exercise(self, generator: torch.Generator, index: Tensor, context: int) -> Exercise:
+        """index: (B, N) rows."""
+        tasks = len(index)
+        classes = None if self.n_classes is None else torch.full((tasks,), self.n_classes, device=self.device)
+        roles = (each.expand(tasks, -1) for each in (self.acquirable, self.categorical))
+        batch = TaskBatch(self.x[index], self.r[index], self.y[index], classes, *roles)
+        return Exercise(batch, context, draw_known(generator, batch, context, self.config.stage))
+
+
+def finetune(
+    model: nn.Module,
+    cohort: Cohort,
+    config: FinetuneConfig | None = None,
+    generator: torch.Generator | None = None,
+    *,
+    folder: Path | None = None,
+    resume: bool = False,
+    quiet: bool = True,
+) -> nn.Module:
+    """A copy of the model with the weights that served the stopping rows best; the model itself stays as it is.
+
+    generator: decides the split and all draws; folder: keeps checkpoints and a log there, from which to resume.
+    """
+    return start_finetuning(model, cohort, config, generator, folder=folder, resume=resume, quiet=quiet)[0]
+
+
+def start_finetuning(model, cohort, config=None, generator=None, *, folder=None, resume=False, quiet=True):
+    """As `finetune`; returns the model and the loss of the stopping rows (before, after)."""
+    config = config or FinetuneConfig()
+    model = copy.deepcopy(model).requires_grad_(True).float()
+    device = next(model.parameters()).device
+    seed = int(torch.randint(2**31, (1,), generator=generator or torch.Generator().manual_seed(0)))
+    exercises = CohortExercises(cohort, config, seed, device)
+    judged = exercises.stopping()
+    loss = RowsPredictorLoss(model) if model.config.encoder == "rows" else PredictorLoss(model)
+    stopping = EarlyStopping("loss", config.patience)
+    loop = Loop(
+        loss,
+        exercises.draw,
+        (config.stage,),
+        _loop_config(config),
+        folder,
+        facts={"model": asdict(model.config), "job": {"seed": seed}},
+        evaluate=lambda module: {"loss": _loss_of(module, judged)},
+        stopping=stopping,
+        quiet=quiet,
+    )
+    before = _loss_of(model, judged)
+    if resume:
+        loop.resume()
+    loop.run()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(stopping.best[name])
+    return model.eval().requires_grad_(False), (before, stopping.value)
+
+
+def split_rows(y: Tensor, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Row numbers for training and for stopping, both in random order, alike in their outcomes."""
+    shuffled = torch.rand(len(y), generator=generator, device=y.device).argsort()
+    by_outcome = shuffled[y[shuffled].argsort(stable=True)]
+    # Every k-th row by outcome, from a random first one.
+    place = torch.arange(len(y), device=y.device) + torch.rand(1, generator=generator, device=y.device) / share
+    is_stop = ((place * share).floor() - ((place - 1) * share).floor()) > 0
+    parts = (by_outcome[~is_stop], by_outcome[is_stop])
+    train, stop = (part[torch.rand(len(part), generator=generator, device=y.device).argsort()] for part in parts)
+    return train, stop
+
+
+@torch.no_grad()
+def _loss_of(model: nn.Module, exercise: Exercise) -> float:
+    tasks, n = exercise.tasks, exercise.context
+    memory = model.condition(context_of(tasks, n))  # type: ignore[operator]
+    output = model.query(memory, tasks.x[:, n:], exercise.a)  # type: ignore[operator]
+    return float(log_loss(output, memory, tasks.y[:, n:]).mean())
+
+
+def _loop_config(config: FinetuneConfig) -> LoopConfig:
+    return LoopConfig(
+        lr=config.lr,
+        weight_decay=0.0,
+        warmup=min(20, config.steps),
+        average=config.average,
+        dtype=config.dtype,
+        evaluate_every=config.evaluate_every,
+        threads=config.threads,
+    )

@@ -1,0 +1,55 @@
+"""A job's record: JSON lines always, TensorBoard scalars where tensorboard is installed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from l2m_core.learn.checkpoints import write_text
+
+NAME = "log.jsonl"
+
+
+class Log:
+    """Appends one line per `write`. Plain numbers only: nothing of a person's data gets here."""
+
+    def __init__(self, folder: Path):
+        self.path = folder / NAME
+        self._board = _open_board(folder / "tensorboard")
+
+    def write(self, step: int, facts: dict[str, float], values: dict[str, float]) -> None:
+        """facts: how far the job is; values: what was measured."""
+        line = {"step": step, **facts, **values}
+        with self.path.open("a") as file:
+            file.write(json.dumps({k: round(v, 6) if isinstance(v, float) else v for k, v in line.items()}) + "\n")
+        if self._board is not None:
+            for name, value in values.items():
+                self._board.add_scalar(name, value, step)
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.close()
+
+
+def forget_after(folder: Path, step: int) -> None:
+    """Drops the lines beyond a checkpoint: a resumed job writes them again. A line cut short by a crash goes too."""
+    path = folder / NAME
+    if not path.is_file():
+        return
+    kept = []
+    for line in path.read_text().splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line + "\n")
+        except (ValueError, KeyError):
+            continue
+    write_text(path, "".join(kept))
+
+
+def _open_board(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder), flush_secs=30)

@@ -1,0 +1,52 @@
+"""Several processes that train one model: each works on its share of a batch, and all take the same step."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+
+@contextmanager
+def joined(device: str):
+    """Under `torchrun`, the processes find each other (gloo on CPU, nccl on GPUs); otherwise nothing happens."""
+    if "RANK" not in os.environ:
+        yield
+        return
+    on_gpu = device.startswith("cuda")
+    if on_gpu:
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def place() -> tuple[int, int]:
+    """This process's number, and how many there are."""
+    return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+
+
+def sum_over_processes(parameters: list[nn.Parameter], values: dict[str, float]) -> dict[str, float]:
+    """Adds gradients and values up in one message. A gradient that no process has stays None."""
+    device, dtype = parameters[0].device, torch.float32
+    present = torch.tensor([float(p.grad is not None) for p in parameters], device=device)
+    reported = torch.tensor(list(values.values()), dtype=dtype, device=device)
+    gradients = [(torch.zeros_like(p) if p.grad is None else p.grad).flatten().to(dtype) for p in parameters]
+    message = torch.cat([present, reported, *gradients])
+    dist.all_reduce(message)
+    first = len(parameters) + len(values)
+    _put_back(parameters, message[: len(parameters)], message[first:])
+    return dict(zip(values, message[len(parameters) : first].tolist(), strict=True))
+
+
+def _put_back(parameters: list[nn.Parameter], present: Tensor, flat: Tensor) -> None:
+    begin = 0
+    for parameter, has in zip(parameters, present.tolist(), strict=True):
+        end = begin + parameter.numel()
+        parameter.grad = flat[begin:end].view_as(parameter).to(parameter.dtype).clone() if has else None
+        begin = end

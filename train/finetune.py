@@ -1,0 +1,53 @@
+"""`python -m train finetune`: goes on training a model on one cohort, and writes a model folder that `load` reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from l2m_core.cohort import Cohort
+from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
+from l2m_core.learn.processes import place
+from l2m_core.released import Inference, Range, save_model
+from train.config import to_plain
+from train.starting import load_initial
+
+
+@dataclass(frozen=True)
+class FinetuneJob:
+    """Which model, which cohort, and how far."""
+
+    folder: str
+    """Where checkpoints and the log go, and in `model` the fine-tuned model."""
+    cohort: str
+    """A CSV or Parquet file."""
+    outcome: str = ""
+    """The column to predict; not needed when the schema names it."""
+    baseline: tuple[str, ...] = ()
+    """Columns that are known from the start."""
+    schema: str = ""
+    """A YAML file with the cohort's schema."""
+    init: str = "general"
+    """The model to begin with: a released one (name or folder), a job's folder, or a checkpoint."""
+    finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
+    seed: int = 0
+    device: str = "cpu"
+
+
+def run(job: FinetuneJob, resume: bool) -> None:
+    torch.set_num_threads(job.finetune.threads)
+    model = load_initial(job.init, job.device)
+    read = Cohort.from_parquet if job.cohort.endswith(".parquet") else Cohort.from_csv
+    cohort = read(job.cohort, outcome=job.outcome or None, baseline=job.baseline, schema=job.schema or None)
+    generator = torch.Generator().manual_seed(job.seed)
+    tuned, (before, after) = start_finetuning(
+        model, cohort, job.finetune, generator, folder=Path(job.folder), resume=resume, quiet=False
+    )
+    if place()[0] > 0:
+        return
+    trained = Range(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
+    target = Path(job.folder) / "model"
+    save_model(target, tuned, tuned.config, trained, Inference(), {"job": to_plain(job), "loss": [before, after]})
+    print(f"{target}: log loss of rows kept apart {before:.4f} before, {after:.4f} after, by fine-tuning")

@@ -1,0 +1,37 @@
+"""`python -m train policy`: teaches the policy head what to measure next; the trunk is frozen, or follows slowly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from l2m_core.learn.held_out import evaluate_loss
+from l2m_core.learn.policy import PolicyConfig, PolicyLoss
+from train.pretraining import DrawnTasks, prepare, pretrain
+from train.starting import HEADS, load_initial, train_only
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyJob(DrawnTasks):
+    """Training of the policy head."""
+
+    init: str
+    """The predictor: a job's folder, a checkpoint, or a released model (name or folder)."""
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    backbone: float = 0.0
+    """Learning rate of everything but the heads, as a share of the policy's; 0: frozen."""
+    held_out_pools: int = 1
+
+
+def run(job: PolicyJob, resume: bool) -> None:
+    prepare(job)
+    model = load_initial(job.init, job.device)
+    if job.backbone:
+        model.gain.requires_grad_(False)  # type: ignore[union-attr]
+    else:
+        train_only(model, "policy")
+    loss = PolicyLoss(model, job.policy, keep_predicting=job.backbone > 0)
+
+    def rate_of(name: str) -> float:
+        return 1.0 if name.split(".")[0] in HEADS else job.backbone
+
+    pretrain(job, model, loss, lambda _, held_out: evaluate_loss(loss, held_out), resume, rate_of)

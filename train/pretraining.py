@@ -1,0 +1,83 @@
+"""What the jobs on drawn tasks share: the predictor, the gain head and the policy differ in loss and in what moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from l2m_core.errors import ConfigError
+from l2m_core.learn.held_out import SHAPES, HeldOut, draw_held_out
+from l2m_core.learn.loop import Loop, LoopConfig
+from l2m_core.learn.stages import ExerciseStream, Stage
+from train.config import to_plain
+from train.priors import PriorChoice, priors_of
+
+
+@dataclass(frozen=True)
+class DrawnTasks:
+    """Settings of every job that learns from drawn tasks."""
+
+    folder: str
+    """Where checkpoints and logs go."""
+    stages: tuple[Stage, ...]
+    prior: PriorChoice = field(default_factory=PriorChoice)
+    loop: LoopConfig = field(default_factory=LoopConfig)
+    held_out: tuple[str, ...] = ()
+    """Shapes of held-out tasks: small, middle, wide, continuous, or own (as in the last stage). Default: the first
+    four for cells, own for rows, as far as the prior has them."""
+    held_out_pools: int = 4
+    """Batches of held-out tasks of each shape."""
+    seed: int = 0
+    device: str = "cpu"
+    stop_at: int = 0
+    """When positive, stop after so many steps in all (the schedule stays that of the stages)."""
+
+
+def pretrain(
+    job: DrawnTasks,
+    model: nn.Module,
+    loss: nn.Module,
+    evaluate: Callable[[nn.Module, tuple[HeldOut, ...]], dict[str, float]],
+    resume: bool,
+    rate_of: Callable[[str], float] | None = None,
+) -> dict[str, float]:
+    """Runs the job's loop to its end; prints and returns what the held-out tasks say last."""
+    priors = priors_of(job.prior)
+    held_out = draw_held_out(priors, job.device, job.held_out_pools, _held_out_shapes(job, model))
+    loop = Loop(
+        loss,
+        ExerciseStream(priors, job.stages, job.seed, job.device).exercise,
+        job.stages,
+        job.loop,
+        Path(job.folder),
+        facts={"job": to_plain(job), "model": asdict(model.config)},  # type: ignore[call-overload]
+        evaluate=lambda model: evaluate(model, held_out),
+        rate_of=rate_of,
+    )
+    if resume:
+        loop.resume()
+    loop.run(job.stop_at or None)
+    if loop.rank == 0:
+        print(loop.summary())
+    return loop.held_out
+
+
+def prepare(job: DrawnTasks) -> None:
+    """Threads and the seed of fresh weights, before the model is made."""
+    torch.set_num_threads(job.loop.threads)
+    torch.manual_seed(job.seed)
+
+
+def _held_out_shapes(job: DrawnTasks, model: nn.Module) -> dict[str, Stage]:
+    is_rows = model.config.encoder == "rows"  # type: ignore[union-attr]
+    names = job.held_out or (("own",) if is_rows else tuple(SHAPES))
+    own = job.stages[-1]
+    known = {**SHAPES, "own": own}
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"held_out names {name!r}; known shapes are {', '.join(known)}.")
+    return {name: known[name] for name in names}
