@@ -1,4 +1,7 @@
-"""`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs."""
+"""`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
+
+And `python -m train evaluate|reproduce|acquire …`, which have options of their own in place of a config.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,42 @@ JOBS = {
     "finetune": "FinetuneJob",
     "release": "ReleaseJob",
 }
+# Each command's module holds `main(arguments)`.
+COMMANDS = ("evaluate", "reproduce", "acquire")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = parse(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        if arguments and arguments[0] in COMMANDS:
+            return importlib.import_module(f"train.{arguments[0]}").main(arguments[1:])
+        return run_job(parse(arguments))
+    except L2MError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m train",
+        description="Training jobs of Learning-to-Measure.",
+        epilog=f"Commands with options of their own: {', '.join(COMMANDS)}; see each one's --help.",
+    )
+    parser.add_argument("job", choices=JOBS)
+    parser.add_argument("--config", type=Path, required=True, help="YAML settings; see train/configs")
+    parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that replace the file's")
+    return parser.parse_intermixed_args(arguments)
+
+
+def run_job(given: argparse.Namespace) -> int:
     settings = read_config(given.config, given.overrides)
     job = importlib.import_module(f"train.{given.job}")
-    job.run(build(getattr(job, JOBS[given.job]), settings), given.resume)
+    prepared = build(getattr(job, JOBS[given.job]), settings)
+    if "resume" in inspect.signature(job.run).parameters:
+        job.run(prepared, given.resume)
+    else:
+        job.run(prepared)
     return 0
 
 
