@@ -1,0 +1,130 @@
+"""Policies and roll-outs: what is asked for, what never is, and what it costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import l2m_core as l2m
+from l2m_core.acquire.policies import MonteCarlo, block, make_policy, nearest_rows
+from l2m_core.acquire.rollout import roll_out_method
+from l2m_core.errors import ConfigError, FeatureError
+
+ALL = ["gain", "gain per cost", "learned", "random", "monte carlo"]
+
+
+@pytest.fixture(scope="module")
+def memory():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(150, 6)).astype(np.float32)
+    y = (rng.random(150) < 1 / (1 + np.exp(-4 * x[:, 2]))).astype(int)
+    x[rng.random(x.shape) < 0.15] = np.nan
+    acquirable = np.array([False, True, True, True, True, True])
+    cohort = l2m.Cohort.from_arrays(
+        x, y, acquirable=acquirable, groups=[None, None, None, "panel", "panel", None], costs=[0, 1, 2, 3, 4, 0]
+    )
+    return l2m.load().condition(cohort)
+
+
+@pytest.fixture(scope="module")
+def rows(memory):
+    return memory.cohort.x[:40], memory.cohort.y[:40]
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_nothing_is_asked_for_that_cannot_be_had_or_is_known(memory, rows, policy):
+    x, y = rows
+    rolled = memory.acquire(x, budget=6, policy=policy, y=y)
+    for i, actions in enumerate(rolled.actions):
+        asked = actions[actions >= 0]
+        assert len(set(asked)) == len(asked)
+        assert memory.cohort.acquirable[asked].all()
+        assert not np.isnan(x[i, asked]).any()
+    assert not (rolled.known & np.isnan(x)).any()
+    assert rolled.losses.shape == (40, 7)
+    assert len(rolled.predictions) == 7
+
+
+def test_the_informative_feature_is_asked_for_first(memory, rows):
+    x, _ = rows
+    had = ~np.isnan(x[:, 2])
+    first = memory.acquire(x, budget=1, policy="monte carlo").actions[:, 0]
+    assert (first[had] == 2).mean() > 0.8
+
+
+def test_a_panel_comes_whole_and_is_paid_once(memory):
+    x = np.zeros((1, 6), dtype=np.float32)
+    rolled = memory.acquire(x, budget=5, policy=make_policy("fixed", order=("x3",)))
+    assert rolled.known[0, [3, 4]].all()
+    assert rolled.cost[0, 1] == 4.0
+    assert (rolled.actions[0] >= 0).sum() == 4  # five features, two of them one action
+
+
+def test_budgets_by_cost_are_never_overspent(memory, rows):
+    rolled = memory.acquire(rows[0], budget=6, policy="random", stopping=l2m.Stopping(cost_budget=4.0))
+    assert rolled.cost.max() <= 4.0
+
+
+def test_a_gain_threshold_stops_early(memory, rows):
+    none = memory.acquire(rows[0], budget=3, stopping=l2m.Stopping(least_gain=9.0))
+    assert (none.actions == -1).all()
+
+
+def test_the_table_has_one_row_for_each_action(memory, rows):
+    rolled = memory.acquire(rows[0], budget=2)
+    assert len(rolled.frame()) == (rolled.actions >= 0).sum()
+    with pytest.raises(ValueError, match="without outcomes"):
+        rolled.mean_loss  # noqa: B018
+
+
+def test_random_order_is_seeded(memory, rows):
+    first = memory.acquire(rows[0], budget=3, policy="random", seed=4).actions
+    assert (first == memory.acquire(rows[0], budget=3, policy="random", seed=4).actions).all()
+    assert (first != memory.acquire(rows[0], budget=3, policy="random", seed=5).actions).any()
+
+
+def test_unknown_policies_and_orders_are_refused_by_name(memory, rows):
+    with pytest.raises(ConfigError, match="greedy"):
+        memory.acquire(rows[0], policy="greedy")
+    with pytest.raises(ConfigError, match="temperature"):
+        make_policy("gain", temperature=2)
+    with pytest.raises(FeatureError, match="x9"):
+        memory.acquire(rows[0], policy=make_policy("fixed", order=("x9",)))
+
+
+def test_blocking_leaves_only_what_may_be_asked(memory):
+    x = np.array([[np.nan, 1.0, np.nan]])
+    scores = block(np.ones((1, 3)), x, np.array([True, True, True]), np.array([[True, True, False]]))
+    assert scores.tolist() == [[1.0, -np.inf, -np.inf]]
+
+
+def test_the_nearest_row_to_a_cohort_row_is_itself(memory):
+    complete = np.flatnonzero(memory.cohort.r.all(1))[:10]
+    assert (nearest_rows(memory, memory.cohort.x[complete], 1)[:, 0] == complete).all()
+
+
+def test_monte_carlo_gains_are_about_the_drop_in_entropy(memory):
+    x = np.full((1, 6), np.nan, dtype=np.float32)
+    scores = MonteCarlo(draws=24).scores(memory, x, memory.answer(x))[0]
+    assert scores[2] == max(scores[1:])
+    assert scores[0] == -np.inf  # a baseline feature is no candidate
+
+
+class Oracle:
+    """A method that knows the order; any object with predict and rank can be rolled out."""
+
+    def predict(self, x, a):
+        sure = a[:, 0] & a[:, 1]
+        return np.where(sure[:, None], [0.1, 0.9], [0.5, 0.5])
+
+    def rank(self, x, a):
+        return np.tile(np.arange(x.shape[1], 0, -1.0), (len(x), 1))
+
+
+def test_any_method_with_predict_and_rank_can_be_rolled_out():
+    x = np.ones((3, 4), dtype=np.float32)
+    rolled = roll_out_method(
+        Oracle(), x, names=list("abcd"), acquirable=np.ones(4, bool), budget=2, y=np.ones(3, dtype=int)
+    )
+    assert rolled.actions.tolist() == [[0, 1]] * 3
+    np.testing.assert_allclose(rolled.losses[0], -np.log([0.5, 0.5, 0.9]))

@@ -1,0 +1,99 @@
+"""The conditioned model: prediction, ranking, bulk, and what must never change an answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import l2m_core as l2m
+from l2m_core.errors import CohortError, FeatureError, RangeWarning
+
+
+def test_probabilities_sum_to_one_in_the_order_of_the_classes(memory):
+    p = memory.predict({"age": 70, "sex": "F"})
+    assert p.shape == (1, 2)
+    assert memory.classes == ("no", "yes")
+    assert p.sum() == pytest.approx(1.0)
+
+
+def test_nothing_known_is_an_answer_too(memory, cohort):
+    p = memory.predict([{}])[0]
+    prevalence = (cohort.y == 1).mean()
+    assert abs(p[1] - prevalence) < 0.15
+
+
+def test_the_answer_follows_the_mechanism(memory):
+    low, high = memory.predict([{"lactate": 0.8}, {"lactate": 6.0}])[:, 1]
+    assert high > low + 0.1
+
+
+def test_ranks_are_gains_of_acquirable_features_and_blank_where_known(memory):
+    table = memory.rank(pd.DataFrame({"age": [50.0, 60.0], "lactate": [np.nan, 2.0]}, index=["a", "b"]))
+    assert list(table.columns) == ["lactate", "sodium", "potassium", "ct"]
+    assert list(table.index) == ["a", "b"]
+    assert (table.loc["a"] >= 0).all()
+    assert np.isnan(table.loc["b", "lactate"])
+
+
+def test_many_patients_answer_as_each_alone(memory, cohort):
+    x = cohort.x[:9]
+    together = memory.predict(x)
+    alone = np.concatenate([memory.predict(row[None]) for row in x])
+    np.testing.assert_allclose(together, alone, atol=1e-5)
+
+
+def test_the_order_of_the_cohorts_rows_never_matters(model, cohort, memory):
+    shuffled = model.condition(cohort.rows(np.random.default_rng(0).permutation(len(cohort))))
+    np.testing.assert_allclose(shuffled.predict(cohort.x[:5]), memory.predict(cohort.x[:5]), atol=1e-5)
+
+
+def test_conditioning_in_chunks_gives_the_same_answers(model, cohort, memory, monkeypatch):
+    monkeypatch.setattr("l2m_core.memory.CONTEXT_CHUNK", 17)
+    in_chunks = model.condition(cohort)
+    np.testing.assert_allclose(in_chunks.predict(cohort.x[:5]), memory.predict(cohort.x[:5]), atol=1e-5)
+
+
+def test_a_continuous_outcome_gives_a_distribution(continuous_memory):
+    predictive = continuous_memory.predict([{"x0": 1.0}, {"x0": -1.0}])
+    assert len(predictive) == 2
+    assert predictive.mean.shape == predictive.std.shape == (2,)
+    assert (predictive.quantile(0.1) < predictive.quantile(0.9)).all()
+    grid = np.linspace(-20, 40, 4001)
+    np.testing.assert_allclose(np.trapezoid(predictive.pdf(grid), grid, axis=1), 1.0, atol=0.02)
+    np.testing.assert_allclose(predictive.log_prob([9.0, 9.0]), np.log(predictive.pdf([9.0])[:, 0]), atol=1e-4)
+
+
+def test_a_cohort_outside_the_trained_range_warns_in_words_and_answers(model):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, model.release.trained.features + 5))
+    cohort = l2m.Cohort.from_arrays(x, np.arange(30) % 2)
+    with pytest.warns(RangeWarning, match="features.*times"):
+        memory = model.condition(cohort)
+    assert memory.predict(x[:2]).shape == (2, 2)
+    assert memory.notes
+
+
+def test_more_classes_than_supported_are_refused(model):
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(CohortError, match="11 classes|at most 10|10 classes"):
+        model.condition(l2m.Cohort.from_arrays(x, np.arange(60) % 11))
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [(np.zeros((2, 3)), "columns"), (np.full((1, 6), np.inf), "infinite")],
+)
+def test_arrays_that_cannot_be_patients_are_refused_by_name(memory, x, words):
+    with pytest.raises(FeatureError, match=words):
+        memory.predict(x)
+
+
+def test_resampled_memories_move_the_answer_a_little(memory):
+    answers = [m.predict({"age": 70, "lactate": 4.0})[0, 1] for m in memory.resampled(3)]
+    assert 0 < np.ptp(answers) < 0.8
+
+
+def test_resampling_is_seeded(memory):
+    first, again = (memory.resampled(2, seed=5)[1].predict({"age": 70}) for _ in range(2))
+    np.testing.assert_array_equal(first, again)

@@ -1,0 +1,88 @@
+"""Model folders: what is loaded is what was saved, and damage is found before anything is computed."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+import torch
+import yaml
+
+import l2m_core as l2m
+from l2m_core.errors import ModelFileError
+from l2m_core.model.interface import ModelConfig, build
+from l2m_core.released import FACTS, Inference, Range, find_model, load_release, save_model
+
+
+@pytest.fixture
+def folder(tmp_path):
+    torch.manual_seed(0)
+    config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
+    save_model(tmp_path / "tiny", build(config), config, Range(features=7), Inference(temperature=1.3), {"seed": 0}, "# Card")
+    return tmp_path / "tiny"
+
+
+def test_a_model_loads_as_it_was_saved(folder):
+    release = load_release(folder)
+    assert release.trained.features == 7
+    assert release.inference.temperature == 1.3
+    assert release.card == "# Card"
+    again = load_release(folder)
+    assert again.fingerprint == release.fingerprint
+    for one, other in zip(release.module.parameters(), again.module.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_the_bundled_model_loads_by_name():
+    assert l2m.load().name == "general"
+
+
+def test_settings_that_change_answers_change_the_fingerprint(folder):
+    before = load_release(folder).fingerprint
+    facts = yaml.safe_load((folder / FACTS).read_text())
+    facts["inference"]["temperature"] = 1.0
+    (folder / FACTS).write_text(yaml.safe_dump(facts))
+    assert load_release(folder).fingerprint != before
+
+
+def damage(folder, how):
+    weights = folder / "weights-00.safetensors"
+    if how == "truncated":
+        weights.write_bytes(weights.read_bytes()[:-100])
+    elif how == "one bit":
+        content = bytearray(weights.read_bytes())
+        content[-1] ^= 1
+        weights.write_bytes(content)
+    elif how == "missing":
+        weights.unlink()
+    elif how == "not safetensors":
+        weights.write_bytes(b"\x80\x04cposix\nsystem\n")
+    else:
+        facts = yaml.safe_load((folder / FACTS).read_text())
+        changes = {
+            "another version": {"format": 99},
+            "unknown setting": {"model": {**facts["model"], "wings": 2}},
+            "does not fit": {"model": {**facts["model"], "layers": 2}},
+            "impossible": {"model": {**facts["model"], "heads": 3}},
+        }
+        text = {"not yaml": "a: [", "runs code": "!!python/object/apply:os.system [true]", "no mapping": "5"}
+        (folder / FACTS).write_text(text.get(how) or yaml.safe_dump({**facts, **changes[how]}))
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["truncated", "one bit", "missing", "not safetensors", "another version", "unknown setting", "does not fit",
+     "impossible", "not yaml", "runs code", "no mapping"],
+)  # fmt: skip
+def test_a_damaged_model_is_refused_in_words(folder, how):
+    damage(folder, how)
+    with pytest.raises(ModelFileError):
+        load_release(folder)
+
+
+def test_an_unknown_model_names_those_there_are(tmp_path):
+    with pytest.raises(ModelFileError, match="general"):
+        find_model("generall")
+    shutil.rmtree(tmp_path)
+    with pytest.raises(ModelFileError):
+        find_model(tmp_path)

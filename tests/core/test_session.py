@@ -1,0 +1,210 @@
+"""Patients: immutable step-throughs whose every action is an event."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import l2m_core as l2m
+from l2m_core.errors import FeatureError, InputError
+from l2m_core.session import Patient
+
+
+@pytest.fixture
+def patient(memory):
+    return memory.start({"age": 71, "sex": "F"})
+
+
+def test_every_action_returns_a_new_patient_and_leaves_the_old_one(patient):
+    later = patient.observe("lactate", 4.2)
+    assert "lactate" not in patient.known
+    assert later.known == {"age": 71, "sex": "F", "lactate": 4.2}
+    assert not np.allclose(later.posterior, patient.posterior)
+
+
+def test_undo_brings_back_the_same_answer_and_keeps_the_record(patient):
+    undone = patient.observe("lactate", 4.2).undo()
+    np.testing.assert_array_equal(undone.posterior, patient.posterior)
+    assert [event.kind for event in undone.events] == ["start", "observe", "undo"]
+
+
+def test_undo_twice_takes_back_two_and_the_start_stays(patient):
+    undone = patient.observe("lactate", 4.2).observe("sodium", 141).undo().undo()
+    assert undone.known == patient.known
+    with pytest.raises(InputError, match="nothing to undo"):
+        undone.undo()
+
+
+@pytest.mark.parametrize("action", ["unavailable", "declined", "pending"])
+def test_what_cannot_be_had_is_never_suggested(patient, action):
+    without = getattr(patient, action)(patient.suggestion)
+    assert without.suggestion != patient.suggestion
+    row = without.ranking.set_index("feature").loc[patient.suggestion]
+    assert row.status == action
+    assert row.score == -np.inf
+
+
+def test_a_result_that_arrives_after_all_is_recorded(patient):
+    arrived = patient.pending("lactate").observe("lactate", 2.0)
+    assert arrived.state.statuses == {}
+    assert arrived.known["lactate"] == 2.0
+
+
+def test_when_nothing_is_left_there_is_no_suggestion(patient):
+    done = patient.observe({"lactate": 2.0, "sodium": 140, "potassium": 4.0, "ct": "mass"})
+    assert done.suggestion is None
+    assert done.advice == "No test is left to ask for."
+
+
+def test_a_panel_is_one_action_and_is_paid_once(patient):
+    after = patient.observe({"sodium": 140, "potassium": 4.0})
+    assert after.steps == 1
+    assert after.spent == 5.0
+
+
+def test_correcting_adds_an_event_and_keeps_the_old_value_in_the_record(patient):
+    corrected = patient.observe("lactate", 42.0).correct("lactate", 4.2, reason="typing error")
+    assert corrected.known["lactate"] == 4.2
+    assert [event.values.get("lactate") for event in corrected.events] == [None, 42.0, 4.2]
+    assert corrected.steps == 1
+
+
+def test_a_detection_limit_is_kept_beside_its_value(patient):
+    after = patient.observe("lactate", 0.3, limits={"lactate": "below"})
+    assert after.state.limits == {"lactate": "below"}
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        (lambda p: p.observe("lactat", 3.0), "lactat"),
+        (lambda p: p.observe("lactate", "much"), "lactate"),
+        (lambda p: p.observe("lactate", float("inf")), "lactate"),
+        (lambda p: p.observe("lactate", None), "lactate"),
+        (lambda p: p.observe("age", 70), "already known"),
+        (lambda p: p.correct("lactate", 3.0), "no value to correct"),
+        (lambda p: p.unavailable("liver"), "liver"),
+        (lambda p: p.observe("lactate", 3.0, limits={"lactate": "under"}), "below"),
+    ],
+)
+def test_bad_input_is_refused_by_name_and_changes_nothing(patient, action, words):
+    before = patient.events
+    with pytest.raises(FeatureError, match=words):
+        action(patient)
+    assert patient.events == before
+
+
+def test_a_preview_is_the_posterior_after_that_result(patient):
+    table = patient.preview("ct")
+    assert list(table.result) == ["clear", "mass", "shadow"]
+    after = patient.observe("ct", "mass").posterior
+    np.testing.assert_allclose(table.loc[1, ["p(no)", "p(yes)"]].to_numpy(float), after, atol=1e-6)
+
+
+def test_a_preview_of_a_number_shows_recorded_values(patient, cohort):
+    table = patient.preview("lactate")
+    assert len(table) == 3
+    column = cohort.x[:, cohort.names.index("lactate")]
+    for text in table.value:
+        assert np.isclose(column, float(text), rtol=1e-6).any()
+
+
+def test_drivers_name_the_value_that_moves_the_answer_most(patient):
+    later = patient.observe({"lactate": 9.0, "sodium": 140})
+    assert later.drivers().feature[0] == "lactate"
+
+
+def test_support_counts_recorded_rows_overall_and_near(patient, cohort):
+    row = patient.ranking.set_index("feature").loc["lactate"]
+    assert row.support == cohort.r[:, cohort.names.index("lactate")].sum()
+    assert 0 < row.support_near <= row.support
+
+
+def test_bands_hold_the_value_and_stability_sums_to_one(patient, memory):
+    resampled = memory.resampled(3)
+    band = patient.band(resampled)
+    assert ((band.low <= band.value) & (band.value <= band.high)).all()
+    assert patient.stability(resampled).sum() == pytest.approx(1.0)
+
+
+def test_stopping_rules_give_their_reason(memory):
+    by_count = memory.start({}, stopping=l2m.Stopping(budget=1)).observe("lactate", 3.0)
+    assert "budget of 1" in by_count.advice
+    by_cost = memory.start({}, stopping=l2m.Stopping(cost_budget=10)).observe("lactate", 3.0)
+    assert "12 spent" in by_cost.advice
+    by_gain = memory.start({}, stopping=l2m.Stopping(least_gain=5.0))
+    assert "less than the threshold" in by_gain.advice
+    by_confidence = memory.start({}, stopping=l2m.Stopping(confidence=0.5))
+    assert "likeliest outcome" in by_confidence.advice
+    assert memory.start({}).advice is None
+
+
+def test_gain_per_cost_prefers_the_cheaper_of_equals(memory):
+    patient = memory.start({}, policy="gain per cost")
+    table = patient.ranking
+    np.testing.assert_allclose(table.score, table.gain / table.cost, rtol=1e-5)
+
+
+def test_a_stopped_step_through_can_be_reopened(patient):
+    stopped = patient.stop("enough")
+    assert stopped.state.stopped
+    assert not stopped.reopen().state.stopped
+
+
+def test_a_trace_replays_to_the_same_posteriors_through_json(patient, memory):
+    patient = patient.observe("lactate", 4.2).unavailable("ct", reason="broken").undo().correct("lactate", 2.4)
+    trace = l2m.Trace.from_json(patient.trace.to_json())
+    again = trace.replay(memory)
+    np.testing.assert_array_equal(again.posterior, patient.posterior)
+    assert again.events == patient.events
+    assert list(again.ranking.feature) == list(patient.ranking.feature)
+
+
+def test_a_trace_of_another_cohort_is_refused(patient, model, cohort):
+    other = model.condition(cohort.rows(np.arange(len(cohort) - 1)))
+    with pytest.raises(InputError, match="another cohort"):
+        patient.trace.replay(other)
+
+
+def test_a_tampered_posterior_is_found(patient, memory):
+    plain = json.loads(patient.trace.to_json())
+    plain["steps"][0]["posterior"]["yes"] += 0.01
+    with pytest.raises(InputError, match="Step 0"):
+        l2m.Trace.from_json(json.dumps(plain)).replay(memory)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"kind": "learning-to-measure trace", "format": 9}'])
+def test_a_file_that_is_no_trace_is_refused_in_words(text):
+    with pytest.raises(InputError):
+        l2m.Trace.from_json(text)
+
+
+def test_a_trace_cut_in_half_is_refused(patient):
+    plain = json.loads(patient.trace.to_json())
+    del plain["steps"][0]["event"]["kind"]
+    with pytest.raises(InputError, match="kind"):
+        l2m.Trace.from_json(json.dumps(plain))
+
+
+def test_csv_cells_never_run_as_formulas(memory):
+    patient = memory.start({"age": 71}).observe("lactate", 3.0, reason='=HYPERLINK("http://x")')
+    text = patient.trace.to_csv()
+    assert "'=HYPERLINK" in text
+    assert len(text.splitlines()) == 3
+
+
+def test_a_continuous_outcome_steps_through_as_well(continuous_memory):
+    patient = continuous_memory.start({"x1": 0.0}).observe("x0", 1.5)
+    assert patient.posterior.mean.shape == (1,)
+    assert patient.trace.replay(continuous_memory).known == patient.known
+    assert patient.drivers().feature[0] == "x0"
+    assert {"mean", "std"} <= set(patient.preview("x2").columns)
+
+
+def test_replaying_events_checks_their_values(memory):
+    with pytest.raises(FeatureError, match="lactat"):
+        Patient.replay(memory, [l2m.Event("start"), l2m.Event("observe", {"lactat": 2})])
+    with pytest.raises(InputError, match="start"):
+        Patient.replay(memory, [l2m.Event("observe", {"lactate": 2})])
