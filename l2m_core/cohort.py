@@ -285,9 +285,8 @@ class Cohort:
         if self.kind != "continuous":
             kinds[self.schema.outcome.name] = "category"
         table = self.source
-        readings = read_columns(table.names, table.columns, table.row_numbers, kinds, self.rules)
-        columns = {}
-        for name, reading in readings.items():
+        columns: dict[str, Any] = dict.fromkeys(table.names)
+        for name, reading in read_columns(table.names, table.columns, table.row_numbers, kinds, self.rules):
             if reading.numbers is not None:
                 columns[name] = reading.numbers[self.source_rows]
             else:

@@ -7,14 +7,15 @@ column, a row and the remedy; it becomes an error only if the column is used.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from l2m_core.frames import DATE_ADVICE, number_text
-from l2m_core.reading import SEPARATOR, Column, NumberColumn, RefusedColumn
+from l2m_core.reading import SEPARATOR, Column, NumberColumn, RefusedColumn, TextColumn
 
 MISSING = frozenset(
     ("", "na", "n/a", "#n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#null!")
@@ -57,17 +58,23 @@ class Reading:
     warnings: tuple[str, ...] = ()
     decimal: str | None = None  # evidence: '.', ',', 'either' (1,234 or 1.234 could be both), None (no sign at all)
 
-    @property
+    @cached_property
     def present(self) -> np.ndarray:
+        """(N,) bool"""
         if self.numbers is not None:
             return ~np.isnan(self.numbers)
         return self.codes >= 0
 
+    @cached_property
+    def values(self) -> np.ndarray:
+        """The distinct numbers, or texts."""
+        if self.numbers is not None:
+            return pd.unique(self.numbers[self.present])
+        return np.array(self.texts, dtype=object)
+
     @property
     def distinct(self) -> int:
-        if self.numbers is not None:
-            return len(pd.unique(self.numbers[self.present]))
-        return len(self.texts)
+        return len(self.values)
 
     def as_texts(self) -> Reading:
         """The same with numbers as texts, so that coded numbers can be levels."""
@@ -78,22 +85,29 @@ class Reading:
 
 
 def read_columns(
-    names: Iterable[str], columns: Iterable[Column], rows: np.ndarray, kinds: dict[str, str], rules: Rules
-) -> dict[str, Reading]:
-    """Every column; those that could be read in two ways follow the others' decimal sign.
+    names: Iterable[str], columns: Iterable[Column], rows: np.ndarray, kinds: Mapping[str, str], rules: Rules
+) -> Iterator[tuple[str, Reading]]:
+    """Each column with its name, as soon as it is certain; one that could be read in two ways follows the others.
 
     kinds: what a person stated for some columns ('number', 'category', 'binary').
     """
-    named = dict(zip(names, columns, strict=True))
-    readings = {name: read_column(name, column, rows, rules, kinds.get(name)) for name, column in named.items()}
-    evidence = {reading.decimal for reading in readings.values()} & {".", ","}
-    sign = rules.decimal or (evidence.pop() if len(evidence) == 1 else None)
-    for name, reading in readings.items():
-        if reading.decimal == "either" and sign is not None:
-            readings[name] = read_column(name, named[name], rows, replace(rules, decimal=sign), kinds.get(name))
-        elif reading.decimal == "either" and (evidence or "," in "".join(_first_cells(named[name]))):
-            readings[name] = replace(reading, problem=_undecided(name, named[name], rows))
-    return readings
+    undecided: list[tuple[str, TextColumn]] = []
+    evidence: set[str] = set()
+    for name, column in zip(names, columns, strict=True):
+        reading = read_column(name, column, rows, rules, kinds.get(name))
+        if reading.decimal == "either" and isinstance(column, TextColumn):
+            undecided.append((name, column))
+        else:
+            evidence.update(reading.decimal or ())
+            yield name, reading
+    for name, column in undecided:
+        if len(evidence) == 1:
+            (sign,) = evidence
+            yield name, read_column(name, column, rows, replace(rules, decimal=sign), kinds.get(name))
+        else:
+            reading = read_column(name, column, rows, rules, kinds.get(name))
+            certain = not evidence and "," not in column.joined  # 1.234 in a file without any comma
+            yield name, reading if certain else replace(reading, problem=_undecided(name, column, rows))
 
 
 def read_column(name: str, column: Column, rows: np.ndarray, rules: Rules, kind: str | None = None) -> Reading:
@@ -101,7 +115,23 @@ def read_column(name: str, column: Column, rows: np.ndarray, rules: Rules, kind:
         return Reading(name, codes=np.full(len(rows), -1), problem=column.problem)
     if isinstance(column, NumberColumn):
         return _finite(Reading(name, numbers=column.values), column.values, rows)
-    return _Texts.of(name, column, rows, rules).read(kind)
+    plain = _read_plain(name, column, rows, rules, kind)
+    return plain if plain is not None else _Texts.of(name, column, rows, rules).read(kind)
+
+
+def _read_plain(name, column, rows, rules, kind) -> Reading | None:
+    """Numbers and blanks only, at the speed of float(): characters for which float() has no surprises."""
+    joined = column.joined
+    if kind in ("category", "binary") or rules.decimal == "," or rules.missing or _PLAIN_ALPHABET.search(joined):
+        return None
+    if _LEADING_ZERO.search(joined) or _COMPACT_DATE.match(joined.lstrip(SEPARATOR)):
+        return None
+    try:
+        numbers = np.array([float(cell) if cell else np.nan for cell in column.cells()])
+    except ValueError:
+        return None
+    decimal = ("." if _DOT_CERTAIN.search(joined) else "either") if "." in joined and not rules.decimal else None
+    return _finite(Reading(name, numbers=numbers, decimal=decimal), numbers, rows)
 
 
 # Cells
@@ -116,9 +146,9 @@ _NUMBER = {
 }
 _PLAIN_ALPHABET = re.compile(r"[^0-9+\-.eE\0]")
 _LEADING_ZERO = re.compile(r"(?:^|\0)0\d+(?=\0|$)")
-_DOT_UNDECIDED = re.compile(r"(?:[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+)(?:\0|$))*")
+_DOT_CERTAIN = re.compile(r"(?:^|\0)(?![-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:\0|$))[^\0]*\.")
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
-_CENSORED = re.compile(r"([<>\u2264\u2265]=?)\s*(.*)")
+_CENSORED = re.compile(r"[<>\u2264\u2265]=?\s*")
 _UNIT = re.compile(r"[-+]?\d[\d.,]*\s*(%|[a-zA-Z\u00b5\u03bc\u00b0][^\d\s]*(?:/[^\d\s]+)?)")
 _PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
 _DATES = (
@@ -130,6 +160,8 @@ _DATES = (
     ),
     re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[aApP][mM])?"),
 )
+_DIGIT = re.compile(r"\d")
+_BEGINS_AS_NUMBER_OR_MONTH = re.compile(r"(?i)[-+]?\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec")
 _COMPACT_DATE = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 
 
@@ -157,10 +189,6 @@ def is_missing(text: str, rules: Rules = DEFAULT_RULES) -> bool:
 
 def is_date(text: str) -> bool:
     return any(pattern.fullmatch(text) for pattern in _DATES)
-
-
-def _first_cells(column) -> list[str]:
-    return column.joined[:10_000].split(SEPARATOR)
 
 
 def _undecided(name, column, rows) -> str:
@@ -215,41 +243,26 @@ class _Texts:
             return self._levels()
         if not self.texts:
             return self._reading(numbers=np.full(len(self.codes), np.nan))
-        joined = SEPARATOR.join(self.texts)
-        if kind is None and _LEADING_ZERO.search(joined) and self._all_digits():
+        if kind is None and self._all_digits() and any(len(text) > 1 and text[0] == "0" for text in self.texts):
             self.warnings.append(
                 f"Column '{self.name}' has leading zeros, so it is read as codes. "
                 "If it is a number, state kind: number."
             )
             return self._levels()
-        plain = self._plain_numbers(joined)
-        return plain if plain is not None else self._written_numbers(kind)
+        if len(self.texts) >= 5 and all(_COMPACT_DATE.fullmatch(text) for text in self.texts):
+            return self._problem(f"'{self.texts[0]}' is a date. {DATE_ADVICE}", 0)
+        return self._written_numbers(kind)
 
     def _all_digits(self) -> bool:
         return all(text.isdigit() for text in self.texts)
 
-    def _plain_numbers(self, joined) -> Reading | None:
-        """The common case, at the speed of float(): only characters for which float() has no surprises."""
-        if self.rules.decimal == "," or _PLAIN_ALPHABET.search(joined):
-            return None
-        try:
-            values = np.array([float(text) for text in self.texts])
-        except ValueError:
-            return None
-        decimal = None
-        if "." in joined:
-            decimal = "either" if _DOT_UNDECIDED.fullmatch(joined) else "."
-        if all(_COMPACT_DATE.fullmatch(text) for text in self.texts) and len(self.texts) >= 5:
-            return self._problem(f"holds dates such as '{self.texts[0]}'. {DATE_ADVICE}", 0)
-        return self._numbers(values, decimal)
-
     def _written_numbers(self, kind) -> Reading:
         """Decimal commas, thousands separators, detection limits, and words among numbers."""
         texts, warnings = self.texts, []
-        limits = {i: match for i, text in enumerate(texts) if (match := _CENSORED.fullmatch(text))}
-        bare = [limits[i].group(2) if i in limits else text for i, text in enumerate(texts)]
+        limits = {i for i, text in enumerate(texts) if _CENSORED.match(text)}
+        bare = [_CENSORED.sub("", text, count=1) if i in limits else text for i, text in enumerate(texts)]
         signs = (self.rules.decimal,) if self.rules.decimal else (".", ",")
-        parsed = {sign: [parse_number(text, sign) for text in bare] for sign in signs}
+        parsed = {sign: [parse_number(text, sign) if _DIGIT.search(text) else None for text in bare] for sign in signs}
         sign = max(signs, key=lambda sign: sum(value is not None for value in parsed[sign]))
         values = parsed[sign]
         numeric = [i for i, value in enumerate(values) if value is not None]
@@ -335,7 +348,7 @@ class _Texts:
             (_PAIR.fullmatch, "holds two numbers. Split the column into two."),
             (_UNIT.fullmatch, "carries its unit. Remove it from the cells and state the unit in the schema."),
         ):
-            such = [i for i in indices if is_such(self.texts[i])]
+            such = [i for i in indices if _BEGINS_AS_NUMBER_OR_MONTH.match(self.texts[i]) and is_such(self.texts[i])]
             if such and len(such) * 2 >= len(indices):
                 return self._problem(f"'{self.texts[such[0]]}' {sentence}", such[0])
         return None

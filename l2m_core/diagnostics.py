@@ -292,8 +292,8 @@ def _about_measuring(cohort, features, labels):
             "measuring_predicts_outcome",
             name,
             f"'{name}' was measured in {_percent(np.nanmax(shares))} of the rows with {outcome} = {high}, but in "
-            f"{_percent(np.nanmin(shares))} of those with {outcome} = {low}. Unless what decides measuring is among the "
-            "recorded features, values are not missing at random and its gain can be biased.",
+            f"{_percent(np.nanmin(shares))} of those with {outcome} = {low}. Unless what decides measuring is "
+            "among the recorded features, values are not missing at random and its gain can be biased.",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from l2m_core.columns import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, parse_number, read_columns
+from l2m_core.columns import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, parse_number, read_column, read_columns
 from l2m_core.errors import CohortError, InputError, SchemaError
 from l2m_core.reading import Table
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
@@ -48,33 +49,41 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
         raise CohortError(f"State the outcome: the column to predict.{did_you_mean('', table.names)}")
     _check_names(table, stated)
     kinds = {name: settings["kind"] for name, settings in stated.features.items() if "kind" in settings}
-    outcome_name = stated.outcome["name"]
+    outcome_name, rows = stated.outcome["name"], table.row_numbers
     if stated.outcome.get("kind") in ("binary", "multiclass"):
         kinds[outcome_name] = "category"
-    readings = read_columns(table.names, table.columns, table.row_numbers, kinds, rules)
-    kept = np.flatnonzero(readings[outcome_name].present)
-    outcome, y, warnings = _infer_outcome(readings[outcome_name], kept, stated, table)
-    features, columns, problems = [], [], []
-    for name in table.names:
-        if name == outcome_name:
-            continue
+    by_name = dict(zip(table.names, table.columns, strict=True))
+    outcome_column = by_name.pop(outcome_name)
+    kept = np.flatnonzero(read_column(outcome_name, outcome_column, rows, rules, kinds.get(outcome_name)).present)
+    features: dict[str, Feature] = {}
+    notes: dict[str, list[str]] = {}
+    problems: dict[str, str] = {}
+    x = np.empty((len(kept), len(by_name)), dtype=np.float32)
+    place = {name: i for i, name in enumerate(by_name)}
+    # Column by column, so that only one at a time is held as 64-bit numbers.
+    for name, reading in read_columns(
+        [outcome_name, *by_name], [outcome_column, *by_name.values()], rows, kinds, rules
+    ):
         settings = stated.features.get(name, {})
-        reading = readings.pop(name)
-        if settings.get("role") == "ignored":
-            features.append(Feature(**{"name": name, **settings}))
+        if name == outcome_name:
+            outcome, y, warnings = _infer_outcome(reading, kept, stated, table)
+        elif settings.get("role") == "ignored":
+            features[name] = Feature(**{"name": name, **settings})
         elif reading.problem is not None:
-            problems.append(reading.problem)
+            problems[name] = reading.problem
         else:
-            feature, values, notes = _infer_feature(_take(reading, kept), stated, table.row_numbers[kept])
-            features.append(feature)
-            columns.extend([values] if feature.used else [])
-            warnings.extend(notes)
+            features[name], values, notes[name] = _infer_feature(_take(reading, kept), stated, rows[kept])
+            if features[name].used:
+                x[:, place[name]] = values
     if problems:
-        raise CohortError(_join(problems))
-    if not columns:
+        raise CohortError(_join([problems[name] for name in place if name in problems]))
+    ordered = [features[name] for name in place]
+    used = [place[feature.name] for feature in ordered if feature.used]
+    if not used:
         raise CohortError("No feature is left to use: every other column is constant, empty, an identifier or ignored.")
-    schema = Schema(tuple(features), outcome)
-    return Content(schema, np.column_stack(columns), y, kept, table.warnings + tuple(warnings))
+    x = x if len(used) == x.shape[1] else x[:, used]
+    warnings = [*table.warnings, *warnings, *(note for name in place for note in notes.get(name, ()))]
+    return Content(Schema(tuple(ordered), outcome), x, y, kept, tuple(warnings))
 
 
 def _join(problems) -> str:
@@ -229,8 +238,9 @@ def _infer_feature(reading: Reading, stated: Overrides, rows) -> tuple[Feature, 
 def _feature_kind(reading) -> str:
     if reading.numbers is None:
         return "binary" if reading.distinct == 2 else "category"
-    values = set(np.unique(reading.numbers[reading.present])[:3].tolist())
-    return "binary" if values in ({0.0, 1.0}, {1.0, 2.0}, {-1.0, 1.0}) else "number"
+    if reading.distinct != 2:
+        return "number"
+    return "binary" if set(reading.values) in ({0.0, 1.0}, {1.0, 2.0}, {-1.0, 1.0}) else "number"
 
 
 def _reason_to_ignore(reading, kind, stated_kind) -> str | None:
@@ -295,7 +305,7 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
     if len(reading.texts) <= MOST_LEVELS:
         return _order_levels(reading.texts)[0]
     counts = np.bincount(reading.codes[reading.codes >= 0], minlength=len(reading.texts))
-    order = sorted(range(len(counts)), key=lambda i: (-counts[i], reading.texts[i]))[:MOST_LEVELS]
+    order = heapq.nsmallest(MOST_LEVELS, range(len(counts)), key=lambda i: (-counts[i], reading.texts[i]))
     rest = int(counts.sum() - counts[order].sum())
     warnings.append(
         f"Column '{reading.name}' has {len(reading.texts):,} levels. The {MOST_LEVELS} most frequent are kept; "

@@ -281,15 +281,18 @@ _NUMBER_LIKE = re.compile(r"\s*[-+]?[\d.,' \u00a0\u202f]*\d[\d.]*([eE][-+]?\d+)?
 
 def _find_delimiter(data, encoding, skip) -> str:
     """The one under which rows are as long as the header; then the one whose cells are numbers; then the most cells."""
-    scores = {}
+    samples, scores = {}, {}
     for delimiter in DELIMITERS:
         try:
             sample = list(islice(_Rows(data, encoding, delimiter, skip, strict=False), 200))
         except CohortError:
             continue
-        width, body = len(sample[0]) if sample else 0, sample[1:]
-        if width < 2:
-            continue
+        if sample and len(sample[0]) > 1:
+            samples[delimiter] = sample
+    if len(samples) == 1:
+        return next(iter(samples))
+    for delimiter, (header, *body) in samples.items():
+        width = len(header)
         same = sum(len(row) == width for row in body) / max(len(body), 1)
         numbers = sum(bool(_NUMBER_LIKE.fullmatch(cell)) for row in body for cell in row)
         scores[delimiter] = (round(same, 3), round(numbers / max(sum(map(len, body)), 1), 3), width)
