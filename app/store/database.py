@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from l2m_core.errors import ConfigError
 
 from .errors import Busy, Conflict, StoreError, Unreachable
 
-SECONDS_TO_WAIT = 15
+SECONDS_TO_WAIT = 30
 LOGGER = "sqlalchemy.engine.Engine.l2m"
 
 
@@ -36,6 +37,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = parse_url(url)
         self.engine = make_engine(self.url)
+        self._one_writer = threading.Lock()
         self._reader = self.engine
         if not self.is_sqlite:
             self._reader = self.engine.execution_options(isolation_level="REPEATABLE READ")
@@ -52,14 +54,28 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        with errors_in_plain_words(), Session(self._writer) as session, session.begin():
+        with self._turn(), errors_in_plain_words(), Session(self._writer) as session, session.begin():
             yield session
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
         """A writing transaction without the mapper, for migrations."""
-        with errors_in_plain_words(), self._writer.begin() as connection:
+        with self._turn(), errors_in_plain_words(), self._writer.begin() as connection:
             yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """SQLite has one writer at a time and lets the others poll, up to 0.1 s apart and in no order. The threads of
+        one process, which are most of them, wait here instead and are woken at once."""
+        if not self.is_sqlite:
+            yield
+            return
+        if not self._one_writer.acquire(timeout=SECONDS_TO_WAIT):
+            raise Busy(f"The database was busy for {SECONDS_TO_WAIT} seconds. Try again.")
+        try:
+            yield
+        finally:
+            self._one_writer.release()
 
     def close(self) -> None:
         self.engine.dispose()
@@ -166,7 +182,10 @@ def errors_in_plain_words() -> Iterator[None]:
         return
     except SQLAlchemyError as error:
         failure = _in_plain_words(error)
-    raise failure
+    try:
+        raise failure
+    finally:
+        failure.__context__ = None  # set by raising, since the `with` around us is still handling the first error
 
 
 def _in_plain_words(error: SQLAlchemyError) -> StoreError:
