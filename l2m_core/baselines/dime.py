@@ -41,8 +41,8 @@ class DIME(MaskedNetworkMethod):
         """ε of each stage in turn."""
         self.per_cost = per_cost
         """Rank by value per unit of cost, in walks and in rank()."""
-        self.pretraining = pretraining or Schedule(epochs=200, plateau=5, patience=20)
-        self.schedule = schedule or Schedule(epochs=100, plateau=5, patience=20)
+        self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
+        self.schedule = schedule or Schedule(epochs=80, plateau=5, patience=15, least_steps=8)
 
     def value(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(n, d) estimated drop in loss, in nats; -inf where blocked."""
@@ -84,6 +84,9 @@ class DIME(MaskedNetworkMethod):
     def _learn(self, rows: Rows, held: Rows) -> None:
         self._train_predictor(rows, held, self.pretraining)
         self.value_network = self._network(self.encoding.n_features)
+        with torch.no_grad():
+            # Most features tell little: values start near zero rather than at half of the entropy.
+            self.value_network.biases[-1].fill_(-2.5)
         for epsilon in self.exploration:
             self._train_values(rows, held, epsilon)
 
@@ -106,19 +109,27 @@ class DIME(MaskedNetworkMethod):
             return torch.where(at_random, noise, best(some, a, open_cells) if epsilon < 1 else noise)
 
         def epoch(optimizer: torch.optim.Optimizer) -> None:
-            for index in batches(len(rows), self.schedule.batch, self.random):
+            for index in batches(len(rows), self.schedule, self.random):
                 some = rows.take(index)
                 descend(optimizer, self._joint_loss(some, walk(some, explore, self.steps)))
 
-        train([self.value_network, self.predictor], epoch, lambda: self._greedy_loss(held, best), self.schedule)
+        held_walks = walk(held, lambda some, a, open_cells: torch.rand(a.shape, generator=self.generator), self.steps)
+
+        def validate() -> float:
+            # The order must be good and the values true, so both decide which epoch is kept.
+            value_error = self._value_error(held, held_walks, self._walk_losses(held, held_walks.states))
+            return self._greedy_loss(held, best) + float(value_error)
+
+        train([self.value_network, self.predictor], epoch, validate, self.schedule)
+
+    def _value_error(self, rows: Rows, walks: Walks, losses: Tensor) -> Tensor:
+        """Mean squared difference between the values of the features picked and the drops in loss (T + 1, n)"""
+        drop = (losses[:-1] - losses[1:]).detach()
+        values = self._values(rows.repeat(self.steps).inputs(walks.states[:-1].flatten(0, 1)))
+        picked = values.gather(1, walks.actions.flatten()[:, None]).view_as(drop)
+        return ((picked - drop) ** 2)[walks.moved].sum() / walks.moved.sum().clamp(min=1)
 
     def _joint_loss(self, rows: Rows, walks: Walks) -> Tensor:
-        losses = self._walk_losses(rows, walks.states)  # (T + 1, n)
-        drop = (losses[:-1] - losses[1:]).detach()
-        many = rows.repeat(self.steps)
-        values = self._values(many.inputs(walks.states[:-1].flatten(0, 1)))
-        picked = values.gather(1, walks.actions.flatten()[:, None]).view_as(drop)
-        moved = walks.moved.float()
-        value_loss = ((picked - drop) ** 2 * moved).sum() / moved.sum().clamp(min=1)
-        predictor_loss = (losses[0].sum() + (losses[1:] * moved).sum()) / (moved.sum() + len(rows))
-        return value_loss + predictor_loss
+        losses = self._walk_losses(rows, walks.states)
+        predictor_loss = (losses[0].sum() + losses[1:][walks.moved].sum()) / (walks.moved.sum() + len(rows))
+        return predictor_loss + self._value_error(rows, walks, losses)

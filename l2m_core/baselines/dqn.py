@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from l2m_core.baselines.interface import register
 from l2m_core.baselines.masked import MaskedNetworkMethod, Rows, Walks, walk
-from l2m_core.baselines.networks import DuelingNetwork, Schedule, batches, descend, train
+from l2m_core.baselines.networks import DuelingNetwork, Schedule, descend, train
 
 
 @dataclass
@@ -79,7 +79,7 @@ class DQN(MaskedNetworkMethod):
         first_epsilon: float = 1.0,
         last_epsilon: float = 0.1,
         walkers: int = 64,
-        replayed: int = 256,
+        replayed: int = 128,
         pretraining: Schedule | None = None,
         rate: float = 1e-3,
     ):
@@ -97,7 +97,7 @@ class DQN(MaskedNetworkMethod):
         """Rows walked in an episode."""
         self.replayed = replayed
         """Transitions in a gradient step."""
-        self.pretraining = pretraining or Schedule(epochs=200, plateau=5, patience=20)
+        self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
         self.rate = rate
 
     def _learn(self, rows: Rows, held: Rows) -> None:
@@ -114,7 +114,7 @@ class DQN(MaskedNetworkMethod):
             nonlocal episode
             if episode % self.target_every == 0:
                 target_network.load_state_dict(self.q_network.state_dict())
-            index = batches(len(rows), self.walkers, self.random)[0]
+            index = self.random.permutation(len(rows))[: self.walkers]
             replay.add(torch.from_numpy(index), self._explore(rows.take(index), self._epsilon(episode)))
             for _ in range(self.updates):
                 drawn = replay.sample(self.replayed, self.random)

@@ -42,8 +42,8 @@ class GDFS(MaskedNetworkMethod):
         """τ of each stage in turn."""
         self.straight_through = straight_through
         """False: the relaxed sample itself is the mask, as in the authors' own training."""
-        self.pretraining = pretraining or Schedule(epochs=200, plateau=5, patience=20)
-        self.schedule = schedule or Schedule(epochs=120, plateau=5, patience=20)
+        self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
+        self.schedule = schedule or Schedule(epochs=80, plateau=5, patience=15, least_steps=8)
 
     def _learn(self, rows: Rows, held: Rows) -> None:
         self._train_predictor(rows, held, self.pretraining)
@@ -62,7 +62,7 @@ class GDFS(MaskedNetworkMethod):
             return self.policy(some.inputs(a))
 
         def epoch(optimizer: torch.optim.Optimizer) -> None:
-            for index in batches(len(rows), self.schedule.batch, self.random):
+            for index in batches(len(rows), self.schedule, self.random):
                 some = rows.take(index)
                 states = walk(some, sampled, self.steps).states[:-1]
                 descend(optimizer, self._one_step_loss(some, states, temperature))

@@ -155,14 +155,13 @@ class MaskedNetworkMethod(ABC):
 
     def _train_predictor(self, rows: Rows, held: Rows, schedule: Schedule) -> float:
         """Random acquisitions, drawn anew in every batch; the validation rows keep theirs."""
-        held_many = held.repeat(8)
+        held_many = held.repeat(4)
         held_inputs = held_many.inputs(self._random_a(held_many))
 
         def epoch(optimizer: torch.optim.Optimizer) -> None:
-            inputs = rows.inputs(self._random_a(rows))
-            for index in batches(len(rows), schedule.batch, self.random):
-                chosen = torch.from_numpy(index)
-                losses = self.head.losses(self.predictor(inputs[chosen]), rows.target[chosen])
+            for index in batches(len(rows), schedule, self.random):
+                some = rows.take(index)
+                losses = self.head.losses(self.predictor(some.inputs(self._random_a(some))), some.target)
                 descend(optimizer, losses.mean())
 
         def validate() -> float:

@@ -130,11 +130,15 @@ class Schedule:
     """Epochs without a better validation loss after which training ends; None trains all epochs."""
     weight_decay: float = 0.0
     """Decoupled decay of the weights."""
+    least_steps: int = 1
+    """Steps in an epoch, at least: few rows are passed over several times between two validations."""
 
 
-def batches(n_rows: int, size: int, random: np.random.Generator) -> list[np.ndarray]:
-    """Row indices of one pass in random order, in batches of nearly equal size."""
-    return np.array_split(random.permutation(n_rows), max(1, round(n_rows / size)))
+def batches(n_rows: int, schedule: Schedule, random: np.random.Generator) -> list[np.ndarray]:
+    """Row indices of the steps of one epoch: random passes over all rows, in batches of nearly equal size."""
+    in_a_pass = max(1, round(n_rows / schedule.batch))
+    passes = -(-schedule.least_steps // in_a_pass)
+    return [batch for _ in range(passes) for batch in np.array_split(random.permutation(n_rows), in_a_pass)]
 
 
 def train(
@@ -146,7 +150,7 @@ def train(
     """Run epochs, leave the modules as they were at the best validation loss, and return that loss."""
     group = nn.ModuleList(modules)
     optimizer = torch.optim.AdamW(
-        group.parameters(), lr=schedule.rate, weight_decay=schedule.weight_decay, foreach=True
+        group.parameters(), lr=schedule.rate, weight_decay=schedule.weight_decay, fused=True
     )
     best, best_state, since_best, since_drop = float("inf"), None, 0, 0
     for _ in range(schedule.epochs):

@@ -1,0 +1,82 @@
+"""Costs, bounds and stopping of the value network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from l2m_core.baselines import make_method
+from l2m_core.baselines.dime import DIME
+from l2m_core.baselines.interface import entropies
+from l2m_core.baselines.networks import Schedule
+from l2m_core.errors import ConfigError
+
+from tests.baselines.cohorts import STRONG, WEAK, learnable
+
+SHORT = Schedule(epochs=40, plateau=5, patience=10)
+COSTS = np.array([1, 1, 50, 1, 1, 1], dtype=np.float32)
+
+
+def make(**settings) -> DIME:
+    method = make_method("dime", pretraining=SHORT, schedule=SHORT, exploration=(1.0,), **settings)
+    return method.fit(replace(learnable("binary"), costs=COSTS))
+
+
+@pytest.fixture(scope="module")
+def method() -> DIME:
+    return make()
+
+
+@pytest.fixture
+def queries():
+    test = learnable("binary", rows=40, missing=0.0, seed=5)
+    return test.x, np.broadcast_to(~test.acquirable, test.x.shape).copy()
+
+
+def test_a_value_is_never_negative_nor_above_the_entropy_left(method, queries):
+    x, a = queries
+    value = method.value(x, a)
+    free = np.isfinite(value)
+    assert (value[free] >= 0).all()
+    assert (value.max(1) <= entropies(method.predict(x, a)) + 1e-6).all()
+
+
+def test_a_dear_feature_is_passed_over_when_costs_count(queries):
+    x, a = queries
+    with_costs = make(per_cost=True)
+    assert (with_costs.rank(x, a).argmax(1) == WEAK).mean() > 0.8
+    assert (with_costs.value(x, a).argmax(1) == STRONG).mean() > 0.8
+
+
+def test_the_budget_counts_the_cost_of_the_next_feature(method, queries):
+    x, a = queries
+    wants_strong = method.rank(x, a).argmax(1) == STRONG
+    assert wants_strong.any()
+    assert method.should_stop(x, a, budget=49)[wants_strong].all()
+    assert not method.should_stop(x, a, budget=50)[wants_strong].any()
+
+
+def test_it_stops_when_no_value_is_worth_its_cost(method, queries):
+    x, a = queries
+    assert method.should_stop(x, a, least_value=10.0).all()
+    assert not method.should_stop(x, a, least_value=0.0).any()
+
+
+def test_it_stops_when_the_prediction_is_sure_enough(method, queries):
+    x, a = queries
+    entropy = entropies(method.predict(x, a))
+    middle = float(np.median(entropy))
+    clear = abs(entropy - middle) > 1e-5
+    np.testing.assert_array_equal(method.should_stop(x, a, largest_entropy=middle)[clear], (entropy <= middle)[clear])
+
+
+def test_it_stops_when_nothing_is_left(method, queries):
+    x, a = queries
+    assert method.should_stop(x, np.ones_like(a), budget=1e9).all()
+
+
+def test_a_stopping_rule_must_be_named(method, queries):
+    with pytest.raises(ConfigError, match="budget"):
+        method.should_stop(*queries)
