@@ -1,0 +1,195 @@
+"""How good predictions are, in plain arrays. Classes: p (n, K), y (n,) codes. Continuous: anything with `log_prob`
+and `quantile` over n rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from l2m_core.errors import ConfigError
+
+SMALLEST = 1e-12
+
+
+class Distribution(Protocol):
+    """n predictive distributions of a continuous outcome."""
+
+    def log_prob(self, y) -> np.ndarray: ...
+
+    def quantile(self, p: float) -> np.ndarray: ...
+
+
+# -- classes ----------------------------------------------------------------------------------------------------------
+
+
+def log_loss(p: np.ndarray, y: np.ndarray) -> float:
+    """Mean negative log likelihood, in nats."""
+    return float(-np.log(np.maximum(_chosen(p, y), SMALLEST)).mean())
+
+
+def brier(p: np.ndarray, y: np.ndarray) -> float:
+    """Mean squared distance of the probabilities from what happened: 0 … 2."""
+    happened = np.eye(p.shape[1])[np.asarray(y, dtype=np.int64)]
+    return float(((p - happened) ** 2).sum(1).mean())
+
+
+def auroc(p: np.ndarray, y: np.ndarray) -> float:
+    """Binary: the chance that a positive is ranked above a negative. More classes: the mean over classes of
+    one against the rest. NaN where no class has both members and others."""
+    y = np.asarray(y, dtype=np.int64)
+    if p.shape[1] == 2:
+        return _area(p[:, 1], y == 1)
+    areas = np.array([_area(p[:, k], y == k) for k in range(p.shape[1])])
+    return float(np.nanmean(areas)) if np.isfinite(areas).any() else float("nan")
+
+
+def ece(p: np.ndarray, y: np.ndarray, bins: int = 15, by: str = "mass") -> float:
+    """Expected calibration error: |predicted − observed| averaged over bins, weighted by their share of the rows.
+
+    Two classes: of the positive one's probability. More: of the likeliest class's. by: "mass" (bins hold equally many
+    rows) or "width" (bins are equally wide).
+    """
+    confidence, correct = _confidence(p, y)
+    return _binned_error(confidence, correct, _bin(confidence, bins, by), bins)
+
+
+def ece_if_calibrated(p: np.ndarray, generator: np.random.Generator, bins: int = 15, by: str = "mass",
+                      draws: int = 20, rows: np.ndarray | None = None) -> float:  # fmt: skip
+    """The `ece` that perfectly calibrated probabilities would show on as many rows, by chance alone.
+
+    rows: (n,) which patient each prediction is about; predictions of one patient share one outcome.
+    """
+    rows = np.arange(len(p)) if rows is None else rows
+    total = 0.0
+    for _ in range(draws):
+        uniform = generator.random(int(rows.max()) + 1)[rows]
+        y = np.minimum((p.cumsum(1) < uniform[:, None]).sum(1), p.shape[1] - 1)
+        total += ece(p, y, bins, by)
+    return total / draws
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """One point for each non-empty bin: predicted and observed share, and rows."""
+
+    predicted: np.ndarray
+    observed: np.ndarray
+    count: np.ndarray
+
+
+def reliability(p: np.ndarray, y: np.ndarray, bins: int = 15, by: str = "mass") -> Reliability:
+    """The curve behind `ece`."""
+    confidence, correct = _confidence(p, y)
+    index = _bin(confidence, bins, by)
+    count = np.bincount(index, minlength=bins)
+    filled = count > 0
+    predicted = np.bincount(index, confidence, bins)[filled] / count[filled]
+    observed = np.bincount(index, correct, bins)[filled] / count[filled]
+    return Reliability(predicted, observed, count[filled])
+
+
+# -- continuous outcomes ----------------------------------------------------------------------------------------------
+
+
+def crps(prediction: Distribution, y: np.ndarray, levels: int = 100) -> float:
+    """Continuous ranked probability score, in the unit of the outcome: twice the mean pinball loss over quantiles."""
+    y = np.asarray(y, dtype=np.float64)
+    probabilities = (np.arange(levels) + 0.5) / levels
+    total = np.zeros(len(y))
+    for level in probabilities:
+        short = y - np.asarray(prediction.quantile(float(level)), dtype=np.float64)
+        total += np.maximum(level * short, (level - 1) * short)
+    return float(2 * (total / levels).mean())
+
+
+def coverage(prediction: Distribution, y: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """(m,) share of outcomes within the central interval of each nominal level."""
+    y = np.asarray(y)
+    return np.array(
+        [
+            np.mean((y >= prediction.quantile((1 - level) / 2)) & (y <= prediction.quantile((1 + level) / 2)))
+            for level in levels
+        ]
+    )
+
+
+def rmse(prediction, y: np.ndarray) -> float:
+    """Root mean squared error of the predictive mean."""
+    return float(np.sqrt(np.mean((np.asarray(prediction.mean, dtype=np.float64) - y) ** 2)))
+
+
+# -- comparisons ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean with its bootstrap interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+def paired_interval(differences: np.ndarray, generator: np.random.Generator, level: float = 0.95, draws: int = 10_000,
+                    groups: np.ndarray | None = None) -> Interval:  # fmt: skip
+    """Percentile bootstrap of the mean of paired differences: (n,).
+
+    groups: (n,) what belongs together (cells of one cohort, say) is drawn together, which is the wider, safer interval.
+    """
+    differences = np.asarray(differences, dtype=np.float64)
+    if len(differences) == 0:
+        raise ConfigError("There are no pairs to compare.")
+    groups = np.arange(len(differences)) if groups is None else np.asarray(groups)
+    _, member = np.unique(groups, return_inverse=True)
+    sums, counts = np.bincount(member, differences), np.bincount(member)
+    picked = generator.integers(0, len(sums), (draws, len(sums)))
+    means = sums[picked].sum(1) / counts[picked].sum(1)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(differences.mean()), float(low), float(high))
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _chosen(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return p[np.arange(len(p)), np.asarray(y, dtype=np.int64)]
+
+
+def _area(score: np.ndarray, positive: np.ndarray) -> float:
+    """Mann–Whitney with midranks for ties."""
+    n_positive, n_negative = int(positive.sum()), int((~positive).sum())
+    if n_positive == 0 or n_negative == 0:
+        return float("nan")
+    _, inverse, counts = np.unique(score, return_inverse=True, return_counts=True)
+    last = counts.cumsum()
+    midrank = last - (counts - 1) / 2
+    total = midrank[inverse][positive].sum()
+    return float((total - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
+
+
+def _confidence(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) a probability, and whether what it is about happened."""
+    if p.shape[1] == 2:
+        return p[:, 1], (np.asarray(y) == 1).astype(np.float64)
+    top = p.argmax(1)
+    return p[np.arange(len(p)), top], (top == np.asarray(y)).astype(np.float64)
+
+
+def _bin(confidence: np.ndarray, bins: int, by: str) -> np.ndarray:
+    if by == "width":
+        return np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    if by != "mass":
+        raise ConfigError(f"Bins are by 'mass' or by 'width', not by {by!r}.")
+    # Equal probabilities share a bin, whichever row they belong to.
+    edges = np.quantile(confidence, np.arange(1, bins) / bins)
+    return np.searchsorted(edges, confidence, side="left")
+
+
+def _binned_error(confidence: np.ndarray, correct: np.ndarray, index: np.ndarray, bins: int) -> float:
+    gap = np.bincount(index, confidence - correct, bins)
+    return float(np.abs(gap).sum() / len(confidence))

@@ -1,0 +1,279 @@
+"""The comparison is fair: same rows, no row in both parts, same start, same floor; and its report says what was found."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+from l2m_core.acquire.rollout import Rollout
+from l2m_core.cohort import Cohort
+from l2m_core.errors import ConfigError
+from l2m_core.tasks.registry import build_prior
+from train.evaluate import evaluate_real, main
+from train.evaluation.cells import Cell, draw_trial, fitting_contexts, real_cells, stratified_order, task_trial
+from train.evaluation.compare import Choice, compare
+from train.evaluation.manifest import default_data_folder, read_manifest
+from train.evaluation.report import make_page
+from train.evaluation.scores import informative_share, score, with_floor
+from train.evaluation.summary import paired, summarise
+from train.partial import PartialTable
+
+SHARED = default_data_folder()
+needs_shared = pytest.mark.skipif(not (SHARED / "manifest.yaml").is_file(), reason=f"{SHARED.name} is not here")
+
+
+def make_cohort(rows: int = 300, classes: int = 2, seed: int = 0) -> Cohort:
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(rows, 5)).astype(np.float32)
+    y = np.digitize(x[:, 1] + 0.3 * generator.normal(size=rows), np.linspace(-0.5, 0.5, classes - 1))
+    acquirable = np.array([False, True, True, True, True])
+    return Cohort.from_arrays(x, y, acquirable=acquirable, classes=[f"class {k}" for k in range(classes)], name="made")
+
+
+def keys_of(x: np.ndarray) -> set:
+    """The baseline feature tells rows apart; it is never hidden."""
+    return set(x[:, 0].tolist())
+
+
+def test_context_and_test_rows_are_disjoint_and_of_the_table():
+    cohort = make_cohort()
+    trial = draw_trial(cohort, Cell("made", 100, 0.3, 0), test_rows=120)
+    assert len(trial.context) == 100 and len(trial.y) == 120
+    assert not keys_of(trial.context.x) & keys_of(trial.x)
+    assert keys_of(trial.context.x) | keys_of(trial.x) <= keys_of(cohort.x)
+
+
+def test_smaller_contexts_lie_within_larger_ones_and_test_rows_stay():
+    cohort = make_cohort()
+    small = draw_trial(cohort, Cell("made", 50, 0.0, 0), test_rows=100)
+    large = draw_trial(cohort, Cell("made", 150, 0.0, 0), test_rows=100)
+    assert keys_of(small.context.x) < keys_of(large.context.x)
+    assert (small.x == large.x).all()
+
+
+def test_extra_missingness_hides_acquirable_values_of_both_parts_only():
+    trial = draw_trial(make_cohort(), Cell("made", 150, 0.3, 0), test_rows=150)
+    for x in (trial.context.x, trial.x):
+        assert not np.isnan(x[:, 0]).any()
+        assert np.isnan(x[:, 1:]).mean() == pytest.approx(0.3, abs=0.05)
+
+
+def test_hidden_values_cannot_be_found_in_the_context():
+    trial = draw_trial(make_cohort(), Cell("made", 150, 0.3, 0))
+    assert np.isnan(trial.context.frame()["x1"].to_numpy(dtype=float)).sum() == np.isnan(trial.context.x[:, 1]).sum() > 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rare_class_occurs_in_the_context(seed):
+    cohort = make_cohort(classes=3)
+    y = np.zeros(300, dtype=np.int64)
+    y[:150], y[[7, 200]] = 1, 2
+    cohort = Cohort.from_arrays(cohort.x, y, classes=["a", "b", "c"])
+    trial = draw_trial(cohort, Cell("made", 50, 0.0, seed), test_rows=300)
+    assert (trial.context.y == 2).any() and (trial.y == 2).any()
+
+
+def test_every_stretch_of_a_stratified_order_has_the_outcome_s_distribution():
+    y = np.repeat([0, 1], [900, 100])
+    order = stratified_order(y, np.random.default_rng(0))
+    shares = [y[order[start : start + 100]].mean() for start in range(0, 1000, 100)]
+    assert np.abs(np.array(shares) - 0.1).max() <= 0.03
+
+
+def test_a_context_that_leaves_too_few_rows_becomes_the_small_one():
+    assert fitting_contexts(5000, [100, 400]) == [100, 400]
+    assert fitting_contexts(300, [100, 400]) == [50, 100]
+    assert fitting_contexts(129, [100, 400]) == [50]
+
+
+def test_the_first_seed_of_all_cells_comes_first():
+    seeds = [cell.seed for cell in real_cells({"a": 600, "b": 900}, [100], [0.0, 0.3], [0, 1])]
+    assert seeds == sorted(seeds) and len(seeds) == 8
+
+
+def test_the_floor_keeps_probabilities_and_bounds_the_loss():
+    p = with_floor(np.array([[1.0, 0.0], [0.3, 0.7]]))
+    assert p.sum(1) == pytest.approx([1, 1])
+    assert -np.log(p.min()) < 8
+
+
+def test_a_score_is_the_mean_over_all_budgets():
+    steps = (np.array([[0.5, 0.5]] * 4), np.array([[0.9, 0.1]] * 4))
+    rollout = Rollout(("x",), np.zeros((4, 1), dtype=int), steps, np.ones((4, 1), bool), np.zeros((4, 2)))
+    record = score(rollout, np.zeros(4, dtype=int), make_cohort())
+    assert record["log_loss"] == pytest.approx(np.mean(record["log_loss_by_budget"]))
+    assert record["log_loss_end"] == pytest.approx(-np.log(0.9 * 0.999 + 0.0005))
+
+
+def test_precision_and_recall_of_a_known_order():
+    actions = np.array([[0, 1, 2]])
+    rollout = Rollout(("a", "b", "c"), actions, (), np.ones((1, 3), bool), np.zeros((1, 4)))
+    share = informative_share(rollout, np.array([[True, False, True]]), np.ones((1, 3), bool))
+    assert share["precision"] == pytest.approx([1, 1 / 2, 2 / 3])
+    assert share["recall"] == pytest.approx([1 / 2, 1 / 2, 1])
+
+
+def test_what_could_not_be_had_is_not_missed():
+    rollout = Rollout(("a", "b"), np.array([[0]]), (), np.ones((1, 2), bool), np.zeros((1, 2)))
+    share = informative_share(rollout, np.array([[True, True]]), np.array([[True, False]]))
+    assert share["recall"] == [1.0]
+
+
+def test_a_task_becomes_a_trial_of_what_was_recorded():
+    batch = build_prior("bnn", {"missingness": {"scale": 1.0}}).sample(torch.Generator().manual_seed(0), 2, 120, 6)
+    trial = task_trial(batch, 1, 80, 40)
+    assert trial.x.shape == (40, 6) and len(trial.context) == 80
+    assert (np.isnan(trial.x) == ~batch.r[1, 80:].numpy()).all()
+    assert (trial.informative == batch.truth.informative[1, 80:].numpy()).all()
+
+
+def test_methods_are_compared_on_the_same_rows_and_a_failure_does_not_stop_the_others():
+    trial = draw_trial(make_cohort(), Cell("made", 100, 0.0, 0), test_rows=50)
+    good, bad = compare(trial, [Choice("base_rate"), Choice("base_rate", {"depth": 3})], budget=3)
+    assert good.rollout is not None and len(good.rollout.predictions) == 4
+    assert bad.rollout is None and "depth" in bad.error
+
+
+def record(cohort: str, method: str, loss: float, seed: int = 0, **more) -> dict:
+    return {"cohort": cohort, "context": 100, "missing": 0.0, "seed": seed, "method": method, "log_loss": loss,
+            "ece": 0.03, "ece_by_chance": 0.02, "kind": "binary", **more}  # fmt: skip
+
+
+@pytest.fixture
+def records() -> list[dict]:
+    losses = {"a": (0.40, 0.41, 0.50, 0.60), "b": (0.30, 0.32, 0.28, 0.29)}
+    methods = ("l2m", "l2m_random", "gdfs", "base_rate")
+    return [record(c, m, loss) for c, row in losses.items() for m, loss in zip(methods, row, strict=True)]
+
+
+def test_a_summary_counts_what_it_claims(records):
+    summary = summarise(records, "l2m")
+    assert summary.information["l2m"] == pytest.approx((0.20 - 0.01) / 2)
+    assert summary.ratio == pytest.approx(summary.information["l2m"] / summary.information["gdfs"])
+    assert summary.share_lowest == 0.5
+    assert list(summary.worse_than_base_rate["cohort"]) == ["b"]
+    assert list(summary.losing["cohort"]) == ["b"]
+    assert list(summary.losing["lowest"]) == ["gdfs"]
+
+
+def test_trials_that_some_method_has_not_finished_enter_nowhere(records):
+    summary = summarise([*records, record("c", "l2m", 0.0)], "l2m")
+    assert set(summary.cells["cohort"]) == {"a", "b"}
+    assert summary.left_out == 1
+
+
+def test_a_failed_trial_enters_nowhere_and_is_listed(records):
+    records[0]["error"] = "ValueError: no"
+    assert set(summarise(records, "l2m").cells["cohort"]) == {"b"}
+    assert "ValueError: no" in make_page(records, "l2m", "command", "about")
+
+
+def test_the_pair_is_compared_on_cells(records):
+    cells, cohorts = paired(records, "l2m", "l2m_random")
+    assert cells.mean == pytest.approx(0.015)
+    assert cohorts.low <= 0.015 <= cohorts.high
+
+
+def test_the_page_names_the_losing_cells(records):
+    page = make_page(records, "l2m", "python -m train evaluate", "about")
+    losing = page.split("### Losing cells")[1]
+    assert "| b | 100 |" in losing and "gdfs 0.2800" in losing and "| a |" not in losing
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Cohorts of the layout that the real ones have."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(260, 4))
+    frame = pd.DataFrame(np.round(x, 3), columns=["age", "lactate", "sodium", "note"])
+    frame.loc[::7, "sodium"] = np.nan
+    frame["died"] = (x[:, 1] > 0).astype(int)
+    frame["score"] = x[:, 1] + 0.1 * x[:, 2]
+    frame.drop(columns="score").to_csv(tmp_path / "icu.csv", index=False)
+    frame.drop(columns="died").to_csv(tmp_path / "scores.csv", index=False)
+    common = {"rows": 260, "baseline_columns": ["age"], "acquirable_columns": ["lactate", "sodium"]}
+    entries = [
+        {"name": "icu", "file": "icu.csv", "outcome": "died", "task": "binary", "positive_label": 1, **common},
+        {"name": "scores", "file": "scores.csv", "outcome": "score", "task": "regression", **common},
+        {"name": "raw", "file": "raw/", "task": "none"},
+        {"name": "pictures", "file": "pictures.npz", "task": "multiclass", "outcome": "label", "rows": 9},
+    ]
+    (tmp_path / "manifest.yaml").write_text(yaml.safe_dump({"datasets": entries}))
+    return tmp_path
+
+
+def test_a_manifest_gives_roles_and_leaves_other_columns_out(folder):
+    icu, scores = read_manifest(folder)
+    cohort = icu.load()
+    assert cohort.names == ("age", "lactate", "sodium")
+    assert cohort.acquirable.tolist() == [False, True, True]
+    assert scores.load().kind == "continuous"
+
+
+def test_a_folder_without_a_manifest_is_refused_with_what_it_should_hold(tmp_path):
+    with pytest.raises(ConfigError, match="acquirable_columns"):
+        read_manifest(tmp_path)
+
+
+ARGUMENTS = ["--contexts", "100", "--missing", "0.3", "--seeds", "0", "--methods", "base_rate", "logistic"]
+
+
+def run(folder: Path, *more: str) -> str:
+    places = ["--data", folder, "--partial", folder / "partial", "--out", folder / "results"]
+    assert main([*map(str, places), *ARGUMENTS, *more]) == 0
+    return (folder / "results" / "real.md").read_text()
+
+
+def test_the_command_writes_its_table_and_a_second_run_repeats_nothing(folder, capsys):
+    page = run(folder)
+    assert "## Outcomes with classes" in page and "## Continuous outcomes" in page
+    table = pd.read_csv(folder / "results" / "real.csv")
+    assert set(table["method"]) == {"base_rate", "logistic"} and set(table["cohort"]) == {"icu", "scores"}
+    assert "1/4" in capsys.readouterr().err
+    run(folder)
+    assert capsys.readouterr().err == ""
+
+
+def test_two_workers_find_what_one_finds(folder, tmp_path):
+    run(folder)
+    alone = PartialTable(folder / "partial" / "real.jsonl", ("cohort", "method")).records
+    (folder / "partial" / "real.jsonl").unlink()
+    run(folder, "--workers", "2")
+    together = PartialTable(folder / "partial" / "real.jsonl", ("cohort", "method")).records
+    strip = lambda r: {k: v for k, v in r.items() if "seconds" not in k}  # noqa: E731
+    assert {k: strip(v) for k, v in alone.items()} == {k: strip(v) for k, v in together.items()}
+
+
+def test_unknown_methods_and_cohorts_are_refused_by_name(folder):
+    with pytest.raises(ConfigError, match="'xgb'"):
+        main(["--data", str(folder), "--methods", "xgb"])
+    with pytest.raises(ConfigError, match="'ice'.*icu"):
+        main(["--data", str(folder), "--cohorts", "ice", "--methods", "base_rate"])
+
+
+def test_the_evaluation_takes_parsed_arguments_too(folder):
+    import argparse
+
+    from train.evaluate import add_arguments
+
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    given = parser.parse_args(
+        [*ARGUMENTS, "--data", str(folder), "--partial", str(folder / "p"), "--out", str(folder / "o"), "--cohorts", "icu"]
+    )
+    assert "icu" in evaluate_real(given, "command")
+
+
+@needs_shared
+@pytest.mark.shared_data
+def test_every_shared_cohort_but_the_widest_can_be_read_as_its_manifest_says():
+    sources = read_manifest(SHARED)
+    assert "metabric_pam50_wide" not in {s.name for s in sources} and len(sources) >= 10
+    for source in sources:
+        cohort = source.load()
+        assert len(cohort) == source.rows
+        assert cohort.kind == {"regression": "continuous"}.get(source.task, source.task)
+        assert set(cohort.names) <= {*source.baseline, *source.acquirable}

@@ -1,0 +1,173 @@
+"""`python -m train evaluate --suite real|synthetic`: methods side by side on the same rows, resumable."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from l2m_core.baselines import METHODS
+from l2m_core.errors import ConfigError
+from train.engines import ENGINES, fan_out
+from train.evaluation.cells import Cell, draw_trial, real_cells
+from train.evaluation.compare import Choice, compare, load_model
+from train.evaluation.manifest import Source, default_data_folder, read_manifest
+from train.evaluation.report import write_report
+from train.evaluation.scores import score
+from train.partial import PartialTable
+
+REAL_METHODS = ("l2m", "l2m_random", "base_rate", "logistic", "boosting", "mlp_random", "gdfs", "dime", "dqn")
+KEYS = ("cohort", "context", "missing", "seed", "method", "model", "budget", "test_rows")
+
+
+@dataclass(frozen=True)
+class RealJob:
+    """One cell for some methods; what a worker process gets."""
+
+    source: Source
+    cell: Cell
+    methods: tuple[str, ...]
+    model: str
+    fingerprint: str
+    budget: int
+    test_rows: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", choices=("real", "synthetic"), default="real")
+    names = "l2m, l2m_POLICY (random, learned, monte_carlo), " + ", ".join(METHODS)
+    parser.add_argument("--methods", nargs="+", help=names)
+    parser.add_argument("--cohorts", nargs="+", help="names of the manifest; default: all but the widest")
+    parser.add_argument("--contexts", nargs="+", type=int, default=[100, 400])
+    parser.add_argument("--missing", nargs="+", type=float, default=[0.0, 0.3])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--budget", type=int, default=8)
+    parser.add_argument("--test-rows", type=int, default=300)
+    parser.add_argument("--model", default="general", help="a released model's name or folder")
+    parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
+    parser.add_argument("--partial", type=Path, default=Path("runs/evaluate"), help="where finished trials are kept")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--engine", choices=ENGINES, default="processes")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--report-only", action="store_true", help="write the report of what is finished, run nothing")
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m train evaluate", description=__doc__)
+    add_arguments(parser)
+    given = parser.parse_args(arguments)
+    command = "python -m train evaluate " + shlex.join(arguments)
+    if given.suite == "synthetic":
+        from train.evaluation.synthetic import evaluate_synthetic
+
+        print(evaluate_synthetic(given, command))
+    else:
+        print(evaluate_real(given, command))
+    return 0
+
+
+def evaluate_real(given: argparse.Namespace, command: str) -> str:
+    methods = check_methods(given.methods or REAL_METHODS)
+    fingerprint = fingerprint_of(given.model, methods)
+    sources = choose(read_manifest(given.data), given.cohorts)
+    cells = real_cells({s.name: s.rows for s in sources}, given.contexts, given.missing, given.seeds)
+    table = PartialTable(given.partial / "real.jsonl", KEYS)
+    if not given.report_only:
+        jobs = _missing_jobs(table, sources, cells, methods, given, fingerprint)
+        _run(table, jobs, given)
+    wanted = {(c.cohort, c.context, c.missing, c.seed) for c in cells}
+    records = [
+        r
+        for r in table.records.values()
+        if (r["cohort"], r["context"], r["missing"], r["seed"]) in wanted
+        and r["method"] in methods
+        and r["model"] in ("", fingerprint)
+        and r["budget"] == given.budget
+        and r["test_rows"] == given.test_rows
+    ]
+    about = f"model {given.model} ({fingerprint[:12]})" if fingerprint else "no pretrained model"
+    return write_report(given.out, "real", records, methods[0], command, about)
+
+
+def check_methods(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if not Choice(name).pretrained and name not in METHODS:
+            known = ", ".join(sorted(METHODS))
+            raise ConfigError(f"There is no method '{name}'. Choose l2m, l2m_POLICY, or one of {known}.")
+    return tuple(names)
+
+
+def fingerprint_of(model: str, methods: Sequence[str]) -> str:
+    """Which model the results belong to; empty where no method uses one."""
+    return load_model(model).fingerprint if any(Choice(name).pretrained for name in methods) else ""
+
+
+def choose(sources: Sequence[Source], names: Sequence[str] | None) -> list[Source]:
+    known = {source.name: source for source in sources}
+    for name in names or ():
+        if name not in known:
+            raise ConfigError(f"There is no cohort '{name}' in the manifest. It has: {', '.join(known)}.")
+    return [known[name] for name in names] if names else list(sources)
+
+
+def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[RealJob]:
+    """Pretrained policies share a job, because they share a conditioned memory; others have one each."""
+    by_name = {source.name: source for source in sources}
+    pretrained = tuple(m for m in methods if Choice(m).pretrained)
+    groups = [pretrained] * bool(pretrained) + [(m,) for m in methods if not Choice(m).pretrained]
+    jobs = []
+    for cell in cells:
+        for group in groups:
+            job = RealJob(by_name[cell.cohort], cell, group, given.model, fingerprint, given.budget, given.test_rows)
+            left = tuple(m for m in group if not table.has(_identity(job, m)))
+            if left:
+                jobs.append(RealJob(job.source, cell, left, given.model, fingerprint, given.budget, given.test_rows))
+    return jobs
+
+
+def _run(table: PartialTable, jobs: list[RealJob], given: argparse.Namespace) -> None:
+    start = time.perf_counter()
+    for done, (number, records) in enumerate(fan_out(run_real, jobs, engine=given.engine, workers=given.workers), 1):
+        table.append(records)
+        cell = jobs[number].cell
+        results = ", ".join(f"{r['method']} {r.get('error') or format(r['log_loss'], '.4f')}" for r in records)
+        place = f"{cell.cohort} {cell.context} {cell.missing:g} seed {cell.seed}"
+        seconds = time.perf_counter() - start
+        print(f"{done}/{len(jobs)} {place}: {results} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+
+
+def run_real(job: RealJob) -> list[dict[str, Any]]:
+    """The records of one job."""
+    cohort = job.source.load()
+    trial = draw_trial(cohort, job.cell, job.test_rows)
+    choices = [Choice(name) for name in job.methods]
+    records = []
+    for outcome in compare(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
+        facts = {"kind": cohort.kind, "features": len(cohort.names), "n_test": len(trial.y)}
+        record = {**_identity(job, outcome.method), **facts}
+        if outcome.rollout is None:
+            records.append({**record, "error": outcome.error})
+        else:
+            seconds = {"fit_seconds": round(outcome.fit_seconds, 3), "query_seconds": round(outcome.query_seconds, 3)}
+            records.append({**record, **score(outcome.rollout, trial.y, trial.context), **seconds})
+    return records
+
+
+def _identity(job: RealJob, method: str) -> dict[str, Any]:
+    """What a result depends on; a baseline's does not depend on the model."""
+    cell = job.cell
+    return {
+        "cohort": cell.cohort,
+        "context": cell.context,
+        "missing": cell.missing,
+        "seed": cell.seed,
+        "method": method,
+        "model": job.fingerprint if Choice(method).pretrained else "",
+        "budget": job.budget,
+        "test_rows": job.test_rows,
+    }

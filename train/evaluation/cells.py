@@ -1,0 +1,129 @@
+"""What methods are compared on: a context to learn from, and other rows of the same table to decide about."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from l2m_core.cohort import Cohort
+from l2m_core.tasks.batch import TaskBatch
+
+LEAST_TEST_ROWS = 75
+SMALL_CONTEXT = 50
+"""Takes the place of a context that would leave too few rows to test on."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """context: what a method learns from; x: (n, d), y: (n,) other rows, NaN where a value cannot be had;
+    informative: (n, d) bool, where a task's mechanism is known."""
+
+    context: Cohort
+    x: np.ndarray
+    y: np.ndarray
+    informative: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One place in the table of comparisons."""
+
+    cohort: str
+    context: int
+    missing: float
+    """Share of the recorded acquirable values that is hidden on top of what the table lacks."""
+    seed: int
+
+
+def real_cells(
+    sizes: dict[str, int], contexts: Sequence[int], missing: Sequence[float], seeds: Sequence[int]
+) -> list[Cell]:
+    """Cells of cohorts with so many rows, the first seed of all before the second of any."""
+    return [
+        Cell(name, context, share, seed)
+        for seed in seeds
+        for share in missing
+        for name, rows in sizes.items()
+        for context in fitting_contexts(rows, contexts)
+    ]
+
+
+def fitting_contexts(rows: int, contexts: Sequence[int]) -> list[int]:
+    """The context sizes that leave enough rows to test on; one that does not becomes the small one."""
+    fitting = {c if rows - c >= LEAST_TEST_ROWS else SMALL_CONTEXT for c in contexts}
+    return sorted(c for c in fitting if rows > c)
+
+
+def draw_trial(cohort: Cohort, cell: Cell, test_rows: int = 300) -> Trial:
+    """Context and test rows never share a row. Of one seed, smaller contexts lie within larger ones.
+
+    The extra missingness hides recorded acquirable values completely at random, in the context as in the test rows: a
+    record of the past is all there is, and what it lacks cannot be asked for.
+    """
+    generator = np.random.default_rng([cell.seed, zlib.crc32(cell.cohort.encode())])
+    order = stratified_order(cohort.y, generator, continuous=cohort.kind == "continuous")
+    hidden = (generator.random(cohort.x.shape) < cell.missing) & cohort.acquirable
+    context, rest = order[: cell.context], order[cell.context :]
+    if cohort.kind != "continuous":
+        context, rest = with_every_class(cohort.y, context, rest)
+    # Test rows come from the far end, so that they are the same for every context where the table is long enough.
+    test = rest[::-1][:test_rows]
+    x = np.where(hidden, np.nan, cohort.x).astype(np.float32)
+    part = cohort.rows(context)
+    # The rows as read hold what is hidden here, so they do not travel along.
+    part = Cohort(part.schema, x[context], part.y, cohort.name)
+    return Trial(part, x[test], cohort.y[test])
+
+
+def stratified_order(y: np.ndarray, generator: np.random.Generator, continuous: bool = False) -> np.ndarray:
+    """A random order of which every stretch has nearly the outcome's own distribution."""
+    if continuous:
+        strata = np.searchsorted(np.quantile(y, np.arange(1, 10) / 10), y)
+    else:
+        strata = np.asarray(y, dtype=np.int64)
+    place = np.empty(len(y))
+    for stratum in np.unique(strata):
+        members = generator.permutation(np.flatnonzero(strata == stratum))
+        place[members] = (np.arange(len(members)) + generator.random(len(members))) / len(members)
+    return np.argsort(place, kind="stable")
+
+
+def with_every_class(y: np.ndarray, context: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Swaps rows so that the context holds each class that has two rows or more; one always stays to test on."""
+    context, rest = context.copy(), rest.copy()
+    for label, count in zip(*np.unique(y, return_counts=True), strict=True):
+        if count < 2 or (y[context] == label).any():
+            continue
+        labels, counts = np.unique(y[context], return_counts=True)
+        leaving = np.flatnonzero(y[context] == labels[counts.argmax()])[-1]
+        entering = np.flatnonzero(y[rest] == label)[0]
+        context[leaving], rest[entering] = rest[entering], context[leaving]
+    return context, rest
+
+
+def task_trial(batch: TaskBatch, index: int, context: int, test_rows: int, name: str = "task") -> Trial:
+    """Task `index` of a batch: its first rows as context, its last ones to decide about."""
+    x = torch.where(batch.r[index], batch.x[index], float("nan")).cpu().numpy()
+    y = batch.y[index].cpu().numpy()
+    classes = None if batch.n_classes is None else [str(k) for k in range(int(batch.n_classes[index]))]
+    cohort = Cohort.from_arrays(
+        x,
+        y,
+        kind="continuous" if classes is None else "binary" if len(classes) == 2 else "multiclass",
+        acquirable=batch.acquirable[index].cpu().numpy(),
+        categorical=batch.categorical[index].cpu().numpy(),
+        classes=classes,
+        name=name,
+    )
+    test = slice(max(context, len(y) - test_rows), None)
+    informative = batch.truth.informative if batch.truth is not None else None
+    return Trial(
+        cohort.rows(slice(0, context)),
+        cohort.x[test],
+        cohort.y[test],
+        None if informative is None else informative[index, test].cpu().numpy(),
+    )

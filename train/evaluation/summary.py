@@ -1,0 +1,120 @@
+"""From the records of a suite to what they say: per cell, over all cells, and where L2M loses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.metrics import Interval, paired_interval
+
+CELL = ["cohort", "context", "missing"]
+TASK_SPECIFIC = ("gdfs", "dime", "dqn")
+BASE_RATE = "base_rate"
+NEAR = 0.005
+"""A method within this share of the lowest log loss counts as level with it."""
+WORSE = 0.02
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a suite says of one kind of outcome; `lead` is the method that the others are compared with."""
+
+    lead: str
+    trials: int
+    """(cell, seed) pairs that every method finished; no other enters."""
+    left_out: int
+    methods: pd.DataFrame
+    """By method: mean scores, and the information gained over the base rate."""
+    cells: pd.DataFrame
+    """One row for each cell: log loss by method, the lowest method, what the lead loses to it."""
+
+    @property
+    def information(self) -> pd.Series:
+        return self.methods["information"]
+
+    @property
+    def best_task_specific(self) -> str | None:
+        have = [name for name in TASK_SPECIFIC if name in self.methods.index]
+        return str(self.information[have].idxmax()) if have else None
+
+    @property
+    def ratio(self) -> float:
+        """Information of the lead against that of the best method that learns from the context alone."""
+        best = self.best_task_specific
+        return float("nan") if best is None else float(self.information[self.lead] / self.information[best])
+
+    @property
+    def share_lowest(self) -> float:
+        return float((self.cells["behind"] <= NEAR).mean())
+
+    @property
+    def worse_than_base_rate(self) -> pd.DataFrame:
+        if BASE_RATE not in self.cells:
+            return self.cells.iloc[:0]
+        return self.cells[self.cells[self.lead] > (1 + WORSE) * self.cells[BASE_RATE]]
+
+    @property
+    def losing(self) -> pd.DataFrame:
+        """Cells in which another method is lower by more than the margin, worst first."""
+        return self.cells[self.cells["behind"] > NEAR].sort_values("behind", ascending=False)
+
+
+def summarise(records: Sequence[dict], lead: str, score: str = "log_loss") -> Summary | None:
+    """None where no trial has been finished by every method that appears."""
+    table = pd.DataFrame([r for r in records if not r.get("error")])
+    if table.empty or lead not in set(table["method"]):
+        return None
+    trials = table.pivot_table(index=[*CELL, "seed"], columns="method", values=score, aggfunc="last")
+    whole = trials.dropna()
+    if whole.empty:
+        return None
+    finished = table.set_index([*CELL, "seed"]).loc[lambda t: t.index.isin(whole.index)].reset_index()
+    cells = whole.groupby(CELL).mean()
+    methods = _by_method(finished, cells)
+    cells = cells.reset_index()
+    others = [name for name in whole.columns if name != lead]
+    cells["seeds"] = whole.groupby(CELL).size().to_numpy()
+    if others:
+        cells["lowest"] = cells[[lead, *others]].idxmin(axis=1)
+        lowest = cells[[lead, *others]].min(axis=1)
+        cells["behind"] = (cells[lead] - lowest) / lowest.abs()
+    else:
+        cells["lowest"], cells["behind"] = lead, 0.0
+    return Summary(lead, len(whole), len(trials) - len(whole), methods, cells)
+
+
+def _by_method(finished: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Seeds are averaged within cells first, so that every cell weighs the same."""
+    numbers = [c for c in finished.select_dtypes("number") if c not in (*CELL, "seed", "features", "n_test", "budget")]
+    means = finished.groupby(["method", *CELL])[numbers].mean().groupby("method").mean()
+    means = means.dropna(axis=1, how="all")
+    if BASE_RATE in cells:
+        means.insert(0, "information", (cells[BASE_RATE].mean() - cells.mean())[means.index])
+    order = means["log_loss"].sort_values().index if "log_loss" in means else means.index
+    return means.loc[order]
+
+
+def paired(records: Sequence[dict], lead: str, other: str, score: str = "log_loss") -> tuple[Interval, Interval] | None:
+    """How much lower the lead is than another method: intervals over cells, and over cohorts drawn whole."""
+    table = pd.DataFrame([r for r in records if not r.get("error") and r["method"] in (lead, other)])
+    if table.empty or table["method"].nunique() < 2:
+        return None
+    trials = table.pivot_table(index=[*CELL, "seed"], columns="method", values=score, aggfunc="last").dropna()
+    if trials.empty:
+        return None
+    cells = trials.groupby(CELL).mean()
+    difference = (cells[other] - cells[lead]).to_numpy()
+    cohorts = cells.index.get_level_values("cohort").to_numpy()
+    return (
+        paired_interval(difference, np.random.default_rng(0)),
+        paired_interval(difference, np.random.default_rng(0), groups=cohorts),
+    )
+
+
+def errors(records: Sequence[dict]) -> pd.DataFrame:
+    """What failed, with the reason."""
+    failed = [r for r in records if r.get("error")]
+    return pd.DataFrame(failed, columns=[*CELL, "seed", "method", "error"])

@@ -1,0 +1,59 @@
+"""Tables that grow a record at a time and survive being killed: JSON lines, keyed, appended to."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class PartialTable:
+    """Records of one file. Of two with one key the later counts; a line cut short by a kill is passed over."""
+
+    def __init__(self, path: Path, keys: Sequence[str]):
+        self.path = Path(path)
+        self.keys = tuple(keys)
+        self.records: dict[tuple, dict[str, Any]] = {}
+        for record in read_lines(self.path):
+            self.records[self.key(record)] = record
+
+    def key(self, record: Mapping[str, Any]) -> tuple:
+        return tuple(record.get(name) for name in self.keys)
+
+    def has(self, record: Mapping[str, Any]) -> bool:
+        """Finished, and without an error."""
+        return not self.records.get(self.key(record), {"error": "absent"}).get("error")
+
+    def append(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """One write for all, so that several processes can share a file."""
+        lines = ""
+        for record in records:
+            self.records[self.key(record)] = dict(record)
+            lines += json.dumps(record) + "\n"
+        if not lines:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            size = os.fstat(descriptor).st_size
+            cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, (("\n" if cut else "") + lines).encode())
+        finally:
+            os.close(descriptor)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The whole records of a file; none if there is no file."""
+    if not Path(path).is_file():
+        return []
+    records = []
+    for line in Path(path).read_text(encoding="utf-8").splitlines():
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(record, dict):
+            records.append(record)
+    return records
