@@ -13,9 +13,10 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
+from l2m_core.errors import L2MError
+
 FIRST_PORT = 8501
 PORTS_TRIED = 50
-SECONDS_TO_START = 120.0
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -46,8 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["L2M_DATA_DIR"] = str(options.data_dir.resolve())
     set_streamlit_defaults(options.address, port)
     threading.Thread(target=announce, args=(options.address, port, not options.no_browser), daemon=True).start()
-    serve(listener)
-    return 0
+    try:
+        return serve(listener)
+    except L2MError as error:
+        print(f"l2m app: {error}", file=sys.stderr)
+        return 1
 
 
 def listen(address: str, port: int | None) -> socket.socket:
@@ -80,11 +84,14 @@ def set_streamlit_defaults(address: str, port: int) -> None:
     os.environ.setdefault("STREAMLIT_BROWSER_GATHER_USAGE_STATS", "false")
 
 
-def serve(listener: socket.socket) -> None:
+def serve(listener: socket.socket) -> int:
+    """Serve until told to stop; the exit status."""
     import uvicorn
 
+    from app.asgi import app
+
     config = uvicorn.Config(
-        "app.asgi:app",
+        app,
         ws="websockets-sansio",
         log_level="warning",
         # An open page keeps its connection for ever; a stop must not wait for it.
@@ -93,18 +100,17 @@ def serve(listener: socket.socket) -> None:
     # Request lines hold the addresses of downloads, which open them: they do not belong in a log. Streamlit gives the
     # access log a handler of its own, so `access_log=False` would not be enough.
     logging.getLogger("uvicorn.access").disabled = True
-    uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+    server.run(sockets=[listener])
+    return 0 if server.started else 1
 
 
 def announce(address: str, port: int, browser: bool) -> None:
     """Once the server answers, print where it is, and open it there."""
     host = "localhost" if address in ("127.0.0.1", "0.0.0.0", "::", "::1") else address
     url = f"http://{host}:{port}"
-    deadline = time.monotonic() + SECONDS_TO_START
+    # The model is loaded first, which takes a while on a busy machine; if that fails, the process ends, and this too.
     while not is_healthy(f"{url}/_stcore/health"):
-        if time.monotonic() > deadline:
-            print(f"l2m app: no answer at {url} after {SECONDS_TO_START:.0f} s", file=sys.stderr)
-            return
         time.sleep(0.2)
     print(f"L2M is at {url} — stop it with Ctrl+C", flush=True)
     if browser and has_screen():

@@ -22,11 +22,12 @@ DISTRIBUTION = "learning-to-measure"
 # What a command runs, as `python -m …`, in front of the words that follow it.
 LAUNCHES: dict[str, list[str]] = {
     "app": ["app"],
+    "store": ["app.store"],
     "train": ["train"],
     "evaluate": ["train", "evaluate"],
     "reproduce": ["train", "reproduce"],
 }
-# The extras that a module needs, each with a package that tells whether it is installed.
+# The extras that a package needs, with a module that tells whether they are installed.
 NEEDS = {"app": ("app,train", "streamlit")}
 
 
@@ -39,6 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"l2m {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("app", help="open the app in the browser")
+    commands.add_parser("store", help="look after the app's store: migrate, verify, back up")
     commands.add_parser("train", help="run a training job: predictor, policy, finetune …")
     commands.add_parser("evaluate", help="measure a model beside the other methods")
     commands.add_parser("reproduce", help="run an experiment of the study, or all of them")
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def launch(command: str, words: list[str]) -> int:
     """Hand over to `python -m`; -P keeps a `train.py` in the user's folder from taking the job's place."""
     module, *before = LAUNCHES[command]
-    extras, needed = NEEDS.get(module, ("", ""))
+    extras, needed = NEEDS.get(module.split(".")[0], ("", ""))
     if needed and importlib.util.find_spec(needed) is None:
         install = f'pip install "{DISTRIBUTION}[{extras}]"'
         print(f"l2m: `l2m {command}` needs packages that are not installed. Run: {install}", file=sys.stderr)

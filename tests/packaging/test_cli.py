@@ -56,6 +56,16 @@ def test_help_answers_without_loading_the_library() -> None:
     assert not {"torch", "pandas", "streamlit"} & set(answer.stdout.split())
 
 
+@pytest.mark.parametrize("command", sorted(cli.LAUNCHES))
+def test_every_command_explains_itself(command: str) -> None:
+    module, *words = cli.LAUNCHES[command]
+    answer = subprocess.run(
+        [sys.executable, "-m", module, *words, "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("usage: ")
+
+
 def test_an_unknown_command_is_refused_with_the_known_ones() -> None:
     answer = run("measure")
     assert answer.returncode == 2
@@ -66,6 +76,7 @@ def test_an_unknown_command_is_refused_with_the_known_ones() -> None:
     ("words", "module"),
     [
         (["app", "--port", "0"], ["app", "--port", "0"]),
+        (["store", "verify"], ["app.store", "verify"]),
         (["train", "predictor", "--config", "a.yaml", "x=3"], ["train", "predictor", "--config", "a.yaml", "x=3"]),
         (["train", "--help"], ["train", "--help"]),
         (["evaluate", "--suite", "real"], ["train", "evaluate", "--suite", "real"]),
