@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings as python_warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,16 +11,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.columns import DEFAULT_RULES, Rules, is_missing, parse_number, read_columns
+from l2m_core.columns import DEFAULT_RULES, Rules, read_columns
 from l2m_core.errors import CohortError, FeatureError
 from l2m_core.frames import number_text, table_from_frame
 from l2m_core.inference import FEWEST_ROWS, combine, infer
 from l2m_core.reading import DEFAULT_LIMITS, Limits, Table, read_table
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Schema, did_you_mean
+from l2m_core.values import UnseenLevelWarning, code_of, encode_value, value_text, warn_unseen
 
-
-class UnseenLevelWarning(UserWarning):
-    """A category that the cohort never held; it is read as 'other'."""
+__all__ = ["Cohort", "UnseenLevelWarning", "encode_value"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +88,7 @@ class Cohort:
         decimal: '.' or ',' where the cells cannot tell; missing: further texts that mean "not recorded";
         censored: 'refuse' cells such as '<5', or take their 'limit'.
         """
-        rules = Rules(decimal, frozenset(missing), censored)
+        rules = Rules(decimal, missing, censored)
         content = infer(table, combine(schema, outcome, positive, baseline, costs or {}), rules)
         return cls(content.schema, content.x, content.y, table.name, content.warnings, table, content.kept, rules)
 
@@ -212,6 +210,8 @@ class Cohort:
         and are not read. An unseen category becomes 'other' with a warning; all else that is wrong is a FeatureError.
         """
         if isinstance(rows, pd.DataFrame):
+            if not rows.columns.is_unique:
+                raise FeatureError("The DataFrame has a column name twice. Keep one column of each name.")
             return self._encode_columns({str(name): rows[name] for name in rows.columns}, len(rows))
         rows = [rows] if isinstance(rows, Mapping) else rows
         if isinstance(rows, str) or not isinstance(rows, Sequence) or not all(isinstance(r, Mapping) for r in rows):
@@ -236,11 +236,11 @@ class Cohort:
             numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
             present = numbers[~np.isnan(numbers)]
             for value in (present.min(), present.max()) if len(present) else ():
-                encode_value(feature, value)
+                code_of(feature, value)  # the extremes speak for all
             return numbers
-        codes = np.array([encode_value(feature, value) for value in values], dtype=np.float32)
+        codes = np.array([code_of(feature, value) for value in values], dtype=np.float32)
         if feature.kind != "number":
-            _warn_unseen(
+            warn_unseen(
                 feature, [value for value, code in zip(values, codes, strict=True) if code == len(feature.levels)]
             )
         return codes
@@ -251,7 +251,7 @@ class Cohort:
         if self.kind == "continuous":
             return _finite_vector(texts, self.schema.outcome.name)
         codes = {text: code for code, text in enumerate(self.classes)}
-        found = [_text(value) for value in texts]
+        found = [value_text(value) for value in texts]
         for text in found:
             if text not in codes:
                 raise CohortError(
@@ -311,81 +311,6 @@ class Cohort:
         return diagnose(self)
 
 
-def encode_value(feature: Feature, value: Any) -> float:
-    """One value as x holds it; NaN where not measured."""
-    if (
-        value is None
-        or value is pd.NA
-        or value is pd.NaT
-        or (isinstance(value, float | np.floating) and value != value)
-    ):
-        return np.nan
-    if isinstance(value, str) and value not in feature.levels and is_missing(value):
-        return np.nan
-    return _encode_number(feature, value) if feature.kind == "number" else _encode_level(feature, value)
-
-
-def _encode_number(feature, value) -> float:
-    number = None
-    if isinstance(value, str):
-        number = parse_number(value)
-    elif isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        number = float(value)
-    if number is None:
-        raise FeatureError(f"'{feature.name}' must be a number{_range_hint(feature)}; {value!r:.60} is not.")
-    if not abs(number) <= np.finfo(np.float32).max:
-        raise FeatureError(f"'{feature.name}' must be a finite number{_range_hint(feature)}; {number:g} is not.")
-    below = feature.minimum is not None and number < feature.minimum
-    above = feature.maximum is not None and number > feature.maximum
-    if below or above:
-        raise FeatureError(
-            f"'{feature.name}' = {number:g} is outside the allowed range: {feature.range_text}. Check value and unit."
-        )
-    return number
-
-
-def _range_hint(feature) -> str:
-    return f" ({feature.range_text})" if feature.range_text else ""
-
-
-def _encode_level(feature, value) -> float:
-    if not isinstance(value, str | bool | np.bool_ | int | float | np.integer | np.floating):
-        raise FeatureError(f"'{feature.name}' must be one of its levels; a {type(value).__name__} is not.")
-    text = _text(value)
-    if text in feature.levels:
-        return feature.levels.index(text)
-    folded = [level.casefold() for level in feature.levels]
-    if folded.count(text.casefold()) == 1:
-        return folded.index(text.casefold())
-    if isinstance(value, bool | np.bool_) and set(folded) in ({"no", "yes"}, {"n", "y"}, {"0", "1"}, {"f", "t"}):
-        return (
-            folded.index(next(word for word in ("yes", "y", "1", "t") if word in folded))
-            if value
-            else (folded.index(next(word for word in ("no", "n", "0", "f") if word in folded)))
-        )
-    return len(feature.levels)
-
-
-def _warn_unseen(feature, values):
-    """One warning for a column, however many cells are unseen."""
-    if not values:
-        return
-    text = _text(values[0])
-    more = f" (and {len(values) - 1} more such cells)" if len(values) > 1 else ""
-    message = f"'{feature.name}': {text[:60]!r}{more} was never seen in the cohort and is read as '{OTHER}'."
-    python_warnings.warn(message + did_you_mean(text, feature.levels), UnseenLevelWarning, stacklevel=5)
-
-
-def _text(value) -> str:
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
-    if isinstance(value, int | float | np.integer | np.floating):
-        return number_text(float(value))
-    return str(value)
-
-
 def _frozen(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
@@ -436,7 +361,7 @@ def _outcome_of_array(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
             raise CohortError(f"y holds codes from {codes.min()} to {codes.max()}, but {len(texts)} classes are given.")
     else:
         values, codes = np.unique(y, return_inverse=True)
-        texts = tuple(_text(value.item() if hasattr(value, "item") else value) for value in values)
+        texts = tuple(value_text(value.item() if hasattr(value, "item") else value) for value in values)
     if not 2 <= len(texts) <= MOST_CLASSES:
         raise CohortError(
             f"y has {len(texts)} classes; 2 to {MOST_CLASSES} are possible. For numbers: kind='continuous'."

@@ -7,13 +7,16 @@ column, a row and the remedy; it becomes an error only if the column is used.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from l2m_core.errors import CohortError
 from l2m_core.frames import DATE_ADVICE, number_text
 from l2m_core.reading import SEPARATOR, Column, NumberColumn, RefusedColumn, TextColumn
 
@@ -35,8 +38,24 @@ class Rules:
     censored: what a cell such as '<5' becomes: 'refuse' names it, 'limit' takes the limit (5) and warns."""
 
     decimal: str | None = None
-    missing: frozenset[str] = frozenset()
+    missing: Iterable[Any] = frozenset()
     censored: str = "refuse"
+
+    def __post_init__(self):
+        if self.decimal not in (None, ".", ","):
+            raise CohortError(f"decimal is {self.decimal!r}; it must be '.' or ',' (or None: told by the cells).")
+        if self.censored not in CENSORED_RULES:
+            raise CohortError(f"censored is {self.censored!r}; it must be one of {', '.join(CENSORED_RULES)}.")
+        if isinstance(self.missing, str):
+            raise CohortError("missing must be a list of texts, such as ['-999'].")
+        texts = (text.strip() if isinstance(text, str) else number_text(text) for text in self.missing)
+        object.__setattr__(self, "missing", frozenset(texts))
+
+    @cached_property
+    def missing_numbers(self) -> list[float]:
+        """Those markers that are numbers: -999 also means -999.0."""
+        parsed = (parse_number(text) for text in self.missing)
+        return [number for number in parsed if number is not None]
 
 
 DEFAULT_RULES = Rules()
@@ -114,7 +133,7 @@ def read_column(name: str, column: Column, rows: np.ndarray, rules: Rules, kind:
     if isinstance(column, RefusedColumn):
         return Reading(name, codes=np.full(len(rows), -1), problem=column.problem)
     if isinstance(column, NumberColumn):
-        return _finite(Reading(name, numbers=column.values), column.values, rows)
+        return _numbers(Reading(name), column.values, rows, rules)
     plain = _read_plain(name, column, rows, rules, kind)
     return plain if plain is not None else _Texts.of(name, column, rows, rules).read(kind)
 
@@ -122,7 +141,7 @@ def read_column(name: str, column: Column, rows: np.ndarray, rules: Rules, kind:
 def _read_plain(name, column, rows, rules, kind) -> Reading | None:
     """Numbers and blanks only, at the speed of float(): characters for which float() has no surprises."""
     joined = column.joined
-    if kind in ("category", "binary") or rules.decimal == "," or rules.missing or _PLAIN_ALPHABET.search(joined):
+    if kind in ("category", "binary") or rules.decimal == "," or _PLAIN_ALPHABET.search(joined):
         return None
     if _LEADING_ZERO.search(joined) or _COMPACT_DATE.match(joined.lstrip(SEPARATOR)):
         return None
@@ -131,25 +150,24 @@ def _read_plain(name, column, rows, rules, kind) -> Reading | None:
     except ValueError:
         return None
     decimal = ("." if _DOT_CERTAIN.search(joined) else "either") if "." in joined and not rules.decimal else None
-    return _finite(Reading(name, numbers=numbers, decimal=decimal), numbers, rows)
+    return _numbers(Reading(name, decimal=decimal), numbers, rows, rules)
 
 
 # Cells
 
 _NUMBER = {
-    ".": re.compile(
-        r"[-+]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?:[ '\u2019]\d{3})+)?(?:\.\d*)?(?:[eE][-+]?\d+)?"
-    ),
-    ",": re.compile(
-        r"[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+|[1-9]\d{0,2}(?:[ '\u2019]\d{3})+)?(?:,\d*)?(?:[eE][-+]?\d+)?"
-    ),
+    ".": re.compile(r"[-+]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?:[ ']\d{3})+)?(?:\.\d*)?(?:[eE][-+]?\d+)?"),
+    ",": re.compile(r"[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+|[1-9]\d{0,2}(?:[ ']\d{3})+)?(?:,\d*)?(?:[eE][-+]?\d+)?"),
 }
 _PLAIN_ALPHABET = re.compile(r"[^0-9+\-.eE\0]")
 _LEADING_ZERO = re.compile(r"(?:^|\0)0\d+(?=\0|$)")
 _DOT_CERTAIN = re.compile(r"(?:^|\0)(?![-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:\0|$))[^\0]*\.")
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
 _CENSORED = re.compile(r"[<>\u2264\u2265]=?\s*")
-_UNIT = re.compile(r"[-+]?\d[\d.,]*\s*(%|[a-zA-Z\u00b5\u03bc\u00b0][^\d\s]*(?:/[^\d\s]+)?)")
+_UNIT = re.compile(
+    r"[-+]?\d[\d.,]*\s*(?:[%*!#\u2020\u2021]|[a-zA-Z\u00b5\u03bc\u00b0][^\d\s]*(?:/[^\d\s]+)?)"
+    r"|[$\u20ac\u00a3\u00a5]\s*\d[\d.,]*|\d[\d.,]*\s*[$\u20ac\u00a3\u00a5]|\(\d[\d.,]*\)"
+)
 _PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
 _DATES = (
     re.compile(r"(?:1[6-9]|2[0-2])\d\d([-/.])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?:[T ].*)?"),
@@ -161,25 +179,32 @@ _DATES = (
     re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[aApP][mM])?"),
 )
 _DIGIT = re.compile(r"\d")
-_BEGINS_AS_NUMBER_OR_MONTH = re.compile(r"(?i)[-+]?\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec")
+_CODE = re.compile(r"[A-Za-z]{1,3}\d[\w.]*")  # such as V57 or E11.9 among numbers
+_BEGINS_AS_NUMBER_OR_MONTH = re.compile(
+    r"(?i)[-+($\u20ac\u00a3\u00a5]?\s*\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+)
 _COMPACT_DATE = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 
 
 def parse_number(text: str, decimal: str = ".") -> float | None:
     """The number that a text writes, with thousands separated or not; None if it is none (inf and nan are none)."""
-    text = text.strip().replace("\u2212", "-").replace("\u00a0", " ").replace("\u202f", " ")
-    if not _NUMBER[decimal].fullmatch(text) or not any(character.isdigit() for character in text):
-        return None
+    text = text.strip()
     if not text.isascii():
-        text = text.replace("\u2019", "'")
-        if not text.isascii():
-            return None
+        text = _in_ascii(text)
+    if not _NUMBER[decimal].fullmatch(text) or not _DIGIT.search(text):
+        return None
     text = text.replace(" ", "").replace("'", "")
     text = text.replace(",", "") if decimal == "." else text.replace(".", "").replace(",", ".")
     try:
         return float(text)
     except ValueError:
         return None
+
+
+def _in_ascii(text: str) -> str:
+    """Digits of any script, the true minus, narrow blanks and typographic apostrophes as their plain forms."""
+    text = unicodedata.normalize("NFKC", text).replace("\u2212", "-").replace("\u2019", "'")
+    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
 
 
 def is_missing(text: str, rules: Rules = DEFAULT_RULES) -> bool:
@@ -201,8 +226,11 @@ def _undecided(name, column, rows) -> str:
     )
 
 
-def _finite(reading: Reading, values: np.ndarray, rows) -> Reading:
-    """A number that is infinite, or too large for 32 bits, is refused by its cell."""
+def _numbers(reading: Reading, values: np.ndarray, rows, rules) -> Reading:
+    """With its numbers; one that is infinite, or too large for 32 bits, is refused by its cell."""
+    if rules.missing_numbers:
+        values = np.where(np.isin(values, rules.missing_numbers), np.nan, values)
+    reading = replace(reading, numbers=values)
     bad = np.abs(values) > LARGEST
     if not bad.any():
         return reading
@@ -271,8 +299,9 @@ class _Texts:
         absent = {i for i in words if texts[i].casefold() in MISSING_AMONG_NUMBERS}
         words = [i for i in words if i not in absent]
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(texts))
-        mostly_numbers = counts[numeric].sum() * 2 >= counts[numeric + words].sum() and len(plain) > 0
-        if not plain or (kind is None and not mostly_numbers):
+        mostly_numbers = counts[numeric].sum() * 2 >= counts[numeric + words].sum()
+        remarks = len(plain) >= 10 and len(words) <= 3  # numbers, however few, beside a remark such as 'pending'
+        if not plain or (kind is None and not mostly_numbers and not remarks):
             return self._words(kind, limits)
         if words:
             return self._mixed(kind, signs, parsed, words, values)
@@ -311,11 +340,10 @@ class _Texts:
                 f"'{texts[words[0]]}' and other cells use different decimal signs. Use one in the whole column.",
                 words[0],
             )
-        coded = kind is None and any(character.isdigit() for i in words for character in texts[i])
         special = self._special(words)
         if special is not None:
             return special
-        if coded and not any(text.casefold() in ("inf", "infinity", "-inf", "+inf") for text in texts):
+        if kind is None and len(words) >= 3 and all(_CODE.fullmatch(texts[i]) for i in words):
             self.warnings.append(
                 f"Column '{self.name}' mixes numbers and texts such as '{texts[words[0]]}', "
                 "so it is read as categories."
@@ -346,7 +374,7 @@ class _Texts:
         for is_such, sentence in (
             (is_date, "is a date or a time. " + DATE_ADVICE),
             (_PAIR.fullmatch, "holds two numbers. Split the column into two."),
-            (_UNIT.fullmatch, "carries its unit. Remove it from the cells and state the unit in the schema."),
+            (_UNIT.fullmatch, "is a number with a unit or a mark. Keep the number; the unit belongs in the schema."),
         ):
             such = [i for i in indices if _BEGINS_AS_NUMBER_OR_MONTH.match(self.texts[i]) and is_such(self.texts[i])]
             if such and len(such) * 2 >= len(indices):
@@ -366,8 +394,7 @@ class _Texts:
         return self._reading(codes=codes, texts=tuple(texts))
 
     def _numbers(self, values, decimal) -> Reading:
-        numbers = np.append(values, np.nan)[self.codes]
-        return _finite(self._reading(numbers=numbers, decimal=decimal), numbers, self.rows)
+        return _numbers(self._reading(decimal=decimal), np.append(values, np.nan)[self.codes], self.rows, self.rules)
 
     def _reading(self, **content) -> Reading:
         return Reading(self.name, warnings=tuple(self.warnings), **content)

@@ -35,9 +35,9 @@ def table_from_frame(frame: pd.DataFrame, limits: Limits = DEFAULT_LIMITS, name:
     if frame.columns.nlevels > 1:
         raise CohortError("The DataFrame has column names of several levels. Join them into one.")
     _check_size(len(frame), frame.shape[1], limits)
-    names, warnings = clean_names([_name_text(label) for label in frame.columns])
-    columns = tuple(_column(frame.iloc[:, i], label) for i, label in enumerate(names))
-    return Table(names, columns, np.arange(len(frame)), tuple(warnings), name)
+    names, repeated, warnings = clean_names([_name_text(label) for label in frame.columns])
+    columns = tuple(_column(frame.iloc[:, i], label, limits) for i, label in enumerate(names))
+    return Table(names, columns, np.arange(len(frame)), tuple(warnings), name, repeated=repeated)
 
 
 def table_from_parquet(data: bytes, limits: Limits, name: str) -> Table:
@@ -78,24 +78,30 @@ def _name_text(label: Any) -> str:
     return "" if label is None or label != label else str(label)
 
 
-def _column(series: pd.Series, name: str) -> Column:
+def _column(series: pd.Series, name: str, limits: Limits) -> Column:
     kind = series.dtype
-    if isinstance(kind, pd.CategoricalDtype):
-        texts = [cell_text(value, name) for value in kind.categories]
-        codes = series.cat.codes.to_numpy()
-        return _text_column([texts[code] if code >= 0 else "" for code in codes], name)
-    if pd.api.types.is_bool_dtype(kind) or not pd.api.types.is_numeric_dtype(kind):
-        if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
-            return RefusedColumn(f"Column '{name}' holds dates or times. {DATE_ADVICE}")
-        return _text_column([cell_text(value, name) for value in series.astype(object)], name)
+    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        return RefusedColumn(f"Column '{name}' holds dates or times. {DATE_ADVICE}")
     if pd.api.types.is_complex_dtype(kind):
         return RefusedColumn(f"Column '{name}' holds complex numbers. Split it into two columns.")
-    return NumberColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+        return NumberColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    try:
+        return _text_column(series, name, limits)
+    except CohortError as error:
+        return RefusedColumn(str(error))
 
 
-def _text_column(cells: list[str], name) -> Column:
+def _text_column(series, name, limits) -> TextColumn:
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        texts = [*(cell_text(value, name) for value in series.cat.categories), ""]
+        cells = [texts[code] for code in series.cat.codes]
+    else:
+        cells = [cell_text(value, name) for value in series.astype(object)]
+    if sum(map(len, cells)) > limits.size:  # a few long texts can stand in many rows
+        raise CohortError(f"Column '{name}' holds more than {limits.megabytes} MB of text. Leave it out.")
     if any(SEPARATOR in cell for cell in cells):
-        return RefusedColumn(f"Column '{name}' holds a NUL character. Remove it, or set its role to ignored.")
+        raise CohortError(f"Column '{name}' holds a NUL character. Remove it, or set its role to ignored.")
     return TextColumn.of(cells)
 
 

@@ -26,8 +26,8 @@ BOOLEANS = frozenset(
      "absent", "present", "normal", "abnormal")
 )  # fmt: skip
 _ID_NAME = re.compile(
-    r"(?i)(?:.*[ _.-])?(?:id|ids|mrn|uuid|guid|identifier|patient ?(?:nr|no|number)|subject|record ?(?:nr|no|number)|"
-    r"index|row ?(?:nr|no|number)|rownames?|unnamed: ?\d+|column 1)"
+    r"(?i)(?:.*[ _.-])?(?:id|ids|mrn|uuid|guid|identifier|(?:patient|record|row|case)[ _]?(?:nr|no|number))"
+    r"|index|subject|patient|rownames?|unnamed: ?\d+|column 1"
 )
 _CAMEL_ID = re.compile(r".*[a-z](?:ID|Id)")
 
@@ -82,6 +82,7 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     if not used:
         raise CohortError("No feature is left to use: every other column is constant, empty, an identifier or ignored.")
     x = x if len(used) == x.shape[1] else x[:, used]
+    x.flags.writeable = False
     warnings = [*table.warnings, *warnings, *(note for name in place for note in notes.get(name, ()))]
     return Content(Schema(tuple(ordered), outcome), x, y, kept, tuple(warnings))
 
@@ -98,6 +99,8 @@ def _check_names(table, stated):
         headless = all(parse_number(text) is not None for text in table.names)
         hint = " The first row looks like data: is the header row missing?" if headless else ""
         raise CohortError(f"There is no column '{name}' for the outcome.{did_you_mean(name, table.names)}{hint}")
+    if name in table.repeated:
+        raise CohortError(f"Several columns are called '{name}', the outcome. Rename or remove all but one.")
     for feature, settings in stated.features.items():
         if feature == name:
             raise SchemaError(f"'{feature}' is the outcome, so it cannot be a feature as well.")

@@ -86,6 +86,7 @@ class Table:
     warnings: tuple[str, ...] = ()
     name: str = "cohort"
     delimiter: str | None = None
+    repeated: frozenset[str] = frozenset()  # names that stood more than once in the header
 
     @property
     def rows(self) -> int:
@@ -279,16 +280,22 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NUMBER_LIKE = re.compile(r"\s*[-+]?[\d.,' \u00a0\u202f]*\d[\d.]*([eE][-+]?\d+)?\s*")
 
 
-def _find_delimiter(data, encoding, skip) -> str:
+def _find_delimiter(data, encoding, skip, limits) -> str:
     """The one under which rows are as long as the header; then the one whose cells are numbers; then the most cells."""
-    samples, scores = {}, {}
+    samples: dict[str, list[list[str]]] = {}
+    scores: dict[str, tuple[float, float, int]] = {}
+    unreadable = None
     for delimiter in DELIMITERS:
+        rows = iter(_Rows(data, encoding, delimiter, skip, strict=False))
         try:
-            sample = list(islice(_Rows(data, encoding, delimiter, skip, strict=False), 200))
-        except CohortError:
-            continue
-        if sample and len(sample[0]) > 1:
-            samples[delimiter] = sample
+            header = next(rows, [])
+            check_width(len(header), limits)
+            if len(header) > 1:
+                samples[delimiter] = [header, *islice(rows, 200)]
+        except CohortError as error:
+            unreadable = unreadable or error
+    if unreadable is not None and not samples:
+        raise unreadable
     if len(samples) == 1:
         return next(iter(samples))
     for delimiter, (header, *body) in samples.items():
@@ -321,11 +328,11 @@ def _read_csv(data, delimiter, limits, name) -> Table:
     skip = 0 if stated is None else 1
     if delimiter is not None and delimiter not in DELIMITERS:
         raise CohortError(f"delimiter is {delimiter!r}; it must be one of {', '.join(map(repr, DELIMITERS))}.")
-    delimiter = delimiter or stated or _find_delimiter(data, encoding, skip)
+    delimiter = delimiter or stated or _find_delimiter(data, encoding, skip, limits)
     rows = _Rows(data, encoding, delimiter, skip)
     header, columns, numbers = _collect(rows, limits)
-    names, header_warnings = clean_names(header)
-    return Table(names, columns, numbers, tuple(warnings + header_warnings), name, delimiter)
+    names, repeated, header_warnings = clean_names(header)
+    return Table(names, columns, numbers, tuple(warnings + header_warnings), name, delimiter, repeated)
 
 
 def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np.ndarray]:
@@ -380,8 +387,8 @@ def check_width(columns: int, limits: Limits):
         )
 
 
-def clean_names(header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """Unique, visible names, and a warning for each repair."""
+def clean_names(header: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str], list[str]]:
+    """Unique, visible names; those that stood there more than once; and a warning for each repair."""
     names: list[str] = []
     warnings: list[str] = []
     cleaned_header = [_clean_name(written) for written in header]
@@ -399,7 +406,7 @@ def clean_names(header: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
             warnings.append(f"Hidden characters were removed from the name of column {number}: '{name}'.")
         taken.add(name)
         names.append(name)
-    return tuple(names), warnings
+    return tuple(names), frozenset(name for name in names if cleaned_header.count(name) > 1), warnings
 
 
 def _clean_name(written: str) -> str:

@@ -1,0 +1,122 @@
+"""One value that a person enters, checked against its feature, and how it stands in x."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.columns import is_missing, parse_number
+from l2m_core.errors import FeatureError
+from l2m_core.frames import number_text
+from l2m_core.schema import OTHER, Feature, did_you_mean
+
+
+BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative", "positive"), ("absent", "present"))
+
+
+class UnseenLevelWarning(UserWarning):
+    """A category that the cohort never held; it is read as 'other'."""
+
+
+def encode_value(feature: Feature, value: Any) -> float:
+    """One value as x holds it, NaN where not measured; warns where a category was never seen."""
+    code = code_of(feature, value)
+    if feature.kind != "number" and code == len(feature.levels):
+        warn_unseen(feature, [value])
+    return code
+
+
+def code_of(feature: Feature, value: Any) -> float:
+    """The same without a warning."""
+    if (
+        value is None
+        or value is pd.NA
+        or value is pd.NaT
+        or (isinstance(value, float | np.floating) and value != value)
+    ):
+        return np.nan
+    if isinstance(value, str) and value.strip() not in feature.levels and is_missing(value):
+        return np.nan
+    return _code_of_number(feature, value) if feature.kind == "number" else _code_of_level(feature, value)
+
+
+def _code_of_number(feature, value) -> float:
+    number = None
+    if isinstance(value, str):
+        number = _parse(feature, value)
+    elif isinstance(value, int | float | Decimal | np.integer | np.floating) and not isinstance(value, bool):
+        number = _float(value)
+    if number is None:
+        raise FeatureError(f"'{feature.name}' must be a number{_range_hint(feature)}; {value!r:.60} is not.")
+    if not abs(number) <= np.finfo(np.float32).max:
+        raise FeatureError(f"'{feature.name}' must be a finite number{_range_hint(feature)}; {number:g} is not.")
+    below = feature.minimum is not None and number < feature.minimum
+    above = feature.maximum is not None and number > feature.maximum
+    if below or above:
+        raise FeatureError(
+            f"'{feature.name}' = {number:g} is outside the allowed range: {feature.range_text}. Check value and unit."
+        )
+    return number
+
+
+def _parse(feature, text) -> float | None:
+    """A number with either decimal sign; one that could be both, such as 1,234, is refused."""
+    readings = {parse_number(text, sign) for sign in ".,"} - {None} if "," in text else {parse_number(text)}
+    if len(readings) > 1:
+        raise FeatureError(
+            f"'{feature.name}' = {text!r:.60} can be read in two ways. Write it with a point or plainly."
+        )
+    return readings.pop() if readings else None
+
+
+def _float(value) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int of more than 308 digits
+        return np.inf
+
+
+def _range_hint(feature) -> str:
+    return f" ({feature.range_text})" if feature.range_text else ""
+
+
+def _code_of_level(feature, value) -> float:
+    if not isinstance(value, str | bool | np.bool_ | int | float | Decimal | np.integer | np.floating):
+        raise FeatureError(f"'{feature.name}' must be one of its levels; a {type(value).__name__} is not.")
+    text = value_text(value)
+    if text in feature.levels:
+        return feature.levels.index(text)
+    folded = [level.casefold() for level in feature.levels]
+    if folded.count(text.casefold()) == 1:
+        return folded.index(text.casefold())
+    if isinstance(value, bool | np.bool_):
+        for words in BOOLEAN_LEVELS:
+            if sorted(words) == sorted(folded):
+                return folded.index(words[int(value)])
+    return len(feature.levels)
+
+
+def warn_unseen(feature: Feature, values: Sequence[Any]):
+    """One warning for a column, however many cells are unseen."""
+    if not values:
+        return
+    text = value_text(values[0])
+    more = f" (and {len(values) - 1} more such cells)" if len(values) > 1 else ""
+    message = f"'{feature.name}': {text[:60]!r}{more} was never seen in the cohort and is read as '{OTHER}'."
+    warnings.warn(message + did_you_mean(text, feature.levels), UnseenLevelWarning, stacklevel=5)
+
+
+def value_text(value: Any) -> str:
+    """As it would stand in a CSV: 1, not 1.0."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | float | Decimal | np.integer | np.floating):
+        return number_text(_float(value))
+    return str(value)
