@@ -110,7 +110,8 @@ class L2MClassifier(ClassifierMixin, _InContext):
         return np.asarray(self.memory_.answer(self._rows(X)).prediction)
 
     def predict(self, X: Any) -> np.ndarray:
-        return self.classes_[self.predict_proba(X).argmax(1)]
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(1)]
 
 
 class L2MRegressor(RegressorMixin, _InContext):

@@ -1,0 +1,83 @@
+"""The scikit-learn face: scikit-learn's own checks, pipelines, grids, and tables with texts and holes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from l2m_core import L2MClassifier, L2MRegressor
+
+
+@parametrize_with_checks([L2MClassifier(), L2MRegressor()])
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    rng = np.random.default_rng(0)
+    lab = rng.normal(size=120)
+    frame = pd.DataFrame({"lab": lab, "ward": rng.choice(["a", "b", "c"], 120), "noise": rng.normal(size=120)})
+    frame.loc[::7, "lab"] = np.nan
+    frame.loc[::11, "ward"] = None
+    return frame, np.where(lab > 0, "ill", "well")
+
+
+def test_tables_with_texts_and_holes_are_taken_as_they_are(mixed):
+    frame, y = mixed
+    classifier = L2MClassifier().fit(frame[:90], y[:90])
+    p = classifier.predict_proba(frame[90:])
+    assert list(classifier.classes_) == ["ill", "well"]
+    np.testing.assert_allclose(p.sum(1), 1.0)
+    measured = frame[90:].lab.notna().to_numpy()
+    assert (classifier.predict(frame[90:]) == y[90:])[measured].mean() > 0.8
+
+
+def test_an_unseen_text_is_read_as_other_with_a_warning(mixed):
+    frame, y = mixed
+    classifier = L2MClassifier().fit(frame, y)
+    with pytest.warns(UserWarning, match="ward.*never seen"):
+        classifier.predict_proba(frame[:2].assign(ward="z"))
+
+
+def test_hidden_and_nan_are_the_same_as_not_measured(mixed):
+    frame, y = mixed
+    classifier = L2MClassifier().fit(frame, y)
+    p = classifier.predict_proba(pd.DataFrame({"lab": [np.nan], "ward": [None], "noise": [np.nan]}))
+    assert abs(p[0, 0] - (y == "ill").mean()) < 0.15
+
+
+def test_it_works_in_a_pipeline_and_a_grid(mixed):
+    frame, y = mixed
+    pipeline = make_pipeline(FunctionTransformer(), L2MClassifier())
+    search = GridSearchCV(pipeline, {"l2mclassifier__dtype": ["float32", "bfloat16"]}, cv=2, scoring="neg_log_loss")
+    search.fit(frame[["lab", "noise"]], y)
+    assert search.best_score_ > -0.69
+
+
+def test_it_predicts_a_real_cohort_with_no_training():
+    x, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    context, rest = order[:200], order[200:400]
+    assert L2MClassifier().fit(x[context], y[context]).score(x[rest], y[rest]) > 0.9
+
+
+def test_the_regressor_gives_a_whole_distribution():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 3))
+    y = 5 + 2 * x[:, 0] + 0.3 * rng.normal(size=150)
+    regressor = L2MRegressor().fit(x[:100], y[:100])
+    predictive = regressor.predict_distribution(x[100:])
+    assert predictive.std.shape == (50,)
+    assert regressor.score(x[100:], y[100:]) > 0.5
+
+
+def test_one_class_is_refused():
+    with pytest.raises(ValueError, match="one class"):
+        L2MClassifier().fit(np.zeros((12, 2)), np.zeros(12))
