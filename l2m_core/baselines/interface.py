@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -111,10 +111,13 @@ METHODS: dict[str, Callable[..., Method]] = {}
 """Name → factory. Every factory takes ``seed`` and the settings of its method, by keyword."""
 
 
-def register(name: str) -> Callable[[type], type]:
-    """Make a class known in METHODS under this name."""
+Factory = TypeVar("Factory", bound=Callable[..., Any])
 
-    def enter(factory: type) -> type:
+
+def register(name: str) -> Callable[[Factory], Factory]:
+    """Make a class, or a function that gives a method, known in METHODS under this name."""
+
+    def enter(factory: Factory) -> Factory:
         METHODS[name] = factory
         return factory
 

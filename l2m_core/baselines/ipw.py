@@ -70,7 +70,7 @@ class LogisticPropensities:
         x, r, a = x[has_all], r[has_all], wanted[has_all] | (r[has_all] & ~context.acquirable)
         inputs = self.encoding.masked(x, a).astype(np.float64)
         self.models: dict[int, LogisticRegression | float] = {}
-        for j in np.flatnonzero(context.acquirable):
+        for j in np.flatnonzero(context.acquirable).tolist():
             ask = ~a[:, j]
             recorded = r[ask, j]
             share = float(recorded.mean()) if ask.any() else float(context.r[:, j].mean())

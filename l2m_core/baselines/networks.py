@@ -25,9 +25,9 @@ class Network(nn.Module):
         super().__init__()
         self.generator = generator
         self.keep = 1.0 - dropout
-        sizes = [inputs, hidden, hidden, outputs]
-        self.weights = nn.ParameterList([self._uniform((n_out, n_in), n_in) for n_in, n_out in zip(sizes, sizes[1:])])
-        self.biases = nn.ParameterList([self._uniform((n_out,), n_in) for n_in, n_out in zip(sizes, sizes[1:])])
+        sizes = [(inputs, hidden), (hidden, hidden), (hidden, outputs)]
+        self.weights = nn.ParameterList([self._uniform((n_out, n_in), n_in) for n_in, n_out in sizes])
+        self.biases = nn.ParameterList([self._uniform((n_out,), n_in) for n_in, n_out in sizes])
 
     def _uniform(self, shape: tuple[int, ...], fan_in: int) -> nn.Parameter:
         bound = fan_in**-0.5
@@ -35,7 +35,7 @@ class Network(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """(n, inputs) → (n, outputs)"""
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1]):
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             z = functional.relu(functional.linear(z, weight, bias))
             if self.training and self.keep < 1:
                 z = z * (torch.rand(z.shape, generator=self.generator) < self.keep) / self.keep
@@ -149,9 +149,7 @@ def train(
 ) -> float:
     """Run epochs, leave the modules as they were at the best validation loss, and return that loss."""
     group = nn.ModuleList(modules)
-    optimizer = torch.optim.AdamW(
-        group.parameters(), lr=schedule.rate, weight_decay=schedule.weight_decay, fused=True
-    )
+    optimizer = torch.optim.AdamW(group.parameters(), lr=schedule.rate, weight_decay=schedule.weight_decay, fused=True)
     best, best_state, since_best, since_drop = float("inf"), None, 0, 0
     for _ in range(schedule.epochs):
         group.train()

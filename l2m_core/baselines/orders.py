@@ -108,7 +108,7 @@ class ValueOfInformation:
         for start in range(0, len(x), chunk):
             rows = slice(start, start + chunk)
             nearest = self._nearest(x[rows], a[rows])
-            for j in np.flatnonzero(self.acquirable):
+            for j in np.flatnonzero(self.acquirable).tolist():
                 ask = ~a[rows, j]
                 if ask.any() and self.context.r[:, j].any():
                     scores[rows, j][ask] = self._sharpening(x[rows][ask], a[rows][ask], nearest[ask], j)

@@ -58,7 +58,7 @@ def prepare(cohort: CohortLike) -> Context:
         raise CohortError(f"Column {column} of the cohort holds an infinite value; remove it or leave the cell empty.")
     if len(np.unique(y)) < 2:
         raise CohortError("The outcome is the same in every row, so there is nothing to learn; add rows that differ.")
-    order = np.lexsort([*np.nan_to_num(x, nan=np.finfo(np.float32).max).T, y])
+    order = np.lexsort([*np.nan_to_num(x, nan=float(np.finfo(np.float32).max)).T, y])
     return Context(
         x[order],
         y[order],

@@ -45,11 +45,12 @@ class PartialModel(ABC, Generic[Settings]):
         for settings in self.candidates(context):
             fitted = [self.fitted(rows, settings, random) for rows in training]
             loss = sum(
-                float(row_losses(model.predict(rows.x, a), rows.y).sum()) for model, rows, a in zip(fitted, held, held_a)
+                float(row_losses(model.predict(rows.x, a), rows.y).sum())
+                for model, rows, a in zip(fitted, held, held_a, strict=True)
             )
             if loss < best_loss:
                 best_loss, self.settings = loss, settings
-                self.folds = [Fold(model, rows) for model, rows in zip(fitted, held)]
+                self.folds = [Fold(model, rows) for model, rows in zip(fitted, held, strict=True)]
         self.final = self.fitted(context, self.settings, random)
         return self
 

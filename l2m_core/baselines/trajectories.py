@@ -120,15 +120,15 @@ def reinforce(
     """The reference: rows with every value recorded, ``repeats`` trajectories of each, no correction needed."""
     if torch.isnan(x[:, acquirable]).any():
         raise ConfigError("The reference estimator needs rows with every acquirable value recorded; use ipw otherwise.")
-    return simulate(
-        policy, loss, x.repeat(repeats, 1), y.repeat(repeats), acquirable, steps, generator, on_policy
-    )
+    return simulate(policy, loss, x.repeat(repeats, 1), y.repeat(repeats), acquirable, steps, generator, on_policy)
 
 
 def gradient(parameters: Sequence[nn.Parameter], trajectories: Trajectories, shares: Tensor | None = None) -> Tensor:
     """∇J for the policy's parameters, flattened into one vector."""
     parts = torch.autograd.grad(trajectories.surrogate(shares), list(parameters), allow_unused=True)
-    return torch.cat([torch.zeros_like(p).flatten() if g is None else g.flatten() for p, g in zip(parameters, parts)])
+    return torch.cat(
+        [(torch.zeros_like(p) if g is None else g).flatten() for p, g in zip(parameters, parts, strict=True)]
+    )
 
 
 def method_policy(method: Method, temperature: float = 0.0) -> Policy:

@@ -12,7 +12,6 @@ from l2m_core.baselines.dime import DIME
 from l2m_core.baselines.interface import entropies
 from l2m_core.baselines.networks import Schedule
 from l2m_core.errors import ConfigError
-
 from tests.baselines.cohorts import STRONG, WEAK, learnable
 
 SHORT = Schedule(epochs=40, plateau=5, patience=10)

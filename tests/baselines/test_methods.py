@@ -11,7 +11,6 @@ from l2m_core.baselines import METHODS, Gaussian, Method, make_method
 from l2m_core.baselines.interface import row_losses
 from l2m_core.baselines.networks import Schedule
 from l2m_core.errors import CohortError, ConfigError
-
 from tests.baselines.cohorts import BASELINE, STRONG, learnable
 
 KINDS = ("binary", "multiclass", "continuous")
