@@ -12,7 +12,6 @@ import os
 import shutil
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -54,11 +53,17 @@ def load_tensors(folder: Path, name: str) -> dict[str, Tensor]:
 
 
 def save_checkpoint(folder: Path, step: int, tensors: dict[str, dict[str, Tensor]], facts: dict, keep: int = 2) -> Path:
-    """tensors: {"weights": {...}, "optimiser": {...}, ...}; facts: JSON. Old checkpoints beyond `keep` go."""
+    """tensors: {"weights": {...}, "optimiser": {...}, ...}; facts: JSON. Old checkpoints beyond `keep` go.
+
+    A whole checkpoint of the same step stays as it is: within one job, the same step is the same state.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step-{step:09d}"
+    if final.is_dir() and _problem(final) is None:
+        return final
+    for left_over in folder.glob(".step-*"):  # of a process that was killed while it wrote
+        shutil.rmtree(left_over, ignore_errors=True)
     temporary = folder / f".{final.name}.{os.getpid()}"
-    shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     try:
         for name, group in tensors.items():
@@ -82,16 +87,23 @@ def load_checkpoint(folder: Path) -> tuple[Path, dict]:
     candidates = sorted(folder.glob("step-*"), reverse=True)
     reasons = []
     for candidate in candidates:
-        try:
-            facts = json.loads((candidate / "state.json").read_text())
-            for name, expected in facts["checksums"].items():
-                if checksum(candidate / name) != expected:
-                    raise ModelFileError(f"{name} does not match its checksum")
-            return candidate, facts
-        except (OSError, ValueError, KeyError, ModelFileError) as error:
-            reasons.append(f"{candidate.name}: {error}")
+        problem = _problem(candidate)
+        if problem is None:
+            return candidate, json.loads((candidate / "state.json").read_text())
+        reasons.append(f"{candidate.name}: {problem}")
     detail = "; ".join(reasons) or "there is none"
     raise ModelFileError(f"No usable checkpoint in {folder} ({detail}). Start without --resume to begin anew.")
+
+
+def _problem(folder: Path) -> str | None:
+    """What keeps a checkpoint from being whole; None when nothing does."""
+    try:
+        for name, expected in json.loads((folder / "state.json").read_text())["checksums"].items():
+            if checksum(folder / name) != expected:
+                return f"{name} does not match its checksum"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"{type(error).__name__} {error}"
+    return None
 
 
 def checksum(path: Path) -> str:
@@ -140,7 +152,3 @@ def unflatten_optimiser(tensors: dict[str, Tensor], rest: list) -> list[dict]:
                 entries.setdefault(int(key), {})[field] = value.clone()
         state.append({"state": entries, "param_groups": part["param_groups"]})
     return state
-
-
-def random_state() -> Tensor:
-    return torch.get_rng_state()
