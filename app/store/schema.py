@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -51,6 +52,7 @@ def current_revision(connection: Connection) -> str | None:
     return heads[0] if len(heads) == 1 else None
 
 
+@cache
 def newest_revision() -> str | None:
     return ScriptDirectory.from_config(_config()).get_current_head()
 

@@ -58,6 +58,7 @@ def test_an_error_of_the_database_keeps_its_parameters_to_itself(store: Store) -
             {"canary": CANARY},
         )
     assert CANARY not in everything_said_by(caught.value)
+    assert caught.value.__context__ is None
 
 
 def test_nothing_is_logged_about_values_even_when_everything_is_logged(
