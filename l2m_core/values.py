@@ -15,7 +15,6 @@ from l2m_core.errors import FeatureError
 from l2m_core.frames import number_text
 from l2m_core.schema import OTHER, Feature, did_you_mean
 
-
 BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative", "positive"), ("absent", "present"))
 
 
