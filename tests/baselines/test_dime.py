@@ -14,7 +14,7 @@ from l2m_core.baselines.networks import Schedule
 from l2m_core.errors import ConfigError
 from tests.baselines.cohorts import STRONG, WEAK, learnable
 
-SHORT = Schedule(epochs=40, plateau=5, patience=10)
+SHORT = Schedule(epochs=40, plateau=5, patience=15, least_steps=8)
 COSTS = np.array([1, 1, 50, 1, 1, 1], dtype=np.float32)
 
 
