@@ -1,0 +1,135 @@
+"""Hospital tasks from MIMIC-IV in MEDS form: what is known 48 hours after admission, and what came of it.
+
+MEDS is a folder of Parquet shards under `data/`, one row for each event: subject_id, time, code, numeric_value (and, as
+MIMIC-IV-MEDS writes them, hadm_id). One admission per patient, the first that counts:
+
+- the patient is at least 18, and still in hospital, alive, 48 hours after admission (the prediction time);
+- a value is the last one recorded from the admission to the prediction time;
+- readmission is asked only of those who left alive.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError
+from l2m_core.loaders.sources import MIMIC
+
+HOSPITAL_OUTCOMES = {
+    "long_stay": "stays at least 7 days beyond the prediction time",
+    "died_in_hospital": "dies before discharge",
+    "readmitted": "is admitted again within 30 days of discharge",
+}
+HOURS_KNOWN = 48
+LONG_STAY_DAYS = 7
+READMISSION_DAYS = 30
+ADULT = 18
+
+MEASUREMENTS = {
+    "heart_rate": 220045, "respiratory_rate": 220210, "oxygen_saturation": 220277, "systolic_pressure": 220179,
+    "diastolic_pressure": 220180, "temperature": 223761, "creatinine": 50912, "urea_nitrogen": 51006,
+    "sodium": 50983, "potassium": 50971, "chloride": 50902, "bicarbonate": 50882, "anion_gap": 50868,
+    "glucose": 50931, "calcium": 50893, "magnesium": 50960, "phosphate": 50970, "lactate": 50813,
+    "white_cells": 51301, "haemoglobin": 51222, "platelets": 51265, "inr": 51237, "ptt": 51275, "albumin": 50862,
+    "bilirubin": 50885, "alt": 50861, "ast": 50878, "alkaline_phosphatase": 50863, "troponin_t": 51003, "ph": 50820,
+    "oxygen_pressure": 50821, "carbon_dioxide_pressure": 50818,
+}  # fmt: skip
+"""Feature → MIMIC's item; its codes are LAB//ITEM//UNIT."""
+
+ADMISSION, DISCHARGE, BIRTH, DEATH = "HOSPITAL_ADMISSION", "HOSPITAL_DISCHARGE", "MEDS_BIRTH", "MEDS_DEATH"
+SPLITS = ("train", "tuning", "held_out")
+
+
+def load_hospital(folder: str | Path, outcome: str, split: str | None = None) -> Cohort:
+    """A cohort for one of HOSPITAL_OUTCOMES. split: "train", "tuning" or "held_out" of MEDS; None takes all."""
+    if outcome not in HOSPITAL_OUTCOMES:
+        raise CohortError(f"There is no hospital outcome {outcome!r}; choose one of {', '.join(HOSPITAL_OUTCOMES)}.")
+    if split is not None and split not in SPLITS:
+        raise CohortError(f"There is no split {split!r}; choose one of {', '.join(SPLITS)}.")
+    folder = MIMIC.require(Path(folder))
+    shards = sorted((folder / "data").glob(f"{split or '*'}/*.parquet")) or sorted((folder / "data").glob("*.parquet"))
+    if not shards:
+        raise CohortError(f"{folder.name} holds no Parquet shards under data/; it should be a MEDS folder. {MIMIC.put}")
+    # Shard by shard: MEDS keeps all of a patient's events in one shard, and all events would not fit in memory.
+    table = pd.concat([_stays(_read(shard), outcome) for shard in shards], ignore_index=True)
+    if len(table) < 10:
+        raise CohortError(f"{folder.name} holds {len(table)} admissions that count for {outcome!r}; 10 are needed.")
+    table = table.dropna(axis=1, how="all")
+    features = [name for name in ("age", "sex", "admission_type") if name in table]
+    return Cohort.from_frame(table, outcome=outcome, baseline=features, positive="yes", name=f"hospital_{outcome}")
+
+
+def _read(shard: Path) -> pd.DataFrame:
+    try:
+        events = pd.read_parquet(shard)
+    except ImportError as error:
+        raise CohortError("Reading Parquet needs pyarrow: pip install 'learning-to-measure[app]'.") from error
+    except (OSError, ValueError) as error:
+        raise CohortError(f"{shard.name} cannot be read as Parquet: {error}.") from error
+    absent = [name for name in ("subject_id", "time", "code", "numeric_value") if name not in events]
+    if absent:
+        raise CohortError(f"{shard.name} lacks the MEDS column {absent[0]!r}.")
+    events["time"] = pd.to_datetime(events["time"])
+    parts = events["code"].astype(str).str.split("//")
+    events["kind"], events["detail"] = parts.str[0], parts.str[1]
+    return events
+
+
+def _stays(events: pd.DataFrame, outcome: str) -> pd.DataFrame:
+    """One row for each patient of a shard whose admission counts."""
+    rows = []
+    for _, patient in events.groupby("subject_id", sort=True):
+        stay = _first_stay(patient, outcome)
+        if stay is not None:
+            rows.append(stay)
+    names = ["age", "sex", "admission_type", *MEASUREMENTS, outcome]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _first_stay(patient: pd.DataFrame, outcome: str) -> dict | None:
+    born, died = _time(patient, BIRTH), _time(patient, DEATH)
+    admissions = patient[patient["kind"] == ADMISSION].sort_values("time")
+    discharges = patient[patient["kind"] == DISCHARGE].sort_values("time")
+    for place, admission in enumerate(admissions.itertuples()):
+        start = admission.time
+        ends = discharges[discharges["time"] > start]
+        if ends.empty or born is None:
+            continue
+        end, known_until = ends["time"].iloc[0], start + pd.Timedelta(hours=HOURS_KNOWN)
+        age = (start - born).days / 365.25
+        dead_in_hospital = str(ends["detail"].iloc[0]).upper() == "DIED" or (died is not None and died <= end)
+        if age < ADULT or end < known_until or (died is not None and died < known_until):
+            continue
+        if outcome == "readmitted" and dead_in_hospital:
+            continue
+        following = admissions["time"].iloc[place + 1 :]
+        again = bool(((following > end) & (following <= end + pd.Timedelta(days=READMISSION_DAYS))).any())
+        happened = {
+            "long_stay": end >= known_until + pd.Timedelta(days=LONG_STAY_DAYS),
+            "died_in_hospital": dead_in_hospital,
+            "readmitted": again,
+        }[outcome]
+        known = patient[(patient["time"] >= start) & (patient["time"] <= known_until)]
+        facts = {"age": round(age, 1), "sex": _detail(patient, "GENDER"), "admission_type": admission.detail}
+        return {**facts, **_last_values(known), outcome: "yes" if happened else "no"}
+    return None
+
+
+def _last_values(known: pd.DataFrame) -> dict[str, float]:
+    labs = known[(known["kind"] == "LAB") & known["numeric_value"].notna()].sort_values("time", kind="stable")
+    last = labs.groupby("detail")["numeric_value"].last()
+    return {name: float(last.get(str(item), np.nan)) for name, item in MEASUREMENTS.items()}
+
+
+def _time(patient: pd.DataFrame, kind: str):
+    times = patient.loc[patient["kind"] == kind, "time"].dropna()
+    return None if times.empty else times.iloc[0]
+
+
+def _detail(patient: pd.DataFrame, kind: str):
+    details = patient.loc[patient["kind"] == kind, "detail"].dropna()
+    return None if details.empty else details.iloc[0]
