@@ -1,0 +1,131 @@
+"""The app as an ASGI application: `uvicorn app.asgi:app`, or `l2m app`.
+
+Before the first request, everything heavy is imported, the model is loaded and put through one step, and what is in
+memory by then is set aside from garbage collection, which Streamlit otherwise does in full after every interaction.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, PlainTextResponse
+from starlette.routing import Route
+from streamlit import config
+
+from app.store import StoreError
+from app.ui import services
+from app.ui.guard import Guard
+from l2m_core.errors import L2MError
+
+MAIN = Path(__file__).with_name("main.py")
+LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
+ANY_ADDRESS = ("0.0.0.0", "::")
+
+logger = logging.getLogger("l2m.app")
+
+
+@asynccontextmanager
+async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
+    import anyio
+
+    await anyio.to_thread.run_sync(warm_up)
+    yield {"ready": True}
+
+
+def warm_up() -> None:
+    import torch
+
+    from app.ui import warm
+
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)  # sessions spread over the cores; two threads on one busy core are slower than one
+    config.set_option("server.allowedHosts", allowed_hosts())
+    try:
+        warm.one_step(services.get())
+    except L2MError as problem:  # the pages say what is wrong and how to mend it
+        logger.error("Not ready: %s", problem)
+    gc.collect()
+    gc.freeze()
+
+
+def allowed_hosts() -> list[str]:
+    """Names under which browsers may reach this server. On all interfaces any, unless its public name is stated."""
+    chosen = config.get_option("server.allowedHosts")
+    address = config.get_option("server.address")
+    public = config.get_option("browser.serverAddress") if config.is_manually_set("browser.serverAddress") else None
+    if chosen or (address in (None, *ANY_ADDRESS) and public is None):
+        return list(chosen)
+    return [*LOOPBACK, *(name for name in (address, public) if name and name not in (*LOOPBACK, *ANY_ADDRESS))]
+
+
+async def readyz(request: Request) -> PlainTextResponse:
+    """Whether a user would get an answer now: the database answers, and the model is loaded."""
+    import anyio
+
+    def check() -> str:
+        try:
+            services.get().store.is_ready()
+            services.get().model(services.NOBODY)
+        except StoreError:
+            return "The database is not ready."
+        except L2MError:
+            return "The model is not ready."
+        return ""
+
+    problem = await anyio.to_thread.run_sync(check)
+    return PlainTextResponse(problem or "ready", 503 if problem else 200)
+
+
+async def favicon(request: Request) -> FileResponse:
+    return FileResponse(MAIN.parent / "ui" / "favicon.png", media_type="image/png")
+
+
+def on_script_error(error: Exception) -> bool:
+    """A fault of the program: said without details, which may be a patient's. The log names the place."""
+    st.error(
+        "Something went wrong in the program; what was recorded is safe. Reload the page to go on. "
+        "If it happens again, report it with the time and what you did last.",
+        icon=":material/error:",
+    )
+    return True
+
+
+class WithoutValues(logging.Filter):
+    """Log records of Streamlit keep where an error happened and lose its words, which may quote a patient's values."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            where = "".join(traceback.format_tb(error.__traceback__))
+            record.exc_info = None
+            record.exc_text = None
+            record.msg = f"{record.getMessage()}\n{where}{type(error).__name__} (its message is not logged)"
+            record.args = ()
+        return True
+
+
+def keep_values_out_of_logs() -> None:
+    for name in ("streamlit.error_util", "streamlit.runtime.scriptrunner.script_runner", "uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(WithoutValues())
+
+
+# Cookies of sign-in and of uploads stay valid over a restart.
+os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.get().signer.derive("streamlit cookies"))
+keep_values_out_of_logs()
+
+app = st.App(
+    MAIN,
+    lifespan=lifespan,
+    routes=[Route("/readyz", readyz), Route("/favicon.png", favicon)],
+    middleware=[Middleware(Guard)],
+    on_script_error=on_script_error,
+)

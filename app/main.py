@@ -1,0 +1,51 @@
+"""The entry of every page: who is asking, the navigation, and the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app.ui import notices, state
+from l2m_core.errors import L2MError
+
+VIEWS = Path(__file__).parent / "views"
+# File, title, icon, what it is for. A page is listed as soon as its file is there.
+PAGES = (
+    ("cohort", "Cohort", ":material/table_chart:", "Open or upload a table of earlier patients and check it."),
+    ("step_through", "Step-through", ":material/footprint:", "One patient, one test at a time, with suggestions."),
+    ("traces", "Traces", ":material/history:", "Recorded step-throughs: replay, compare, export."),
+    ("evidence", "Evidence", ":material/query_stats:", "How well suggestions work on your own cohort."),
+    ("experiments", "Experiments", ":material/experiment:", "Models and training jobs."),
+    ("about", "About", ":material/info:", "Limits, intended use, data protection, versions."),
+)
+
+
+def main() -> None:
+    st.set_page_config(page_title="Learning to Measure", page_icon="👣", layout="wide")
+    try:
+        if state.sign_in_is_required():
+            ask_to_sign_in()
+            return
+        page = st.navigation([view(*entry) for entry in PAGES if (VIEWS / f"{entry[0]}.py").exists()], position="top")
+        if not state.has_cookie() and state.signed_in_user() is None:
+            notices.show(
+                "warning", "This browser keeps no cookies for this page, so what you do here is lost with a reload."
+            )
+        page.run()
+    except L2MError as problem:
+        notices.show("error", str(problem))
+    state.drawn()
+
+
+def view(name: str, title: str, icon: str, purpose: str) -> st.Page:
+    return st.Page(VIEWS / f"{name}.py", title=title, icon=icon, url_path=name, help=purpose, default=name == "cohort")
+
+
+def ask_to_sign_in() -> None:
+    st.title("Learning to Measure")
+    st.write("Sign in to see your cohorts and step-throughs.")
+    st.button("Sign in", on_click=st.login, type="primary", icon=":material/login:")
+
+
+main()

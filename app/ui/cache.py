@@ -1,0 +1,84 @@
+"""A bounded cache that several sessions share: one computation for each key, the least used dropped first."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+
+class Bounded:
+    """Keeps values whose weights sum up to at most `budget`; the newest is kept whatever it weighs."""
+
+    def __init__(self, budget: float, weigh: Callable[[Any], float] = lambda value: 1.0) -> None:
+        self._budget = budget
+        self._weigh = weigh
+        self._lock = threading.Lock()
+        self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._weights: dict[Hashable, float] = {}
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The value, computed here if nobody has or is at it. A failure is raised and not kept."""
+        future, is_mine = self._claim(key)
+        if is_mine:
+            self._compute(key, future, make)
+        return future.result()
+
+    def start(self, key: Hashable, make: Callable[[], Any], executor: Executor) -> Future[Any]:
+        """The same in the background. Look at `.done()` before asking for the result."""
+        future, is_mine = self._claim(key)
+        if is_mine:
+            executor.submit(self._compute, key, future, make)
+        return future
+
+    def peek(self, key: Hashable) -> Any | None:
+        """The value if it is there already."""
+        with self._lock:
+            future = self._futures.get(key)
+        done = future is not None and future.done() and future.exception() is None
+        return future.result() if done and future is not None else None
+
+    def clear(self) -> None:
+        with self._lock:
+            self._futures.clear()
+            self._weights.clear()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._futures)
+
+    def _claim(self, key: Hashable) -> tuple[Future[Any], bool]:
+        with self._lock:
+            known = self._futures.get(key)
+            if known is not None:
+                self._futures.move_to_end(key)
+                return known, False
+            fresh: Future[Any] = Future()
+            self._futures[key] = fresh
+            return fresh, True
+
+    def _compute(self, key: Hashable, future: Future[Any], make: Callable[[], Any]) -> None:
+        try:
+            value = make()
+        except BaseException as failure:
+            with self._lock:
+                if self._futures.get(key) is future:
+                    del self._futures[key]
+            future.set_exception(failure)
+            return
+        with self._lock:
+            if self._futures.get(key) is future:
+                self._weights[key] = self._weigh(value)
+                self._drop_least_used(newest=key)
+        future.set_result(value)
+
+    def _drop_least_used(self, newest: Hashable) -> None:
+        total = sum(self._weights.values())
+        for key in list(self._futures):
+            if total <= self._budget:
+                return
+            if key in self._weights and key != newest:
+                total -= self._weights.pop(key)
+                del self._futures[key]

@@ -1,0 +1,200 @@
+"""A cohort that is being made from an uploaded file: what the file is, and what has been stated about it so far."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.ui import labels, notices, schema_table, services, state
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError, L2MError
+from l2m_core.reading import Table
+from l2m_core.schema import Schema
+
+DRAFT = "l2m.draft"
+UPLOAD = "cohort-upload"
+SCHEMA_UPLOAD = "cohort-draft-schema"
+PLACE = "draft"
+USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died", "death", "mortality", "event")
+
+
+def begin() -> None:
+    """Callback of the uploader: a new file becomes the draft, a removed one ends it."""
+    upload = st.session_state[UPLOAD]
+    if upload is None:
+        st.session_state.pop(DRAFT, None)
+        return
+    data = upload.getvalue()
+    key = [state.owner(), hashlib.sha256(data).hexdigest()]
+    name = labels.plain(upload.name).split(".")[0] or "cohort"
+    try:
+        table = services.get().table(name, data, tuple(key))
+    except L2MError as refusal:
+        st.session_state.pop(DRAFT, None)
+        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACE)
+        return
+    st.session_state[DRAFT] = {
+        "key": key, "name": name[:120], "outcome": guess_outcome(table), "positive": None, "kind": None,
+        "censored": "refuse", "stated": None, "round": 0,
+    }  # fmt: skip
+
+
+def discard() -> None:
+    st.session_state.pop(DRAFT, None)
+
+
+def guess_outcome(table: Table) -> str:
+    usual = [name for name in table.names if name.casefold().strip() in USUAL_OUTCOMES]
+    return usual[-1] if usual else table.names[-1]
+
+
+def show() -> None:
+    """The draft, to be looked over and saved."""
+    draft = st.session_state.get(DRAFT)
+    notices.show_waiting(PLACE)
+    if draft is None:
+        return
+    table = services.get().known_table(tuple(draft["key"]))
+    if table is None:
+        notices.show("info", "The uploaded file is not in memory any more. Choose it again.")
+        return
+    with st.container(border=True, key="draft"):
+        st.subheader(f"New cohort from {labels.markdown(draft['name'])}", anchor=False)
+        st.caption(f"{table.rows:,} rows, {len(table.names)} columns. Nothing is stored until you save.")
+        cohort, refusal = _build(table, draft)
+        _ask_for_outcome(table, draft, cohort)
+        if refusal is not None:
+            notices.show("error", refusal)
+        _ask_for_schema(table, draft, cohort)
+        for warning in (cohort.warnings if cohort else ())[:12]:
+            st.caption(f":material/info: {labels.markdown(warning)}")
+        with st.container(horizontal=True):
+            st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:",
+                      on_click=_save)  # fmt: skip
+            st.button("Discard", key="draft-discard", on_click=discard)
+
+
+def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> None:
+    columns = st.columns([2, 2, 1.4, 1.6])
+    columns[0].text_input("Name of the cohort", value=draft["name"], max_chars=120, key="draft-name")
+    columns[1].selectbox("Outcome: the column to predict", table.names, key="draft-outcome",
+                         index=table.names.index(draft["outcome"]), on_change=_restate)  # fmt: skip
+    kinds = ("told from the values", "binary", "multiclass", "continuous")
+    columns[2].selectbox("Kind of outcome", kinds, key="draft-kind", on_change=_restate)
+    if cohort is not None and cohort.kind == "binary":
+        columns[3].selectbox("Class that counts as positive", cohort.classes[::-1], key="draft-positive",
+                             on_change=_restate)  # fmt: skip
+    else:
+        columns[3].selectbox("Cells such as <5", ("refuse", "limit"), key="draft-censored", on_change=_restate,
+                             help="Detection limits: refuse and name them, or take the limit itself")  # fmt: skip
+
+
+def _restate() -> None:
+    """Something about the outcome changed; roles and units stated so far stay."""
+    draft = st.session_state[DRAFT]
+    kind = st.session_state.get("draft-kind")
+    outcome = st.session_state["draft-outcome"]
+    same = outcome == draft["outcome"]
+    st.session_state[DRAFT] = {
+        **draft,
+        "outcome": outcome,
+        "kind": kind if kind in ("binary", "multiclass", "continuous") else None,
+        "positive": st.session_state.get("draft-positive") if same else None,
+        "censored": st.session_state.get("draft-censored", draft["censored"]),
+        "stated": draft["stated"] if same else None,
+        "round": draft["round"] + (not same),
+    }
+    if not same:
+        st.session_state.pop("draft-positive", None)
+
+
+def _ask_for_schema(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> None:
+    st.caption(
+        "What each column is. Set **role** to *baseline* for what is known from the start, to *ignored* for what must "
+        "not be used. The rest can be measured."
+    )
+    schema_table.edit(_rows(table, draft, cohort), _editor(draft))
+    st.file_uploader("Or take the schema from a YAML file", type=["yaml", "yml"], key=SCHEMA_UPLOAD,
+                     on_change=_take_yaml, max_upload_size=5)  # fmt: skip
+
+
+def _rows(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> pd.DataFrame:
+    """What the editor starts from: what was understood, else what was stated, else the bare names."""
+    names = tuple(name for name in table.names if name != draft["outcome"])
+    if cohort is None and draft["stated"]:
+        return schema_table.table_of_settings(names, draft["stated"]["features"])
+    return schema_table.table_of(cohort.schema if cohort else None, names)
+
+
+def _editor(draft: dict[str, Any]) -> str:
+    return f"draft-editor-{draft['key'][1][:12]}-{draft['round']}"
+
+
+def _take_yaml() -> None:
+    upload = st.session_state[SCHEMA_UPLOAD]
+    draft = st.session_state[DRAFT]
+    if upload is None:
+        return
+    with notices.refusals(PLACE):
+        schema = Schema.from_yaml(read_text(upload.getvalue()))
+        settings = schema_table.stated(schema_table.table_of(schema), schema.outcome, schema)
+        st.session_state[DRAFT] = {
+            **draft, "outcome": schema.outcome.name, "stated": settings, "round": draft["round"] + 1,
+        }  # fmt: skip
+        st.session_state["draft-outcome"] = schema.outcome.name
+
+
+def read_text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CohortError("The YAML file is not UTF-8 text. Save it as UTF-8.") from None
+
+
+def _build(table: Table, draft: dict[str, Any], settings: dict[str, Any] | None = None) -> tuple[Cohort | None, str | None]:
+    """The cohort as stated so far, or why there is none. What was built from the same statements is found again."""
+    settings = settings or draft["stated"] or {"outcome": {}, "features": []}
+    outcome = {**settings["outcome"], "name": draft["outcome"]}
+    if draft["kind"]:
+        outcome = {"name": draft["outcome"], "kind": draft["kind"]}
+    plain = {**settings, "outcome": outcome}
+    choices = (draft["positive"], draft["censored"])
+    key = (*draft["key"], json.dumps(plain, sort_keys=True), *choices)
+
+    def make() -> Cohort:
+        return Cohort.from_table(table, schema=plain, positive=choices[0], censored=choices[1])
+
+    try:
+        return services.get().built(key, make), None
+    except L2MError as refusal:
+        if draft["positive"] is not None and "positive is" in str(refusal):
+            return _build(table, {**draft, "positive": None}, settings)
+        return None, str(refusal)
+
+
+def _save() -> None:
+    draft = st.session_state[DRAFT]
+    table = services.get().known_table(tuple(draft["key"]))
+    if table is None or state.is_echo("save cohort"):
+        return
+    current, _ = _build(table, draft)
+    edited = schema_table.edited(_rows(table, draft, current), _editor(draft))
+    outcome = current.schema.outcome if current else {"name": draft["outcome"]}
+    settings = schema_table.stated(edited, outcome, current.schema if current else None)
+    # What was entered is kept, whether or not it can be saved: the next editor starts from it.
+    st.session_state[DRAFT] = {**draft, "stated": settings, "round": draft["round"] + 1}
+    cohort, refusal = _build(table, st.session_state[DRAFT])
+    if cohort is None:
+        return
+    with notices.refusals(PLACE):
+        name = st.session_state.get("draft-name", "").strip() or draft["name"]
+        saved = services.get().add_cohort(state.owner(), replace(cohort, name=name))
+        state.acted("save cohort")
+        state.open_id(state.COHORT, saved.id)
+        state.notify("success", f"'{saved.name}' is stored as version {saved.version}.")
+        discard()

@@ -1,0 +1,84 @@
+"""Who is asking: an opaque id for each browser in a signed cookie, or the signed-in user.
+
+The cookie is set on the page's first response, cannot be read by scripts, and is worth nothing without this
+installation's secret, which lies in the data folder. It stands for a browser, not for a person.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from l2m_core.errors import ConfigError
+
+COOKIE = "l2m_browser"
+COOKIE_SECONDS = 400 * 24 * 3600  # the longest that browsers keep one; renewed by every visit
+
+
+@dataclass(frozen=True)
+class Signer:
+    """Makes and checks the cookie's text: an id and its signature."""
+
+    secret: bytes = field(repr=False)
+
+    def new_browser(self) -> str:
+        return secrets.token_hex(16)
+
+    def sign(self, browser: str) -> str:
+        return f"{browser}.{self._signature(browser)}"
+
+    def read(self, cookie: str | None) -> str | None:
+        """The browser's id, or None where the text is not one of ours."""
+        browser, _, signature = (cookie or "").partition(".")
+        genuine = len(browser) == 32 and browser.isascii() and browser.isalnum() and signature.isascii()
+        return browser if genuine and hmac.compare_digest(signature, self._signature(browser)) else None
+
+    def derive(self, purpose: str) -> str:
+        """Another secret, for another purpose."""
+        return hmac.new(self.secret, f"purpose {purpose}".encode(), sha256).hexdigest()
+
+    def _signature(self, browser: str) -> str:
+        return hmac.new(self.secret, f"browser {browser}".encode(), sha256).hexdigest()
+
+
+def load_signer(data_dir: Path) -> Signer:
+    """The installation's own secret, made on first use and readable by this user only."""
+    path = data_dir / "secret.key"
+    try:
+        if not path.exists():
+            _create(path)
+        secret = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"The installation's secret {path} cannot be used ({error.strerror}). Check its rights.") from None
+    if len(secret) != 32:
+        raise ConfigError(f"The installation's secret {path} is damaged. Delete it; everyone then gets a new identity.")
+    return Signer(secret)
+
+
+def _create(path: Path) -> None:
+    """Written aside and linked into place, so that of two processes that start at once both read one secret."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(secrets.token_bytes(32))
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def user_owner(issuer: str, subject: str) -> str:
+    """The owner that a signed-in user is: the same in every browser, and not readable as a name."""
+    return "user-" + sha256(f"{issuer}\n{subject}".encode()).hexdigest()[:32]
+
+
+def browser_owner(browser: str) -> str:
+    return f"browser-{browser}"

@@ -1,0 +1,85 @@
+"""Texts from tables and people, made safe to show: as they are written, never as markdown, LaTeX, HTML or a link.
+
+Streamlit reads labels, captions and messages as markdown with extensions of its own (`:red[…]`, `:tada:`, `$…$`,
+`![…](…)`, which makes the browser fetch an address). Select boxes, tables and `st.text` show plain text and need
+nothing of this.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+# An invisible character without width, at which emoji codes, directives, links and typographic arrows fall apart.
+JOINER = "\u2060"
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+_TYPOGRAPHIC = re.compile(r"(?<=[<>~=-])(?=[<>~=-])")
+# Marks that reverse the direction of what follows could make one name look like another.
+_DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def plain(text: object) -> str:
+    """One line of visible text: control characters, line breaks and direction marks become a blank or '�'."""
+    shown = _DIRECTION_MARKS.sub("\ufffd", str(text))
+    return "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in shown).strip()
+
+
+def markdown(text: object) -> str:
+    """The text for any place that reads markdown, shown exactly as it is written."""
+    apart = _TYPOGRAPHIC.sub(JOINER, plain(text))
+    apart = re.sub(r"(?i)www(?=\.)", lambda found: found[0] + JOINER, apart)
+    apart = re.sub("[:@]", lambda found: found[0] + JOINER, apart)
+    return _PUNCTUATION.sub(r"\\\1", apart)
+
+
+def chart(text: object, longest: int | None = None) -> str:
+    """The text for a Plotly chart, which reads tags, entities and `$…$`; shortened to `longest` characters if given."""
+    shown = short(text, longest) if longest else plain(text)
+    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return shown.replace("$", "$" + JOINER)
+
+
+def short(text: object, longest: int = 28) -> str:
+    """At most `longest` characters, cut in the middle, where names that differ at their ends stay apart."""
+    shown = plain(text)
+    if len(shown) <= longest:
+        return shown
+    head = (longest - 1) * 2 // 3
+    return f"{shown[:head]}…{shown[-(longest - 1 - head):]}"
+
+
+def number(value: float) -> str:
+    """Up to four significant digits, thousands kept apart."""
+    if value != value:
+        return "—"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def with_unit(text: str, unit: str) -> str:
+    return f"{text} {unit}" if unit else text
+
+
+def percent(probability: float) -> str:
+    if 0 < probability < 0.005:
+        return "<1%"
+    if 0.995 < probability < 1:
+        return ">99%"
+    return f"{probability:.0%}"
+
+
+def of_100(probability: float) -> str:
+    """A natural frequency: '31 of 100'."""
+    if 0 < probability < 0.005:
+        return "fewer than 1 of 100"
+    if 0.995 < probability < 1:
+        return "more than 99 of 100"
+    return f"{round(100 * probability)} of 100"
+
+
+def minutes(duration: float | None) -> str:
+    """A turnaround as people say it."""
+    if duration is None or duration != duration:
+        return "—"
+    if duration < 120:
+        return f"{duration:.0f} min"
+    return f"{duration / 60:.3g} h" if duration < 48 * 60 else f"{duration / 1440:.3g} days"

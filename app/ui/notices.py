@@ -1,0 +1,56 @@
+"""The banner, messages after an action, and refusals beside where they can be mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from app.ui import labels, state
+from l2m_core.errors import L2MError
+
+RESEARCH_ONLY = "Research use only: decision support to think with, not a medical device. It ranks options; you decide."
+_ICONS = {
+    "error": ":material/error:",
+    "warning": ":material/warning:",
+    "info": ":material/info:",
+    "success": ":material/check_circle:",
+}
+
+
+def research_banner() -> None:
+    """On every page that advises."""
+    st.caption(f":material/science: {RESEARCH_ONLY}")
+
+
+def show(severity: str, sentence: str) -> None:
+    """A sentence that may quote names and values, shown as it is written."""
+    paragraphs = "\n\n".join(labels.markdown(line) for line in sentence.splitlines() if line.strip())
+    {"error": st.error, "warning": st.warning, "info": st.info, "success": st.success}[severity](
+        paragraphs, icon=_ICONS[severity]
+    )
+
+
+def show_waiting(place: str = "page") -> None:
+    """Messages that actions left for this place."""
+    for notice in state.take_notices(place):
+        show(notice["severity"], notice["sentence"])
+
+
+@contextmanager
+def refusals(place: str = "page") -> Iterator[None]:
+    """Around an action: what is refused becomes a message beside where it can be mended, and nothing else is lost."""
+    try:
+        yield
+    except L2MError as refusal:
+        state.notify("error", str(refusal), place)
+
+
+@contextmanager
+def shown_refusals() -> Iterator[None]:
+    """Around a part of a page: what is refused is said there, and the rest of the page goes on."""
+    try:
+        yield
+    except L2MError as refusal:
+        show("error", str(refusal))

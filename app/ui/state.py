@@ -1,0 +1,143 @@
+"""What a browser session remembers, and who it is: every key in one place.
+
+Streamlit's session state ends with a reload, so it holds only what may be lost: the place on a page, a message to show
+once, an entry not yet recorded. All else is in the store. The address holds opaque ids and nothing of a patient.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import streamlit as st
+
+from app.ui import identity, services
+
+STEP_THROUGH = "step"  # query parameter: id of the step-through being looked at
+COHORT = "cohort"  # query parameter: id of the cohort being looked at
+
+_BROWSER = "l2m.browser"
+_NOTICES = "l2m.notices"
+_NONCE = "l2m.nonce"
+_LAST = "l2m.last_action"
+_OPEN = {STEP_THROUGH: "l2m.open.step", COHORT: "l2m.open.cohort"}
+
+ECHO_SECONDS = 0.7  # a second click within this time of seeing the new state was meant for the old one
+
+
+# -- who ------------------------------------------------------------------------------------------------------------
+
+
+def owner() -> str:
+    """The signed-in user, else this browser, else (without cookies) this session only."""
+    user = signed_in_user()
+    return user if user is not None else identity.browser_owner(browser())
+
+
+def browser() -> str:
+    known = services.get().signer.read(st.context.cookies.get(identity.COOKIE))
+    if known is None:
+        known = st.session_state.setdefault(_BROWSER, services.get().signer.new_browser())
+    return str(known)
+
+
+def has_cookie() -> bool:
+    return services.get().signer.read(st.context.cookies.get(identity.COOKIE)) is not None
+
+
+def sign_in_is_required() -> bool:
+    """Whether this installation has sign-in configured and nobody is signed in."""
+    return bool(getattr(st.user, "is_logged_in", None) is False)
+
+
+def signed_in_user() -> str | None:
+    if not getattr(st.user, "is_logged_in", False):
+        return None
+    return identity.user_owner(str(st.user.get("iss", "")), str(st.user.get("sub") or st.user.get("email") or ""))
+
+
+# -- where ----------------------------------------------------------------------------------------------------------
+
+
+def opened(what: str) -> str | None:
+    """The id of the step-through or cohort that is open: from the address, else from this session."""
+    in_address = st.query_params.get(what)
+    if in_address is not None and _is_id(in_address):
+        st.session_state[_OPEN[what]] = in_address
+        return str(in_address)
+    remembered = st.session_state.get(_OPEN[what])
+    if remembered is not None:
+        st.query_params[what] = remembered
+    elif in_address is not None:
+        del st.query_params[what]
+    return remembered
+
+
+def open_id(what: str, identifier: str | None) -> None:
+    st.session_state[_OPEN[what]] = identifier
+    if identifier is None:
+        st.query_params.pop(what, None)
+    else:
+        st.query_params[what] = identifier
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+# -- actions --------------------------------------------------------------------------------------------------------
+
+
+def event_id(step_through: str, expected_length: int, kind: str, about: tuple[str, ...] = ()) -> str:
+    """The same for the same press in this session, so that a press that arrives twice is one event."""
+    nonce = st.session_state.setdefault(_NONCE, str(uuid.uuid4()))
+    return str(uuid.uuid5(uuid.UUID(nonce), f"{step_through} {expected_length} {kind} {about!r}"))
+
+
+def new_id(intention: str) -> str:
+    """One id for one intention: a double click on "Start" begins one step-through. `spend` it when it is used."""
+    ids = st.session_state.setdefault("l2m.ids", {})
+    return str(ids.setdefault(intention, str(uuid.uuid4())))
+
+
+def spend(intention: str) -> None:
+    st.session_state.setdefault("l2m.ids", {}).pop(intention, None)
+
+
+def acted(kind: str) -> None:
+    """An action was carried out; its outcome is not on the screen yet."""
+    st.session_state[_LAST] = {"kind": kind, "at": time.monotonic(), "seen": False}
+
+
+def drawn() -> None:
+    """The page was drawn to its end: from now on people see what the last action did."""
+    last = st.session_state.get(_LAST)
+    if last is not None and not last["seen"]:
+        st.session_state[_LAST] = {**last, "at": time.monotonic(), "seen": True}
+
+
+def is_echo(kind: str) -> bool:
+    """Whether a press can only be the second half of a double click: nobody has seen the new state yet."""
+    last = st.session_state.get(_LAST)
+    if last is None or last["kind"] != kind:
+        return False
+    return not last["seen"] or time.monotonic() - last["at"] < ECHO_SECONDS
+
+
+# -- messages -------------------------------------------------------------------------------------------------------
+
+
+def notify(severity: str, sentence: str, place: str = "page") -> None:
+    """A message for the next drawing of `place`. severity: error, warning, info or success."""
+    waiting = st.session_state.setdefault(_NOTICES, [])
+    waiting.append({"severity": severity, "sentence": sentence, "place": place})
+
+
+def take_notices(place: str = "page") -> list[dict[str, Any]]:
+    waiting = st.session_state.get(_NOTICES, [])
+    st.session_state[_NOTICES] = [notice for notice in waiting if notice["place"] != place]
+    return [notice for notice in waiting if notice["place"] == place]

@@ -1,0 +1,277 @@
+"""Cohort: open a bundled table of earlier patients or upload one, check it, describe it, keep it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.examples import EXAMPLES
+from app.store import NotFound, StoredCohort
+from app.ui import charts, cohort_draft, downloads, labels, notices, schema_table, services, state
+from l2m_core.cohort import Cohort
+from l2m_core.errors import L2MError
+from l2m_core.schema import Overrides
+
+MANAGE = "manage"
+STEP_PAGE = "views/step_through.py"
+
+
+def show() -> None:
+    owner = state.owner()
+    stored = services.get().store.cohorts.list(owner)
+    draft = st.session_state.get(cohort_draft.DRAFT)
+    if not stored:
+        st.title("Learning to Measure", anchor=False)
+        st.markdown(
+            "A patient is in front of you, some things are known, many tests could be ordered. Open a **cohort**, a table "
+            "of earlier patients with an outcome, and step through a patient: what to believe now, which test is "
+            "expected to tell most, and when to stop."
+        )
+        notices.research_banner()
+        notices.show_waiting()
+        _ways_to_open(owner, stored)
+        cohort_draft.show()
+        return
+    left, right = st.columns([3, 1.25], vertical_alignment="bottom")
+    chosen = _choose(left, owner, stored)
+    with right.popover("Add a cohort", icon=":material/add:", width="stretch"):
+        _ways_to_open(owner, stored, narrow=True)
+    notices.show_waiting()
+    cohort_draft.show()
+    if draft is None:
+        with notices.shown_refusals():
+            _show_cohort(owner, chosen)
+
+
+# -- opening --------------------------------------------------------------------------------------------------------
+
+
+def _ways_to_open(owner: str, stored: tuple[StoredCohort, ...], narrow: bool = False) -> None:
+    places = [st.container() for _ in EXAMPLES] if narrow else st.columns(len(EXAMPLES))
+    for place, (number, example) in zip(places, enumerate(EXAMPLES), strict=True):
+        with place.container(border=True, height="stretch" if not narrow else "content"):
+            st.markdown(f"**{labels.markdown(example.title)}**")
+            if not narrow:
+                st.caption(labels.markdown(example.description))
+                st.space("stretch")
+            st.button("Open", key=f"open-example-{number}", icon=":material/folder_open:", width="stretch",
+                      type="primary" if number == 0 and not stored else "secondary",
+                      on_click=_open_example, args=(number,))  # fmt: skip
+    st.file_uploader(
+        "Or your own: CSV, gzipped CSV or Parquet, up to 50 MB", key=cohort_draft.UPLOAD,
+        type=["csv", "gz", "tsv", "txt", "parquet"], on_change=cohort_draft.begin,
+        help="One row for each earlier patient, one column for each feature, one for the outcome. Holes are welcome. "
+        "Leave names and record numbers out.",
+    )  # fmt: skip
+
+
+def _open_example(number: int) -> None:
+    with notices.refusals():
+        owner = state.owner()
+        example = EXAMPLES[number]
+        known = [c for c in services.get().store.cohorts.list(owner) if c.name == example.name and c.owner == owner]
+        saved = known[0] if known else services.get().add_cohort(owner, example.make())
+        cohort_draft.discard()
+        _turn_to(saved.id)
+
+
+def _choose(place, owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort:
+    by_id = {cohort.id: cohort for cohort in stored}
+    opened = state.opened(state.COHORT)
+    if opened not in by_id:
+        opened = stored[0].id
+        state.open_id(state.COHORT, opened)
+    st.session_state.setdefault("cohort-chosen", opened)
+    if st.session_state["cohort-chosen"] not in by_id:
+        st.session_state["cohort-chosen"] = opened
+
+    def name(identifier: str) -> str:
+        cohort = by_id[identifier]
+        shared = ", shared" if cohort.owner != owner else ""
+        return f"{labels.plain(cohort.name)}, version {cohort.version}{shared}"
+
+    place.selectbox("Cohort", list(by_id), key="cohort-chosen", format_func=name, on_change=_turn_to_chosen)
+    return by_id[str(st.session_state["cohort-chosen"])]
+
+
+def _turn_to_chosen() -> None:
+    _turn_to(st.session_state["cohort-chosen"])
+
+
+def _turn_to(identifier: str) -> None:
+    state.open_id(state.COHORT, identifier)
+    st.session_state["cohort-chosen"] = identifier
+
+
+# -- one cohort -----------------------------------------------------------------------------------------------------
+
+
+def _show_cohort(owner: str, stored: StoredCohort) -> None:
+    cohort = services.get().cohort(owner, stored)
+    _summary(cohort)
+    with st.container(horizontal=True):
+        st.button("Start a step-through", key="start-step-through", type="primary", icon=":material/footprint:",
+                  on_click=_start, args=(stored.id,))  # fmt: skip
+    check, schema, manage = st.tabs(["Check before use", "Schema", "Manage"], key="cohort-tabs", on_change="rerun")
+    if check.open:
+        with check:
+            _check(owner, cohort)
+    if schema.open:
+        with schema:
+            _schema(owner, stored, cohort)
+    if manage.open:
+        with manage:
+            _manage(owner, stored)
+
+
+def _start(cohort_id: str) -> None:
+    state.open_id(state.COHORT, cohort_id)
+    state.open_id(state.STEP_THROUGH, None)
+    st.switch_page(STEP_PAGE)
+
+
+def _summary(cohort: Cohort) -> None:
+    diagnostics = services.get().diagnostics(cohort)
+    outcome = cohort.schema.outcome
+    with st.grid(4, gap="small"):
+        st.metric("Rows", f"{len(cohort):,}", border=True, height="stretch")
+        measurable = len(cohort.schema.acquirable)
+        st.metric("Features", f"{len(cohort.names)}", border=True, height="stretch",
+                  delta=f"{measurable} to measure, {len(cohort.names) - measurable} known at the start",
+                  delta_color="off", delta_arrow="off")  # fmt: skip
+        if diagnostics.outcome_range:
+            low, middle, high = diagnostics.outcome_range
+            value, detail = labels.number(middle), f"median; from {labels.number(low)} to {labels.number(high)}"
+        elif cohort.kind == "binary":
+            share = diagnostics.prevalence[cohort.classes[1]]
+            value, detail = labels.percent(share), f"{labels.of_100(share)} patients: {labels.plain(cohort.classes[1])}"
+        else:
+            value, detail = f"{cohort.n_classes} classes", ", ".join(labels.plain(name) for name in cohort.classes)
+        st.metric(labels.markdown(outcome.name), value, border=True, height="stretch",
+                  delta=labels.markdown(labels.short(detail, 60)), delta_color="off", delta_arrow="off")  # fmt: skip
+        recorded = float(cohort.r.mean())
+        st.metric("Recorded", labels.percent(recorded), border=True, height="stretch",
+                  delta=f"{labels.percent(1 - recorded)} of the cells are empty", delta_color="off",
+                  delta_arrow="off")  # fmt: skip
+
+
+def _check(owner: str, cohort: Cohort) -> None:
+    diagnostics = services.get().diagnostics(cohort)
+    left, right = st.columns([1, 1], gap="large")
+    with left:
+        st.subheader("What to know before use", anchor=False)
+        with notices.shown_refusals():
+            outside = services.get().model(owner).check(cohort)
+            for sentence in outside:
+                notices.show("warning", sentence)
+            if not outside:
+                notices.show("success", "Rows, features and classes lie inside the range that the model was trained on.")
+        shown = [finding for finding in diagnostics.findings if finding.severity != "info"]
+        for finding in shown[:8]:
+            notices.show("error" if finding.severity == "critical" else "warning", finding.sentence)
+        if not shown:
+            notices.show("success", "No warning: supports, leaks, copies and missingness were checked.")
+        rest = [*shown[8:], *(f for f in diagnostics.findings if f.severity == "info")]
+        if rest:
+            with st.expander(f"{len(rest)} more to know"):
+                for finding in rest[:100]:
+                    st.caption(labels.markdown(finding.sentence))
+    with right:
+        st.subheader("What is recorded", anchor=False)
+        charts.draw(charts.recorded_map(cohort.r, cohort.names), "recorded-map")
+    with st.expander("Each feature in numbers"):
+        table = diagnostics.features.reset_index().drop(columns=["p_value"])
+        shares = [column for column in table.columns if column.startswith(("share", "explained"))]
+        st.dataframe(
+            table, hide_index=True, key="feature-table", alt="How often each feature was recorded, overall and by class",
+            column_config={column: st.column_config.NumberColumn(format="percent") for column in shares},
+        )  # fmt: skip
+
+
+# -- schema ---------------------------------------------------------------------------------------------------------
+
+
+def _schema(owner: str, stored: StoredCohort, cohort: Cohort) -> None:
+    st.caption("Costs, turnaround, units and ranges are yours to state. Saving makes a new version of the cohort.")
+    notices.show_waiting("schema")
+    schema_table.edit(schema_table.table_of(cohort.schema), _editor(stored))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.button("Save as a new version", key="schema-save", type="primary", icon=":material/save:",
+                  on_click=_save_schema, args=(stored.id,))  # fmt: skip
+        downloads.button("Schema as YAML", cohort.schema.to_yaml, downloads.file_name(stored.name, "schema", ending="yaml"),
+                         "application/yaml", "schema-download")  # fmt: skip
+        st.file_uploader("Take the schema from a YAML file", type=["yaml", "yml"], key="schema-upload", max_upload_size=5,
+                         on_change=_take_schema, args=(stored.id,))  # fmt: skip
+
+
+def _editor(stored: StoredCohort) -> str:
+    return f"schema-editor-{stored.id}"
+
+
+def _save_schema(cohort_id: str) -> None:
+    if state.is_echo("save schema"):
+        return
+    with notices.refusals("schema"):
+        owner = state.owner()
+        stored = services.get().store.cohorts.get(owner, cohort_id)
+        schema = services.get().cohort(owner, stored).schema
+        edited = schema_table.edited(schema_table.table_of(schema), _editor(stored))
+        settings = schema_table.stated(edited, schema.outcome, schema)
+        _store_version(owner, stored, Overrides.from_data(settings))
+
+
+def _take_schema(cohort_id: str) -> None:
+    upload = st.session_state["schema-upload"]
+    if upload is None:
+        return
+    with notices.refusals("schema"):
+        owner = state.owner()
+        stored = services.get().store.cohorts.get(owner, cohort_id)
+        _store_version(owner, stored, Overrides.from_yaml(cohort_draft.read_text(upload.getvalue())))
+
+
+def _store_version(owner: str, stored: StoredCohort, overrides: Overrides) -> None:
+    frame = services.get().cohort(owner, stored).frame()
+    saved = services.get().add_cohort(owner, Cohort.from_frame(frame, schema=overrides, name=stored.name))
+    state.acted("save schema")
+    same = saved.content_hash == stored.content_hash
+    state.notify("info" if same else "success", "Nothing was changed." if same else
+                 f"'{saved.name}' is stored as version {saved.version}; earlier versions stay.")  # fmt: skip
+    _turn_to(saved.id)
+
+
+# -- managing -------------------------------------------------------------------------------------------------------
+
+
+def _manage(owner: str, stored: StoredCohort) -> None:
+    st.caption(
+        f"Stored {stored.created_at:%d %b %Y, %H:%M} UTC · {stored.size / 1000:,.0f} kB · content hash "
+        f"`{stored.content_hash[:16]}…`"
+    )
+    if stored.owner != owner:
+        notices.show("info", "This cohort was shared with you. Only its owner can change or delete it.")
+        return
+    st.toggle("Share with everyone who uses this installation", value=stored.shared, key=f"share-{stored.id}",
+              on_change=_share, args=(stored.id,))  # fmt: skip
+    with st.popover("Delete this cohort", icon=":material/delete:"):
+        st.write("Its data and the evidence drawn from them are erased. Step-throughs stay, but cannot be continued.")
+        st.button("Delete for good", key="cohort-delete", type="primary", on_click=_delete, args=(stored.id,))
+
+
+def _share(cohort_id: str) -> None:
+    with notices.refusals():
+        services.get().store.cohorts.share(state.owner(), cohort_id, st.session_state[f"share-{cohort_id}"])
+
+
+def _delete(cohort_id: str) -> None:
+    try:
+        services.get().store.cohorts.delete(state.owner(), cohort_id)
+        state.notify("success", "The cohort and its data are deleted.")
+    except NotFound:
+        state.notify("info", "The cohort was deleted already.")
+    except L2MError as refusal:
+        state.notify("error", str(refusal))
+    state.open_id(state.COHORT, None)
+    st.session_state.pop("cohort-chosen", None)
+
+
+show()
