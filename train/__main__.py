@@ -23,7 +23,7 @@ JOBS = {
     "release": "ReleaseJob",
 }
 # Each command's module holds `main(arguments)`.
-COMMANDS = ("evaluate", "reproduce", "acquire")
+COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -9,13 +9,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
+FEW_QUERIES = 4
+
+
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
     """(…, heads, n, h) over (…, heads, N, h); q is already scaled; mask: (n, N) bool, True where read.
 
-    Plain matmuls in CPU training: the fused kernel's backward is slow for small heads there. Elsewhere the fused
-    kernel, which never holds the (n, N) scores; it takes exactly one batch dimension.
+    Plain matmuls in CPU training, where the fused kernel's backward is slow for small heads, and for a few queries,
+    where it does not pay. Elsewhere the fused kernel, which never holds the (n, N) scores; it takes exactly one batch
+    dimension.
     """
-    if q.is_cuda or not torch.is_grad_enabled():
+    few = q.shape[-2] <= FEW_QUERIES
+    if q.is_cuda or not (few or torch.is_grad_enabled()):
         k, v = (t.expand(*q.shape[:-2], *t.shape[-2:]).flatten(0, -4) for t in (k, v))
         read = F.scaled_dot_product_attention(q.flatten(0, -4), k, v, attn_mask=mask, scale=1.0)
         return read.view(*q.shape[:-1], v.shape[-1])
@@ -37,18 +42,22 @@ class SelfAttention(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
         nn.init.zeros_(self.out.weight)
 
+    def remember(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, N, width) tokens → keys and values, each (…, heads, N, width / heads)."""
+        return self._split(self.to_k(tokens)), self._split(self.to_v(tokens))
+
     def read(self, tokens: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, sharp: Tensor | None = None):
-        """(…, n, width) tokens read (…, N, width) keys and values. `sharp`: (width,) factors on the queries.
+        """(…, n, width) tokens read what `remember` gave. `sharp`: (width,) factors on the queries.
 
         Scaling the small weight instead of the many queries is exact and saves a pass over them.
         """
         scale = math.sqrt(self.heads / tokens.shape[-1])
         weight = self.to_q.weight * (scale if sharp is None else scale * sharp[:, None])
         q = self._split(F.linear(tokens, weight.to(tokens.dtype)))
-        return self.out(self._merge(attend(q, self._split(k), self._split(v), mask)))
+        return self.out(self._merge(attend(q, k, v, mask)))
 
     def forward(self, tokens: Tensor, mask: Tensor | None = None) -> Tensor:
-        return self.read(tokens, self.to_k(tokens), self.to_v(tokens), mask)
+        return self.read(tokens, *self.remember(tokens), mask)
 
     def _split(self, tokens: Tensor) -> Tensor:
         return tokens.unflatten(-1, (self.heads, -1)).transpose(-2, -3)

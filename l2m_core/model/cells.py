@@ -38,9 +38,9 @@ class Block(nn.Module):
         return tokens + self.across(self.across_norm(tokens))
 
     def remember(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, N, C, width) → normed tokens (B, C, N, width) and their keys and values."""
+        """(B, N, C, width) → normed tokens (B, C, N, width) and their keys and values (B, C, heads, N, h)."""
         normed = self.down_norm(tokens).transpose(1, 2).contiguous()
-        return normed, self.down.to_k(normed), self.down.to_v(normed)
+        return normed, *self.down.remember(normed)
 
     def read(self, tokens: Tensor, normed: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Tokens (B, n, C, width) read the context's keys and values, then pass the feed-forward."""
@@ -83,8 +83,9 @@ class Cells(nn.Module):
         for index, block in enumerate(self.blocks):
             last = index == len(self.blocks) - 1
             tokens, k, v = _pass_context(block, tokens, last, chunk)
-            keys.append(k)
-            values.append(v)
+            # Kept as attention reads them: a step for one patient then copies nothing.
+            keys.append(k.contiguous())
+            values.append(v.contiguous())
         return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale)
 
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Output:

@@ -93,7 +93,7 @@ class Output:
 class Memory:
     """What a model keeps of a context, as one explicit value.
 
-    keys, values: one (B, C, N, heads * head width) tensor per layer (C columns; 1 for the rows encoder);
+    keys, values: one (B, C, heads, N, head width) tensor per layer (C columns; 1 for the rows encoder);
     columns: statistics that bring query values to the scale of the context; n_classes as in Context;
     outcome_shift, outcome_scale: (B, 1) of a continuous outcome (0 and 1 for classes).
     """
@@ -108,7 +108,7 @@ class Memory:
 
     @property
     def context_rows(self) -> int:
-        return self.keys[0].shape[2]
+        return self.keys[0].shape[-2]
 
     @property
     def nbytes(self) -> int:

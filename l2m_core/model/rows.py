@@ -25,6 +25,9 @@ from l2m_core.model.heads import Readout, keep_possible_classes, to_gain
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
 
 
+SEGMENT = 64
+
+
 @dataclass(frozen=True)
 class Scale:
     """mean, std: (B, d) of the context's observed values; 0 and 1 where values are read as they are."""
@@ -58,9 +61,8 @@ class RowBlock(nn.Module):
         self.feed_norm, self.feed = nn.LayerNorm(config.width), FeedForward(config.width, config.feedforward)
 
     def remember(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, N, width) tokens → their keys and values."""
-        normed = self.norm(tokens)
-        return self.attention.to_k(normed), self.attention.to_v(normed)
+        """(…, N, width) tokens → their keys and values, (…, heads, N, h)."""
+        return self.attention.remember(self.norm(tokens))
 
     def read(self, tokens: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         tokens = tokens + self.attention.read(self.norm(tokens), k, v, mask)
@@ -114,20 +116,17 @@ class Rows(nn.Module):
         """
         scale, shift, spread = self._fit(context)
         own, joining = (self._embed_known(rows, scale, shift, spread) for rows in (context, targets))
-        n, total = own.shape[-2], own.shape[-2] + joining.shape[-2]
         memory = Memory((), (), scale, context.n_classes, shift, spread)
         queries = self._embed_query(memory, targets.x[:, None], a, None)
-        includes_self, earlier = _reach(n, total, a.device)
         keys, values = [], []
         for index, block in enumerate(self.blocks):
             (own_k, own_v), (joining_k, joining_v) = block.remember(own), block.remember(joining)
             k, v = torch.cat([own_k, joining_k], -2), torch.cat([own_v, joining_v], -2)
-            # The last target is nobody's context.
-            queries = block.read(queries, k[..., :-1, :], v[..., :-1, :], earlier)
+            queries = _read_in_order(block, queries, k, v, own.shape[-2])
             keys.append(k)
             values.append(v)
             if index < len(self.blocks) - 1:
-                own, joining = block.read(own, own_k, own_v), block.read(joining, k, v, includes_self)
+                own, joining = block.read(own, own_k, own_v), _read_in_order(block, joining, k, v, own.shape[-2] + 1)
         memory = Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
         return self._answer(queries.flatten(1, 2), memory, a.shape[-1]), memory
 
@@ -185,9 +184,18 @@ class Rows(nn.Module):
         return Output(prediction, policy, gain)
 
 
-@functools.lru_cache(maxsize=64)
-def _reach(n: int, total: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Which keys each target reads, (T, total) with itself, and (T, total - 1) without; kept from step to step."""
-    place = torch.arange(n, total, device=device)[:, None]
-    keys = torch.arange(total, device=device)
-    return keys <= place, keys[:-1] < place
+def _read_in_order(block: RowBlock, tokens: Tensor, k: Tensor, v: Tensor, first: int) -> Tensor:
+    """Token i reads the first `first + i` keys. In segments, so that most of what a mask would hide is never computed."""
+    parts = []
+    for begin in range(0, tokens.shape[-2], SEGMENT):
+        part = tokens[..., begin : begin + SEGMENT, :]
+        reach = first + begin + part.shape[-2] - 1  # of the segment's last token
+        mask = _staircase(part.shape[-2], reach, tokens.device)
+        parts.append(block.read(part, k[..., :reach, :], v[..., :reach, :], mask))
+    return torch.cat(parts, dim=-2)
+
+
+@functools.lru_cache(maxsize=256)
+def _staircase(rows: int, reach: int, device: torch.device) -> Tensor:
+    """(rows, reach) bool: the last row reads all, each one above one less. Kept from step to step."""
+    return torch.ones(rows, reach, dtype=torch.bool, device=device).tril(reach - rows)
