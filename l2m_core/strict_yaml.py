@@ -6,6 +6,8 @@ Usual YAML turns `no` into False and `2020-01-01` into a date, which damages lev
 
 from __future__ import annotations
 
+import unicodedata
+
 import yaml
 
 LARGEST_TEXT = 2_000_000
@@ -68,6 +70,17 @@ def read_yaml(text: str):
             loader.dispose()
 
 
+class _TextDumper(yaml.SafeDumper):
+    """Control and separator characters are escaped: written plainly, YAML would fold some of them into blanks."""
+
+    def represent_text(self, text: str):
+        plain = all(unicodedata.category(character) not in ("Cc", "Cf", "Co", "Cn", "Zl", "Zp") for character in text)
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
+
+
+_TextDumper.add_representer(str, _TextDumper.represent_text)
+
+
 def write_yaml(data) -> str:
     """The text that `read_yaml` reads back to the same texts; keys keep their order."""
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=1000)
+    return yaml.dump(data, Dumper=_TextDumper, sort_keys=False, allow_unicode=True, width=1000)
