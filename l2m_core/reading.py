@@ -24,6 +24,7 @@ import numpy as np
 from l2m_core.errors import CohortError
 from l2m_core.schema import LONGEST_NAME
 
+CHUNK = 20_000  # cells that are held as Python strings at a time
 SEPARATOR = "\0"  # between the cells of a stored column; a file that holds this character is refused
 
 
@@ -363,7 +364,7 @@ def _chunks(iterator, rows, width, numbers, limits) -> Iterator[list[list[str]]]
         if len(numbers) > limits.rows:
             raise CohortError(f"The table has more than {limits.rows:,} rows. Keep a random sample of them.")
         chunk.append(row)
-        if len(chunk) == 2000:
+        if len(chunk) * width >= CHUNK:
             yield chunk
             chunk = []
     if chunk:

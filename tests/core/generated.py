@@ -1,0 +1,102 @@
+"""Tables that nobody would write by hand, and what each of their cells may come to mean."""
+
+import csv
+import io
+import math
+
+import numpy as np
+from hypothesis import strategies as st
+
+from l2m_core.cohort import Cohort
+
+MISSING = {"", "na", "n/a", "nan", "null", "?", "-", ".", "<na>", "--", "#n/a"}
+WEAKLY_MISSING = {"none", "missing", "unknown", "not done", "nil"}
+
+whole = st.integers(-10_000, 10_000).map(str)
+decimal = st.decimals(-1000, 1000, places=3).map(lambda value: f"{value:f}")
+scientific = st.floats(-1e30, 1e30).map(repr)
+comma = st.tuples(st.integers(0, 1000), st.integers(0, 999)).map(lambda pair: f"{pair[0]},{pair[1]}")
+missing = st.sampled_from(["", "NA", "?", "-", "n/a", "NaN", ".", " "])
+words = st.sampled_from(
+    ["yes", "no", "Yes", "F", "M", "low", "high", "none", "unknown", "V57", "E11", "K", "k", "+", "007"]
+)
+odd = st.sampled_from(["<5", ">100", "1e999", "inf", "-1e39", "1 234", "12 mg", "2020-01-01", "1.2.3", "5%", "120/80",
+                       "\u2212 3", "1_000", "0x1f", "TRUE", "1e5", "+3", "\u00bd", "=1+1", "#REF!",
+                       "a\nb", 'q"q', "x;y"])  # fmt: skip
+free = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+
+columns = st.sampled_from(
+    [
+        [whole, missing],
+        [decimal, missing],
+        [whole, decimal],
+        [scientific, missing],
+        [comma, whole, missing],
+        [words, missing],
+        [words],
+        [whole, words],
+        [decimal, odd],
+        [odd],
+        [free],
+        [free, whole],
+        [st.sampled_from(["0", "1"]), missing],
+    ]
+)
+outcomes = st.sampled_from(
+    [["0", "1"], ["no", "yes"], ["a", "b", "c"], ["0", "1", ""], ["1.5", "2.5", "3.25", "4"], ["dead", "alive", "NA"]]
+)
+
+
+@st.composite
+def tables(draw, cells=columns, most_columns=4):
+    """Column names and rows of texts; the last column is the outcome 'y'."""
+    count = draw(st.integers(10, 30))
+    kinds = draw(st.lists(cells, min_size=1, max_size=most_columns))
+    drawn = [draw(st.lists(st.one_of(*kind), min_size=count, max_size=count)) for kind in kinds]
+    drawn.append(draw(st.lists(st.sampled_from(draw(outcomes)), min_size=count, max_size=count)))
+    names = [f"c{i}" for i in range(len(kinds))] + ["y"]
+    return names, [list(row) for row in zip(*drawn, strict=True)]
+
+
+def written(names, rows, delimiter=",") -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([names, *rows])
+    return buffer.getvalue().encode()
+
+
+def meanings(cell: str) -> set[float]:
+    """Every number that a cell could honestly mean, as 32-bit floats."""
+    plain = cell.strip().replace("\u2212", "-").replace(" ", "").replace("\u00a0", "")
+    found = set()
+    for candidate in (plain, plain.replace(",", "."), plain.replace(",", ""), plain.replace(".", "").replace(",", ".")):
+        try:
+            if "_" not in candidate:
+                found.add(float(np.float32(float(candidate))))
+        except ValueError:
+            continue
+    return found
+
+
+def is_faithful(cohort: Cohort, name: str, cell: str, value: float) -> bool:
+    """Whether what stands in x is what stands in the cell, or is announced by a warning."""
+    feature, text = cohort.feature(name), cell.strip()
+    announced = any(f"'{name}'" in warning for warning in cohort.warnings)
+    if math.isnan(value):
+        return text.casefold() in MISSING or (text.casefold() in WEAKLY_MISSING and announced)
+    if feature.kind == "number":
+        return value in meanings(cell)
+    if value == len(feature.levels):
+        return announced
+    level = feature.levels[int(value)]
+    return level == text or (level.casefold() == text.casefold() and announced)
+
+
+def unfaithful_cells(cohort: Cohort, names, rows) -> list[tuple[str, str, float]]:
+    """Cells whose meaning changed without a word, over all used columns and all rows that were kept."""
+    kept = cohort.source_rows if cohort.source_rows is not None else range(len(rows))
+    return [
+        (name, rows[row][names.index(name)], float(cohort.x[i, j]))
+        for j, name in enumerate(cohort.names)
+        for i, row in enumerate(kept)
+        if not is_faithful(cohort, name, rows[row][names.index(name)], float(cohort.x[i, j]))
+    ]
