@@ -1,6 +1,7 @@
 """What must survive: cohorts, step-throughs, evidence, jobs and models, in SQLite or PostgreSQL."""
 
 from .errors import Busy, Conflict, MigrationNeeded, NotFound, StoreError, StoreInputError, Unreachable
+from .exchange import export_chain, import_chain
 from .records import (
     Act,
     Job,
@@ -34,4 +35,6 @@ __all__ = [
     "Unreachable",
     "Verdict",
     "Verification",
+    "export_chain",
+    "import_chain",
 ]
