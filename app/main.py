@@ -28,7 +28,7 @@ def main() -> None:
             ask_to_sign_in()
             return
         page = st.navigation([view(*entry) for entry in PAGES if (VIEWS / f"{entry[0]}.py").exists()], position="top")
-        if not state.has_cookie() and state.signed_in_user() is None:
+        if state.browser_of_cookie() is None and state.signed_in_user() is None:
             notices.show(
                 "warning", "This browser keeps no cookies for this page, so what you do here is lost with a reload."
             )

@@ -33,7 +33,7 @@ class Signer:
 
     def read(self, cookie: str | None) -> str | None:
         """The browser's id, or None where the text is not one of ours."""
-        browser, _, signature = (cookie or "").partition(".")
+        browser, _, signature = (cookie if isinstance(cookie, str) else "").partition(".")
         genuine = len(browser) == 32 and browser.isascii() and browser.isalnum() and signature.isascii()
         return browser if genuine and hmac.compare_digest(signature, self._signature(browser)) else None
 

@@ -11,6 +11,7 @@ from app.ui import labels, state
 from l2m_core.errors import L2MError
 
 RESEARCH_ONLY = "Research use only: decision support to think with, not a medical device. It ranks options; you decide."
+RESEARCH_SHORT = "research use only, not a medical device"
 _ICONS = {
     "error": ":material/error:",
     "warning": ":material/warning:",

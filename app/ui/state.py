@@ -36,14 +36,15 @@ def owner() -> str:
 
 
 def browser() -> str:
-    known = services.get().signer.read(st.context.cookies.get(identity.COOKIE))
+    known = browser_of_cookie()
     if known is None:
         known = st.session_state.setdefault(_BROWSER, services.get().signer.new_browser())
     return str(known)
 
 
-def has_cookie() -> bool:
-    return services.get().signer.read(st.context.cookies.get(identity.COOKIE)) is not None
+def browser_of_cookie() -> str | None:
+    """The browser's id from its signed cookie; None where it keeps no cookies."""
+    return services.get().signer.read(st.context.cookies.get(identity.COOKIE))
 
 
 def sign_in_is_required() -> bool:

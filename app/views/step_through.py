@@ -1,5 +1,101 @@
 """Step-through: one patient, one test at a time."""
 
+from __future__ import annotations
+
 import streamlit as st
 
-st.title("Step-through")
+from app.store import NotFound
+from app.ui import downloads, labels, notices, services, state
+from app.ui.steps import actions, belief, known, moment, next_test, rules, start
+from app.ui.steps.record import Record, read
+from l2m_core.errors import L2MError
+from l2m_core.events import fold
+
+
+def show() -> None:
+    owner = state.owner()
+    opened = state.opened(state.STEP_THROUGH)
+    if opened is None:
+        notices.show_waiting()
+        start.show(owner)
+        return
+    try:
+        present = moment.load(owner, opened)
+    except NotFound as refusal:
+        _leave()
+        notices.show("warning", str(refusal))
+        start.show(owner)
+        return
+    except moment.ModelGone as refusal:
+        notices.show("warning", str(refusal))
+        _offer_again(owner, refusal.record)
+        return
+    except L2MError as refusal:
+        notices.show("error", str(refusal))
+        st.button("Leave this step-through", key="leave", on_click=_leave)
+        return
+    _head(present)
+    notices.show_waiting()
+    left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
+    # Drawn in the order in which people need it: the answer, the next test, then the rest.
+    with centre:
+        belief.show(present)
+    with right:
+        next_test.show(present)
+    with left:
+        known.show(present)
+    with centre:
+        belief.show_gains(present)
+    with right:
+        next_test.show_ranking(present)
+
+
+def _head(present: moment.Moment) -> None:
+    record, patient = present.record, present.patient
+    memory = patient.memory
+    title, tools = st.columns([2.2, 1], vertical_alignment="center")
+    with title:
+        name = labels.markdown(labels.short(record.step_through.title or "Step-through", 60))
+        tests = f"{patient.steps} test{'s' if patient.steps != 1 else ''}"
+        st.markdown(
+            f"#### {name}\n"
+            f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model "
+            f"{labels.markdown(memory.model.name)} · {tests} · cost {patient.spent:g} · "
+            f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]",
+            anchors=False,
+        )
+    with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+        rules.show(present)
+        with st.popover("Export", icon=":material/download:", help="The trace: everything needed to audit and replay"):
+            file = downloads.file_name(record.step_through.title or "trace", record.id[:8], ending="json")
+            downloads.button("Trace as JSON", lambda: patient.trace.to_json(), file, "application/json", "export-json",
+                             width="stretch")  # fmt: skip
+            downloads.button("Trace as CSV", lambda: patient.trace.to_csv(), file.removesuffix("json") + "csv", "text/csv",
+                             "export-csv", width="stretch")  # fmt: skip
+            st.caption("JSON replays to the same numbers; CSV has one row for each step.")
+        st.button("New", key="new-patient", icon=":material/person_add:", help="Leave this one (it is kept) and begin "
+                  "another", on_click=_leave)  # fmt: skip
+
+
+def _leave() -> None:
+    state.open_id(state.STEP_THROUGH, None)
+    for key in (actions.CHOSEN, actions.EDITING, actions.UNUSUAL):
+        st.session_state.pop(key, None)
+
+
+def _offer_again(owner: str, record: Record) -> None:
+    models = list(services.get().model_names(owner))
+    chosen = st.selectbox("Model", models, key="again-model", format_func=labels.plain)
+    st.button("Begin again with the same values", key="again", type="primary", on_click=_begin_again,
+              args=(record.id, chosen))  # fmt: skip
+    st.button("Leave this step-through", key="leave", on_click=_leave)
+
+
+def _begin_again(step_id: str, model: str) -> None:
+    with notices.refusals():
+        record = read(state.owner(), step_id)
+        values = dict(fold(record.events).values)
+        actions.start(record.cohort.id, model, record.step_through.title, values, record.settings)
+
+
+show()

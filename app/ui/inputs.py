@@ -1,0 +1,127 @@
+"""Widgets for values of a feature, and what is said of a value before it is recorded."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from app.ui import labels
+from l2m_core.cohort import Cohort
+from l2m_core.schema import Feature
+
+EXACT = "exact"
+LIMITS = {EXACT: "=", "below": "< limit", "above": "> limit"}
+
+
+def name_with_unit(feature: Feature) -> str:
+    return labels.with_unit(labels.plain(feature.name), f"({feature.unit})" if feature.unit else "")
+
+
+def help_text(feature: Feature) -> str | None:
+    """What there is to know while entering: description, reference range, allowed range."""
+    parts = [feature.description]
+    if reference := reference_text(feature):
+        parts.append(f"Reference {reference}")
+    if feature.range_text:
+        parts.append(f"Allowed {feature.range_text}")
+    return ". ".join(labels.markdown(part) for part in parts if part) or None
+
+
+def reference_text(feature: Feature) -> str:
+    low, high = feature.reference_low, feature.reference_high
+    if low is not None and high is not None:
+        return labels.with_unit(f"{low:g}–{high:g}", feature.unit)
+    if low is not None:
+        return labels.with_unit(f"from {low:g}", feature.unit)
+    return labels.with_unit(f"up to {high:g}", feature.unit) if high is not None else ""
+
+
+def reference_flag(feature: Feature, value: Any) -> str:
+    """'▲ high', '▼ low' or ''."""
+    if feature.kind != "number" or not isinstance(value, int | float):
+        return ""
+    if feature.reference_high is not None and value > feature.reference_high:
+        return "▲ high"
+    return "▼ low" if feature.reference_low is not None and value < feature.reference_low else ""
+
+
+def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None) -> None:
+    """The widget of one feature; empty is allowed. Its value is in the session state under `key`."""
+    label = labels.markdown(name_with_unit(feature))
+    if value is not None:
+        st.session_state.setdefault(key, value)
+    if feature.kind == "number":
+        st.number_input(label, value=None, step=_step(cohort, feature.name), format="%g", key=key,
+                        help=help_text(feature), placeholder="not known", required=False)  # fmt: skip
+    else:
+        st.selectbox(label, list(feature.levels), index=None, key=key, help=help_text(feature),
+                     placeholder="not known", format_func=labels.plain)  # fmt: skip
+
+
+def ask_limit(key: str) -> None:
+    """Whether the number is the result, or the limit of detection that it lies beyond."""
+    st.segmented_control("Result", list(LIMITS), default=EXACT, required=True, format_func=LIMITS.__getitem__, key=key,
+                         help="Below or above detection: enter the limit and choose < or >")  # fmt: skip
+
+
+def entered(key: str) -> Any:
+    value = st.session_state.get(key)
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def unlike_the_cohort(cohort: Cohort, feature: Feature, value: Any) -> str | None:
+    """A sentence when a number lies outside everything that the cohort holds: a slip of the key, or a rare patient."""
+    if feature.kind != "number" or not isinstance(value, int | float):
+        return None
+    low, high = recorded_range(cohort, feature.name)
+    if low <= value <= high:
+        return None
+    side, bound = ("above", high) if value > high else ("below", low)
+    extreme = "highest" if value > high else "lowest"
+    return (
+        f"{labels.plain(feature.name)} = {labels.with_unit(f'{value:g}', feature.unit)} is {side} everything in the "
+        f"cohort ({extreme}: {labels.with_unit(f'{bound:g}', feature.unit)}). Check the number and its unit."
+    )
+
+
+def recorded_range(cohort: Cohort, name: str) -> tuple[float, float]:
+    return _ranges(cohort)[name]
+
+
+def typical_values(cohort: Cohort, names: tuple[str, ...]) -> dict[str, Any]:
+    """The median of a number, the most frequent level otherwise: an example patient, nobody in particular."""
+    values: dict[str, Any] = {}
+    for name in names:
+        column = cohort.x[:, cohort.names.index(name)]
+        column = column[~np.isnan(column)]
+        if not len(column):
+            continue
+        feature = cohort.feature(name)
+        if feature.kind == "number":
+            values[name] = float(f"{np.quantile(column, 0.5, method='nearest'):.6g}")
+        else:
+            code = int(np.bincount(column.astype(int)).argmax())
+            if code < len(feature.levels):
+                values[name] = feature.levels[code]
+    return values
+
+
+@lru_cache(maxsize=32)
+def _ranges(cohort: Cohort) -> dict[str, tuple[float, float]]:
+    ranges = {}
+    for index, name in enumerate(cohort.names):
+        column = cohort.x[cohort.r[:, index], index]
+        low, high = (float(f"{v:.6g}") for v in (column.min(), column.max())) if len(column) else (-np.inf, np.inf)
+        # What is read back from 32-bit numbers may differ in the last digit from what is typed.
+        slack = 1e-6 * max(abs(low), abs(high), 1.0)
+        ranges[name] = (low - slack, high + slack)
+    return ranges
+
+
+def _step(cohort: Cohort, name: str) -> float:
+    column = cohort.x[:, cohort.names.index(name)]
+    column = column[~np.isnan(column)]
+    return 1.0 if np.all(column == np.round(column)) else 0.1

@@ -1,0 +1,198 @@
+"""What can be done in a step-through. Each action is stored before it is shown; a press that comes twice is one event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from app.store import Conflict, NewEvent
+from app.ui import inputs, notices, services, state
+from app.ui.steps import moment
+from app.ui.steps.record import SETTINGS, Settings, new_event
+from l2m_core.session import Patient
+
+NEXT = "next"  # place of messages beside the test to measure
+KNOWN = "known"  # … beside what is known
+CHOSEN = "step-chosen-test"
+EDITING = "step-editing"
+UNUSUAL = "step-unusual"
+
+Act = Callable[..., Patient]
+
+
+def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, ...], act: Act, place: str) -> bool:
+    """Apply `act` to the patient and store the event that it made. Says whether the event is in the record now."""
+    if state.is_echo(kind):
+        return False
+    owner = state.owner()
+    event_id = state.event_id(step_id, expected_length, kind, about)
+    with notices.refusals(place):
+        present = moment.load(owner, step_id)
+        if event_id in present.record.event_ids:
+            return True
+        if expected_length != present.record.length:
+            _say_conflict(place)
+            return False
+        after = act(present.patient, id=event_id)
+        event = new_event(after.events[-1])
+        try:
+            services.get().store.step_throughs.append_event(
+                owner, step_id, event.event_id, expected_length, event.kind, event.payload,
+                status="finished" if after.state.stopped else "running",
+            )  # fmt: skip
+        except Conflict:
+            _say_conflict(place)
+            return False
+        state.acted(kind)
+        st.session_state.pop(CHOSEN, None)
+        return True
+    return False
+
+
+def _say_conflict(place: str) -> None:
+    state.notify(
+        "warning",
+        "This step-through went on elsewhere, for example in another tab, so nothing was recorded here. "
+        "This is its present state; what you typed is kept.",
+        place,
+    )
+
+
+# -- results --------------------------------------------------------------------------------------------------------
+
+
+def record(step_id: str, expected_length: int, fields: dict[str, str], limit_key: str, reason_key: str) -> None:
+    """fields: feature → key of its widget. Empty ones are left out; one result or a panel is one event."""
+    if state.is_echo("observe") or state.is_echo("unusual"):
+        return
+    values = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
+    if not values:
+        state.notify("error", "Enter a result first, or say that the test is not available, declined or pending.", NEXT)
+        return
+    if _is_unusual_and_unconfirmed(step_id, values):
+        return
+    limit = st.session_state.get(limit_key, inputs.EXACT)
+    limits = {name: limit for name in values} if limit in ("below", "above") and len(fields) == 1 else {}
+    reason = str(st.session_state.get(reason_key) or "")
+
+    def act(patient: Patient, **event: Any) -> Patient:
+        return patient.observe(values, limits=limits, reason=reason, **event)
+
+    if carry_out(step_id, expected_length, "observe", tuple(values), act, NEXT):
+        for key in (*fields.values(), limit_key, reason_key):
+            st.session_state.pop(key, None)
+        st.session_state.pop(UNUSUAL, None)
+
+
+def _is_unusual_and_unconfirmed(step_id: str, values: dict[str, Any]) -> bool:
+    """The first press on a value unlike all of the cohort asks; a second one on the same value means it."""
+    with notices.refusals(NEXT):
+        cohort = moment.load(state.owner(), step_id).patient.memory.cohort
+        sentences = [inputs.unlike_the_cohort(cohort, cohort.feature(name), value) for name, value in values.items()]
+        found = [sentence for sentence in sentences if sentence]
+        if not found or st.session_state.get(UNUSUAL) == repr(values):
+            return False
+        st.session_state[UNUSUAL] = repr(values)
+        state.acted("unusual")
+        state.notify("warning", "\n".join([*found, "Press Record again to keep it as it is."]), NEXT)
+    return True
+
+
+def mark(step_id: str, expected_length: int, kind: str, names: tuple[str, ...], reason_key: str) -> None:
+    """kind: unavailable, declined or pending."""
+    reason = str(st.session_state.get(reason_key) or "")
+
+    def act(patient: Patient, **event: Any) -> Patient:
+        return getattr(patient, kind)(*names, reason=reason, **event)
+
+    if carry_out(step_id, expected_length, kind, names, act, NEXT):
+        st.session_state.pop(reason_key, None)
+
+
+# -- what was recorded ----------------------------------------------------------------------------------------------
+
+
+def edit(name: str | None) -> None:
+    st.session_state[EDITING] = name
+
+
+def correct(step_id: str, expected_length: int, name: str, value_key: str, limit_key: str, reason_key: str) -> None:
+    value = inputs.entered(value_key)
+    limit = st.session_state.get(limit_key, inputs.EXACT)
+    reason = str(st.session_state.get(reason_key) or "")
+    if value is None:
+        state.notify("error", "Enter the corrected value, or use 'Take back' to make it unknown again.", KNOWN)
+        return
+
+    def act(patient: Patient, **event: Any) -> Patient:
+        return patient.correct(name, value, limit=limit if limit in ("below", "above") else None, reason=reason, **event)
+
+    if carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN):
+        edit(None)
+
+
+def take_back(step_id: str, expected_length: int, name: str, reason_key: str) -> None:
+    reason = str(st.session_state.get(reason_key) or "")
+
+    def act(patient: Patient, **event: Any) -> Patient:
+        return patient.correct(name, None, reason=reason, **event)
+
+    if carry_out(step_id, expected_length, "correct", (name, "taken back"), act, KNOWN):
+        edit(None)
+
+
+def undo(step_id: str, expected_length: int) -> None:
+    carry_out(step_id, expected_length, "undo", (), lambda patient, **event: patient.undo(**event), NEXT)
+
+
+def stop(step_id: str, expected_length: int, reason_key: str) -> None:
+    reason = str(st.session_state.get(reason_key) or "")
+    carry_out(step_id, expected_length, "stop", (), lambda patient, **event: patient.stop(reason, **event), NEXT)
+
+
+def reopen(step_id: str, expected_length: int) -> None:
+    carry_out(step_id, expected_length, "reopen", (), lambda patient, **event: patient.reopen(**event), NEXT)
+
+
+# -- choices that record nothing of the patient ---------------------------------------------------------------------
+
+
+def choose(name: str | None) -> None:
+    """Turn to a test; None: to the suggested one."""
+    st.session_state[CHOSEN] = name
+    st.session_state.pop(UNUSUAL, None)
+
+
+def save_settings(step_id: str, expected_length: int, settings: Settings) -> None:
+    with notices.refusals():
+        owner = state.owner()
+        payload = settings.to_payload()
+        event_id = state.event_id(step_id, expected_length, SETTINGS, (repr(payload),))
+        try:
+            services.get().store.step_throughs.append_event(owner, step_id, event_id, expected_length, SETTINGS, payload)
+            state.notify("success", "The rules for ranking and stopping are saved with this step-through.")
+        except Conflict:
+            _say_conflict("page")
+
+
+def start(cohort_id: str, model_name: str, title: str, values: dict[str, Any], settings: Settings) -> None:
+    """Begin a step-through and open it. A double press begins one."""
+    if state.is_echo("start"):
+        return
+    owner, shared = state.owner(), services.get()
+    model = shared.model(owner, model_name)
+    memory = shared.conditioned(owner, shared.store.cohorts.get(owner, cohort_id), model).memory
+    patient = Patient.start(memory, values, id=state.new_id("start event"))
+    events = [new_event(patient.events[0])]
+    if settings != Settings():
+        events.append(NewEvent(state.new_id("start settings"), SETTINGS, settings.to_payload()))
+    step_through = shared.store.step_throughs.create(
+        owner, cohort_id, model.fingerprint, title, state.new_id("start"), events
+    )
+    state.spend("start")
+    state.spend("start event")
+    state.spend("start settings")
+    state.acted("start")
+    state.open_id(state.STEP_THROUGH, step_through.id)

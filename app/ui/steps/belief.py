@@ -1,0 +1,186 @@
+"""Centre: what to believe now, how it came about, and what each step promised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from app.ui import charts, labels
+from app.ui.steps import actions, wording
+from app.ui.steps.moment import Moment, Uncertainty, View
+from l2m_core.predictive import Predictive
+from l2m_core.trace import summarise_predictive
+
+SHOWN_CLASSES = 4  # lines in the history of a multi-class outcome
+WAIT = 1.5  # seconds between looks at whether the band is ready
+MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"
+
+
+def show(moment: Moment) -> None:
+    st.subheader("What to believe", anchor=False)
+    uncertainties = moment.uncertainties()
+    kind = moment.patient.memory.cohort.kind
+    {"binary": _binary, "multiclass": _multiclass, "continuous": _continuous}[kind](moment, uncertainties[-1])
+    _await_band(moment, uncertainties)
+    charts.draw(_history(moment, uncertainties), "step-history")
+
+
+def show_gains(moment: Moment) -> None:
+    st.subheader("Expected gain, step by step", anchor=False)
+    chart = gain_map(moment)
+    charts.draw(chart, "step-gains", on_click=_choose_clicked)
+    signs = " · ".join(f"{sign} {status}" for status, sign in charts.STATUS_SIGNS.items())
+    st.caption(f"{charts.SUGGESTED} suggested then · {signs}. Click a test to turn to it.")
+
+
+def _choose_clicked() -> None:
+    name = charts.clicked("step-gains")
+    if name is not None:
+        actions.choose(name)
+
+
+# -- the answer -----------------------------------------------------------------------------------------------------
+
+
+def _binary(moment: Moment, uncertainty: Uncertainty | None) -> None:
+    outcome = moment.patient.memory.cohort.schema.outcome
+    now = moment.view.step.posterior
+    before = moment.before.step.posterior if moment.before else None
+    name = outcome.classes[1]
+    words = wording.positive(outcome)
+    number, picture = st.columns([1, 1.15], vertical_alignment="center", gap="small")
+    with number:
+        st.metric(
+            labels.markdown(words), labels.percent(now[name]),
+            delta=wording.change(now, before, name, probability=True) or None,
+            delta_color="off", delta_arrow="off", delta_description="since the last step" if before else None,
+        )  # fmt: skip
+    with picture:
+        charts.draw(charts.icon_array(now[name], words), "step-icons", table=False)
+    sentence = f"**{labels.of_100(now[name])}** patients like this have it"
+    if uncertainty:
+        low, high = uncertainty.band[name]
+        sentence += f"; {round(100 * low)} to {round(100 * high)} under {uncertainty.count} resampled cohorts"
+    st.markdown(f":small[{sentence}.]")
+
+
+def _multiclass(moment: Moment, uncertainty: Uncertainty | None) -> None:
+    now = moment.view.step.posterior
+    before = moment.before.step.posterior if moment.before else None
+    name = max(now, key=lambda key: now[key])
+    change = wording.change(now, before, name, probability=True)
+    sentence = f"Likeliest: **{labels.markdown(name)}**, {labels.of_100(now[name])} patients like this"
+    st.markdown(f"{sentence}{f' ({change} since the last step)' if change else ''}.")
+    charts.draw(charts.class_bars(now, before, uncertainty.band if uncertainty else None), "step-classes")
+
+
+def _continuous(moment: Moment, uncertainty: Uncertainty | None) -> None:
+    outcome = moment.patient.memory.cohort.schema.outcome
+    now = moment.view.step.posterior
+    before = moment.before.step.posterior if moment.before else None
+    change = wording.change(now, before, MEDIAN, probability=False)
+    middle, low, high = (labels.with_unit(labels.number(now[key]), outcome.unit) for key in (MEDIAN, LOW, HIGH))
+    sentence = f"Median **{labels.markdown(middle)}**{f' ({change} since the last step)' if change else ''}; 90 of 100 "
+    sentence += f"patients like this between {labels.markdown(low)} and {labels.markdown(high)}."
+    if uncertainty:
+        ends = [labels.markdown(labels.number(end)) for end in uncertainty.band["mean"]]
+        sentence += f" The mean moves from {ends[0]} to {ends[1]} under {uncertainty.count} resampled cohorts."
+    st.markdown(f":small[{sentence}]")
+    charts.draw(_density(moment), "step-density")
+
+
+def _density(moment: Moment) -> charts.Chart:
+    cohort = moment.patient.memory.cohort
+    low, high = float(cohort.y.min()), float(cohort.y.max())
+    margin = 0.15 * (high - low)
+    grid = np.linspace(low - margin, high + margin, 121)
+    posterior = moment.patient.posterior
+    assert isinstance(posterior, Predictive)
+    before = moment.before.patient.posterior.pdf(grid)[0].tolist() if moment.before else None  # type: ignore[union-attr]
+    numbers = summarise_predictive(posterior)
+    outcome = cohort.schema.outcome
+    return charts.density(
+        grid.tolist(), posterior.pdf(grid)[0].tolist(), before, (numbers[LOW], numbers[HIGH]), numbers[MEDIAN],
+        labels.plain(outcome.name), outcome.unit,
+    )  # fmt: skip
+
+
+def _await_band(moment: Moment, uncertainties: list[Uncertainty | None]) -> None:
+    """The band is computed in the background, so that no step waits for it; the page is drawn again when it is there."""
+    if moment.resampling == "impossible":
+        st.caption("The cohort is too large for an uncertainty band: reading it several times would take too much memory.")
+        return
+    if all(uncertainties):
+        return
+    st.session_state["step-band-awaited"] = [moment.record.id, moment.record.length]
+    st.fragment(_look_for_band, run_every=WAIT)(moment)
+
+
+def _look_for_band(moment: Moment) -> None:
+    if all(moment.uncertainties()):
+        st.rerun()
+    st.caption(":material/hourglass_top: The uncertainty band is being computed …")
+
+
+# -- charts ---------------------------------------------------------------------------------------------------------
+
+
+def _history(moment: Moment, uncertainties: list[Uncertainty | None]) -> charts.Chart:
+    cohort = moment.patient.memory.cohort
+    outcome = cohort.schema.outcome
+    points = []
+    for view, uncertainty in zip(moment.views, uncertainties, strict=True):
+        points.append(_point(moment, view, uncertainty))
+    if cohort.kind == "continuous":
+        axis = labels.with_unit(f"median {labels.plain(outcome.name)}", f"({outcome.unit})" if outcome.unit else "")
+        return charts.history(points, axis, probability=False)
+    axis = wording.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(outcome.name)}"
+    return charts.history(points, axis, probability=True)
+
+
+def _point(moment: Moment, view: View, uncertainty: Uncertainty | None) -> charts.Point:
+    posterior = view.step.posterior
+    learned = wording.learned(_last_that_counts(view))
+    kind = moment.patient.memory.cohort.kind
+    if kind == "continuous":
+        return charts.Point(learned, {"median": posterior[MEDIAN]}, {"median": posterior[LOW]}, {"median": posterior[HIGH]})
+    shown = shown_classes(moment)
+    values = {_series(moment, name): posterior[name] for name in shown}
+    low: dict[str, float] | None = None
+    high: dict[str, float] | None = None
+    if uncertainty is not None:
+        low = {_series(moment, name): uncertainty.band[name][0] for name in shown}
+        high = {_series(moment, name): uncertainty.band[name][1] for name in shown}
+    return charts.Point(learned, values, low, high)
+
+
+def _last_that_counts(view: View) -> Any:
+    from l2m_core.events import effective
+
+    return effective(view.patient.events)[-1]
+
+
+def shown_classes(moment: Moment) -> list[str]:
+    outcome = moment.patient.memory.cohort.schema.outcome
+    if outcome.kind == "binary":
+        return [outcome.classes[1]]
+    now = moment.view.step.posterior
+    return sorted(now, key=lambda name: -now[name])[:SHOWN_CLASSES]
+
+
+def _series(moment: Moment, name: str) -> str:
+    outcome = moment.patient.memory.cohort.schema.outcome
+    return wording.positive(outcome) if outcome.kind == "binary" else labels.plain(name)
+
+
+def gain_map(moment: Moment) -> charts.Chart:
+    cohort = moment.patient.memory.cohort
+    columns = [
+        charts.Column(
+            wording.learned(_last_that_counts(view)), view.step.gains, view.statuses(), view.step.suggested
+        )
+        for view in moment.views
+    ]  # fmt: skip
+    return charts.gain_map(cohort.schema.acquirable, columns)

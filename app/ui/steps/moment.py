@@ -1,0 +1,149 @@
+"""What the model makes of a step-through at each of its steps, computed once and shared by all who look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from app.ui import services
+from app.ui.cache import Bounded
+from app.ui.services import Conditioned
+from app.ui.steps.record import Record, read
+from l2m_core.errors import ModelFileError
+from l2m_core.events import effective
+from l2m_core.memory import CohortMemory
+from l2m_core.session import Patient
+from l2m_core.trace import Step, step_of
+
+LEVEL = 0.9  # share of resampled cohorts that the band covers
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """Under resampled cohorts: outcome → (low, high); feature → share of them in which it comes first."""
+
+    band: dict[str, tuple[float, float]]
+    stability: dict[str, float]
+    count: int
+
+
+@dataclass(eq=False)
+class View:
+    """A patient at one step, with everything that the page shows of it; each part is computed when first asked for."""
+
+    patient: Patient
+    previews: Bounded = field(default_factory=lambda: Bounded(100))
+
+    @cached_property
+    def step(self) -> Step:
+        return step_of(self.patient)
+
+    @cached_property
+    def drivers(self) -> pd.DataFrame:
+        return self.patient.drivers()
+
+    @cached_property
+    def ranking(self) -> pd.DataFrame:
+        return self.patient.ranking
+
+    def preview(self, name: str) -> pd.DataFrame:
+        return self.previews.get(name, lambda: self.patient.preview(name))
+
+    def statuses(self) -> dict[str, str]:
+        """Feature → why it is not open."""
+        closed = self.ranking[self.ranking.status != "open"]
+        return dict(zip(closed.feature, closed.status, strict=True))
+
+    def resample(self, memories: tuple[CohortMemory, ...]) -> Uncertainty:
+        band = self.patient.band(memories, LEVEL)
+        return Uncertainty(
+            {str(row.outcome): (float(row.low), float(row.high)) for row in band.itertuples()},
+            {str(name): float(share) for name, share in self.patient.stability(memories).items()},
+            len(memories),
+        )
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A step-through as it stands. views: after each event that still counts, so the last one is the present."""
+
+    record: Record
+    conditioned: Conditioned
+    views: tuple[View, ...]
+    keys: tuple[Any, ...]
+
+    @property
+    def view(self) -> View:
+        return self.views[-1]
+
+    @property
+    def patient(self) -> Patient:
+        return self.view.patient
+
+    @property
+    def before(self) -> View | None:
+        return self.views[-2] if len(self.views) > 1 else None
+
+    @property
+    def advice(self) -> str | None:
+        """Why to stop now, in words; None to go on."""
+        ranking = self.view.ranking
+        best = ranking.loc[ranking.status == "open", "gain"]
+        top = float(best.max()) if len(best) else float("-inf")
+        patient = self.patient
+        return self.record.settings.stopping.reason(patient.answer.prediction, top, patient.steps, patient.spent)
+
+    def uncertainties(self) -> list[Uncertainty | None]:
+        """Of each view, where it is computed already; what is missing is begun in the background."""
+        memories = services.get().resampled(self.conditioned)
+        if not memories:
+            return [None] * len(self.views)
+        background = services.get().background
+        # The present first: it is what people look at.
+        for view, key in zip(reversed(self.views), reversed(self.keys), strict=True):
+            self.conditioned.views.start((*key, "uncertainty"), lambda v=view: v.resample(memories), background)
+        return [self.conditioned.views.peek((*key, "uncertainty")) for key in self.keys]
+
+    @property
+    def resampling(self) -> str:
+        """'possible', 'preparing' or 'impossible' (the cohort is too large to be read several times)."""
+        memories = services.get().resampled(self.conditioned)
+        return "preparing" if memories is None else "possible" if memories else "impossible"
+
+
+def load(owner: str, step_through_id: str) -> Moment:
+    """The step-through as it is stored now, replayed. Only what nobody computed before is computed."""
+    record = read(owner, step_through_id)
+    model = services.get().model_of(owner, record.step_through.model_fingerprint)
+    if model is None:
+        raise ModelGone(record)
+    conditioned = services.get().conditioned(owner, record.cohort, model)
+    position = {event.id: number for number, event in enumerate(record.events)}
+    ends = [position[event.id] + 1 for event in effective(record.events)]
+    # The last view holds all events, so that what follows is appended to the whole record, undone steps included.
+    ends[-1] = len(record.events)
+    keys = tuple((record.hashes[end - 1], record.settings.policy) for end in ends)
+    views = tuple(_view(conditioned, record, end, key) for end, key in zip(ends, keys, strict=True))
+    return Moment(record, conditioned, views, keys)
+
+
+def _view(conditioned: Conditioned, record: Record, end: int, key: Any) -> View:
+    def make() -> View:
+        return View(Patient.replay(conditioned.memory, record.events[:end], policy=record.settings.policy))
+
+    return conditioned.views.get(key, make)
+
+
+class ModelGone(ModelFileError):
+    """The model that a step-through was made with is not here; its record can still be read."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(
+            f"This step-through was made with a model (fingerprint {record.step_through.model_fingerprint[:12]}…) that "
+            "is not installed any more, so its answers cannot be shown again. Its record is safe. You can begin a new "
+            "step-through with the same values and a present model."
+        )
+        self.record = record

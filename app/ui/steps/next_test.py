@@ -1,0 +1,272 @@
+"""Right: the suggestion, every other test, what a result would do, and what can be done now."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app.ui import charts, inputs, labels, notices
+from app.ui.steps import actions, wording
+from app.ui.steps.moment import Moment, Uncertainty
+from l2m_core.diagnostics import SUPPORT_FLOOR
+from l2m_core.session import FEWEST_NEAR, NEAR_SHARE
+
+SELECT = "step-test"
+TABLE = "step-ranking"
+REASON = "step-reason"
+LIMIT = "step-limit"
+LEVELS_SHOWN = 6
+
+
+def show(moment: Moment) -> None:
+    suggestion = moment.view.step.suggested
+    st.subheader("What to measure next", anchor=False)
+    if moment.patient.state.stopped:
+        notices.show("info", "This step-through is stopped. Reopen it to go on.")
+        notices.show_waiting(actions.NEXT)
+        _last_row(moment)
+        return
+    if moment.advice:
+        notices.show("info", f"Stopping is advised. {moment.advice}")
+    chosen = _choose(moment, suggestion)
+    if chosen is None:
+        notices.show_waiting(actions.NEXT)
+        st.write("No test is left to measure.")
+        _last_row(moment)
+        return
+    _facts(moment, chosen)
+    _preview(moment, chosen)
+    _record(moment, chosen, suggestion)
+    notices.show_waiting(actions.NEXT)
+    _marks(moment, chosen)
+    _last_row(moment)
+
+
+# -- choosing -------------------------------------------------------------------------------------------------------
+
+
+def _choose(moment: Moment, suggestion: str | None) -> str | None:
+    """A select box with the whole ranking; the suggestion is chosen until another one is."""
+    ranking = moment.view.ranking
+    options = [name for name, status in zip(ranking.feature, ranking.status, strict=True) if status != "known"]
+    if not options:
+        return None
+    chosen = st.session_state.get(actions.CHOSEN)
+    if chosen not in options:
+        chosen = suggestion if suggestion in options else options[0]
+    facts = {row.feature: row for row in ranking.itertuples()}
+
+    def describe(name: str) -> str:
+        row = facts[name]
+        what = "suggested" if name == suggestion else str(row.status) if row.status != "open" else ""
+        gain = f"{row.gain:.3f} nats" if row.gain == row.gain else ""
+        return " · ".join(part for part in (labels.plain(name), gain, what) if part)
+
+    # The box belongs to one state of the record: after each event it starts at the new suggestion.
+    key = f"{SELECT}-{moment.record.id}-{moment.record.length}-{chosen!r}"
+    st.selectbox("Test", options, index=options.index(chosen), format_func=describe, key=key,
+                 on_change=_turn_to, args=(key,), label_visibility="collapsed")  # fmt: skip
+    return str(chosen)
+
+
+def _turn_to(key: str) -> None:
+    actions.choose(st.session_state[key])
+
+
+# -- what is known of the test --------------------------------------------------------------------------------------
+
+
+def support_badge(support: int, near: int, rows: int) -> str:
+    """How much of the cohort a statement about this test rests on, with a warning where it is thin."""
+    nearest = max(FEWEST_NEAR, int(NEAR_SHARE * rows))
+    thin = support < SUPPORT_FLOOR or near < FEWEST_NEAR
+    text = f"measured in {support:,} of {rows:,} rows, {near:,} of the {nearest:,} nearest"
+    return f":orange-badge[:material/warning: thin support: {text}]" if thin else f":gray-badge[{text}]"
+
+
+def _facts(moment: Moment, name: str) -> None:
+    row = moment.view.ranking.set_index("feature").loc[name]
+    feature = moment.patient.memory.cohort.feature(name)
+    parts = [f"**{row.gain:.3f}** nats" if np.isfinite(row.gain) else "", f"cost **{feature.cost:g}**"]
+    if np.isfinite(row.gain_per_cost):
+        parts.append(f"{row.gain_per_cost:.2g} nats per cost")
+    if feature.turnaround is not None:
+        parts.append(f"result in {labels.minutes(feature.turnaround)}")
+    if feature.group:
+        parts.append(f"panel {labels.markdown(feature.group)}")
+    st.markdown(f":small[{' · '.join(part for part in parts if part)}]")
+    badges = [support_badge(int(row.support), int(row.support_near), len(moment.patient.memory.cohort))]
+    if feature.cost > (left := _cost_left(moment)):
+        badges.append(f":orange-badge[:material/warning: beyond the cost budget ({left:g} left)]")
+    uncertainty = moment.uncertainties()[-1]
+    if uncertainty is not None:
+        badges.append(f":gray-badge[{stability_text(uncertainty, name)}]")
+    st.markdown(" ".join(badges))
+    st.markdown(f":small[{_why(moment)}]")
+
+
+def stability_text(uncertainty: Uncertainty, name: str) -> str:
+    times = round(uncertainty.stability.get(name, 0.0) * uncertainty.count)
+    return f"first in {times} of {uncertainty.count} resampled cohorts"
+
+
+def _cost_left(moment: Moment) -> float:
+    budget = moment.record.settings.stopping.cost_budget
+    return float("inf") if budget is None else max(0.0, budget - moment.patient.spent)
+
+
+def _why(moment: Moment) -> str:
+    """Which known values the answer rests on most."""
+    drivers = moment.view.drivers
+    if drivers.empty:
+        return "Why: nothing is known yet, so this is what tells most on the whole cohort."
+    probability = moment.patient.memory.cohort.kind != "continuous"
+    parts = []
+    for row in drivers.head(3).itertuples():
+        amount = f"{100 * row.change:.0f} points" if probability else f"{row.change:.2g} SD"
+        parts.append(f"{labels.markdown(labels.short(row.feature, 24))} ({amount})")
+    return f"The answer rests most on {', '.join(parts)}: by so much it would move without them."
+
+
+def _preview(moment: Moment, name: str) -> None:
+    """What a low, typical or high result would do, before ordering it."""
+    cohort = moment.patient.memory.cohort
+    table = moment.view.preview(name).head(LEVELS_SHOWN)
+    feature = cohort.feature(name)
+    if feature.kind == "number":
+        short = [text.split(" (")[0] for text in table.result]
+        results = [f"{word} {labels.with_unit(value, feature.unit)}" for word, value in zip(short, table.value, strict=True)]
+    else:
+        results = [str(result) for result in table.result]
+    outcome = cohort.schema.outcome
+    if cohort.kind == "continuous":
+        axis = labels.with_unit(f"mean {labels.plain(outcome.name)}", f"({outcome.unit})" if outcome.unit else "")
+        values, now = table["mean"].tolist(), float(moment.patient.posterior.mean[0])  # type: ignore[union-attr]
+        chart = charts.preview(results, values, now, axis, False, table["std"].tolist())
+    else:
+        posterior = moment.view.step.posterior
+        shown = outcome.classes[1] if cohort.kind == "binary" else max(posterior, key=lambda key: posterior[key])
+        axis = wording.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
+        chart = charts.preview(results, table[f"p({shown})"].tolist(), posterior[shown], axis, True)
+    st.markdown(":small[**If the result were …**]")
+    charts.draw(chart, "step-preview")
+
+
+# -- actions --------------------------------------------------------------------------------------------------------
+
+
+def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
+    record = moment.record
+    cohort = moment.patient.memory.cohort
+    names = wording.panel(cohort, chosen, moment.view.statuses())
+    fields = {name: f"value-{record.id}-{cohort.names.index(name)}" for name in names}
+    with st.form("record", border=False):
+        if len(names) == 1:
+            entry, side = st.columns([1.25, 1], vertical_alignment="bottom", gap="small")
+            with entry:
+                inputs.ask(cohort.feature(chosen), cohort, fields[chosen])
+            with side:
+                if cohort.feature(chosen).kind == "number":
+                    inputs.ask_limit(LIMIT)
+        else:
+            for first in range(0, len(names), 2):
+                for place, name in zip(st.columns(2, gap="small"), names[first : first + 2], strict=False):
+                    with place:
+                        inputs.ask(cohort.feature(name), cohort, fields[name])
+        if suggestion is not None and chosen != suggestion:
+            st.text_input(f"Why not {labels.markdown(labels.short(suggestion))}? (optional)", key=REASON, max_chars=300)
+        st.form_submit_button(
+            "Record" if len(names) == 1 else "Record the panel", key="record-submit", type="primary", width="stretch",
+            icon=":material/check:", help="Enter", on_click=actions.record,
+            args=(record.id, record.length, fields, LIMIT, REASON),
+        )  # fmt: skip
+
+
+def _marks(moment: Moment, chosen: str) -> None:
+    record = moment.record
+    names = wording.panel(moment.patient.memory.cohort, chosen, moment.view.statuses())
+    with st.container(horizontal=True, gap="xsmall", key="marks"):
+        for kind, label, icon, words in (
+            ("unavailable", "Not available", ":material/block:", "cannot be had; it is not suggested again"),
+            ("declined", "Declined", ":material/do_not_disturb_on:", "was declined; it is not suggested again"),
+            ("pending", "Pending", ":material/schedule:", "is ordered; it is not suggested until the result is there"),
+        ):
+            st.button(label, key=f"mark-{kind}", icon=icon, help=f"This test {words}", on_click=actions.mark,
+                      args=(record.id, record.length, kind, names, REASON))  # fmt: skip
+
+
+def _last_row(moment: Moment) -> None:
+    record, patient = moment.record, moment.patient
+    with st.container(horizontal=True, gap="xsmall", key="last-row"):
+        st.button("Undo", key="undo", icon=":material/undo:", disabled=len(moment.views) < 2,
+                  help="Takes back the last step; it stays in the log", on_click=actions.undo,
+                  args=(record.id, record.length))  # fmt: skip
+        if patient.state.stopped:
+            st.button("Reopen", key="reopen", icon=":material/play_arrow:", type="primary", on_click=actions.reopen,
+                      args=(record.id, record.length))  # fmt: skip
+        else:
+            st.button("Stop", key="stop", icon=":material/stop_circle:", help="End here; it can be reopened",
+                      on_click=actions.stop, args=(record.id, record.length, REASON))  # fmt: skip
+        if st.session_state.get(actions.CHOSEN) is not None and not patient.state.stopped:
+            st.button("Back to the suggestion", key="to-suggestion", icon=":material/star:", on_click=actions.choose,
+                      args=(None,))  # fmt: skip
+
+
+# -- the whole ranking ----------------------------------------------------------------------------------------------
+
+
+def show_ranking(moment: Moment) -> None:
+    st.subheader("All tests", anchor=False)
+    ranking = moment.view.ranking
+    open_tests = ranking[ranking.status != "known"]
+    if open_tests.empty:
+        st.caption("Everything is known.")
+        return
+    table = ranking_table(moment)
+    # A new state of the record is a new table, so that no old selection stays.
+    key = f"{TABLE}-{moment.record.id}-{moment.record.length}"
+    number = st.column_config.NumberColumn
+    st.dataframe(
+        table, key=key, hide_index=True, height=min(420, 38 + 35 * len(table)), on_select=lambda: _turn_to_row(key, table),
+        selection_mode="single-row", alt="Every test that is not known, best first, with gain, cost and support",
+        column_config={
+            "test": st.column_config.TextColumn(pinned=True, width="medium"),
+            "gain": number("gain (nats)", format="%.3f", help="Expected drop in log loss"),
+            "per cost": number("nats per cost", format="%.2g"),
+            "cost": number(format="%g"),
+            "rows": number("cohort rows", help="Rows in which it was measured"),
+            "near": number("near", help="… among the rows nearest to this patient"),
+            "first": st.column_config.TextColumn("comes first", help="In how many resampled cohorts it comes first"),
+        },
+    )  # fmt: skip
+
+
+def ranking_table(moment: Moment) -> pd.DataFrame:
+    ranking = moment.view.ranking
+    part = ranking[ranking.status != "known"]
+    uncertainty = moment.uncertainties()[-1]
+    thin = (part.support < SUPPORT_FLOOR) | (part.support_near < FEWEST_NEAR)
+    table = pd.DataFrame(
+        {
+            "test": [labels.plain(name) for name in part.feature],
+            "gain": part.gain.to_numpy(),
+            "per cost": part.gain_per_cost.to_numpy(),
+            "cost": part.cost.to_numpy(),
+            "result in": [labels.minutes(value) for value in part.turnaround],
+            "support": np.where(thin, "⚠ thin", "ok"),
+            "rows": part.support.to_numpy(),
+            "near": part.support_near.to_numpy(),
+            "status": part.status.to_numpy(),
+        }
+    )
+    if uncertainty is not None:
+        count = uncertainty.count
+        table["first"] = [f"{round(uncertainty.stability.get(n, 0.0) * count)} of {count}" for n in part.feature]
+    return table.reset_index(drop=True)
+
+
+def _turn_to_row(key: str, table: pd.DataFrame) -> None:
+    rows = st.session_state.get(key, {}).get("selection", {}).get("rows", [])
+    if rows and rows[0] < len(table):
+        actions.choose(str(table.test[rows[0]]))

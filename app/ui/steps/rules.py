@@ -1,0 +1,66 @@
+"""How to rank and when to advise stopping: the settings of one step-through."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.ui import notices, state
+from app.ui.steps import actions
+from app.ui.steps.moment import Moment
+from app.ui.steps.record import POLICIES, Settings
+from l2m_core.acquire.stopping import Stopping
+
+POLICY_WORDS = {
+    "gain": "expected gain",
+    "gain per cost": "gain per cost",
+    "learned": "the model's own policy",
+}
+
+
+def show(moment: Moment) -> None:
+    """A popover in the head of the page."""
+    key = f"rules-{moment.record.id}-{moment.record.length}"
+    with st.popover("Rules", icon=":material/tune:", help="How tests are ranked, and when stopping is advised"):
+        with st.form(f"form-{key}", border=False):
+            ask_rules(moment.record.settings, key)
+            st.form_submit_button("Save", key="rules-save", type="primary", on_click=_save,
+                                  args=(moment.record.id, moment.record.length, key))  # fmt: skip
+
+
+def ask_rules(settings: Settings, key: str) -> None:
+    stopping = settings.stopping
+    st.selectbox("Rank by", POLICIES, index=POLICIES.index(settings.policy or "gain"), key=f"{key}-policy",
+                 format_func=POLICY_WORDS.__getitem__)  # fmt: skip
+    st.caption("Advise stopping when … (empty: never). Costs and stopping rules are ours; the study had none.")
+    left, right = st.columns(2)
+    with left:
+        st.number_input("tests done reach", value=stopping.budget, min_value=0, step=1, key=f"{key}-budget",
+                        placeholder="no limit")  # fmt: skip
+        st.number_input("the best gain is below (nats)", value=stopping.least_gain, min_value=0.0, format="%g",
+                        step=0.005, key=f"{key}-gain", placeholder="no limit")  # fmt: skip
+    with right:
+        st.number_input("cost reaches", value=stopping.cost_budget, min_value=0.0, format="%g", step=1.0,
+                        key=f"{key}-cost", placeholder="no limit")  # fmt: skip
+        st.number_input("an outcome is this likely (%)", min_value=50.0, max_value=100.0, format="%g", step=1.0,
+                        value=None if stopping.confidence is None else 100 * stopping.confidence,
+                        key=f"{key}-confidence", placeholder="no limit")  # fmt: skip
+
+
+def entered_rules(key: str) -> Settings:
+    """As entered; ConfigError where a number makes no sense."""
+    entered = {part: st.session_state.get(f"{key}-{part}") for part in ("policy", "budget", "gain", "cost", "confidence")}
+    confidence = entered["confidence"]
+    stopping = Stopping(
+        budget=None if entered["budget"] is None else int(entered["budget"]),
+        cost_budget=entered["cost"],
+        least_gain=entered["gain"],
+        confidence=None if confidence is None else confidence / 100,
+    )
+    policy = entered["policy"] if entered["policy"] in POLICIES else None
+    return Settings(stopping, None if policy in (None, "gain") else policy)
+
+
+def _save(step_id: str, expected_length: int, key: str) -> None:
+    with notices.refusals():
+        actions.save_settings(step_id, expected_length, entered_rules(key))
+    state.acted("rules")
