@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.columns import DEFAULT_RULES, Rules, read_columns
+from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns
 from l2m_core.errors import CohortError, FeatureError
 from l2m_core.frames import number_text, table_from_frame
 from l2m_core.inference import FEWEST_ROWS, combine, infer
@@ -323,7 +323,7 @@ def _matrix(x) -> np.ndarray:
         raise CohortError("x must hold numbers (NaN where not recorded). For texts, use Cohort.from_frame.") from error
     if x.ndim != 2 or x.shape[1] == 0:
         raise CohortError(f"x has the shape {x.shape}; it must be (rows, features).")
-    bad = np.abs(x) > np.finfo(np.float32).max
+    bad = np.abs(x) > LARGEST
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise CohortError(f"x[{row}, {column}] is infinite or too large. Correct it, or make it NaN.")
@@ -375,6 +375,6 @@ def _finite_vector(values, name) -> np.ndarray:
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise CohortError(f"'{name}' must hold numbers.") from error
-    if not np.all(np.abs(vector) <= np.finfo(np.float32).max):
+    if not np.all(np.abs(vector) <= LARGEST):
         raise CohortError(f"'{name}' holds a number that is missing, infinite or too large.")
     return vector.astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from l2m_core.columns import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, parse
 from l2m_core.errors import CohortError, InputError, SchemaError
 from l2m_core.reading import Table
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
+from l2m_core.strict_yaml import LARGEST_TEXT
 
 FEWEST_ROWS = 10
 # Of two levels or classes, the one that means "no" comes first; alphabetical order already puts no < yes, false < true.
@@ -383,12 +385,16 @@ def as_overrides(schema: Any) -> Overrides:
         return Overrides.from_schema(schema)
     if isinstance(schema, Mapping):
         return Overrides.from_data(schema)
-    if isinstance(schema, str) and "\n" in schema:
+    if isinstance(schema, str) and ("\n" in schema or ": " in schema):
         return Overrides.from_yaml(schema)
+    if not isinstance(schema, str | os.PathLike):
+        raise SchemaError(
+            f"A {type(schema).__name__} is no schema. Give a Schema, YAML text, a path to YAML, or a dict."
+        )
     try:
         with open(schema, encoding="utf-8") as file:
-            return Overrides.from_yaml(file.read())
+            return Overrides.from_yaml(file.read(LARGEST_TEXT + 1))
     except InputError:
         raise
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise SchemaError("The schema file cannot be opened. Give a path to YAML, or the YAML text itself.") from error

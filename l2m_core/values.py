@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.columns import is_missing, parse_number
+from l2m_core.columns import LARGEST, is_missing, parse_number
 from l2m_core.errors import FeatureError
 from l2m_core.frames import number_text
 from l2m_core.schema import OTHER, Feature, did_you_mean
@@ -52,7 +52,7 @@ def _code_of_number(feature, value) -> float:
         number = _float(value)
     if number is None:
         raise FeatureError(f"'{feature.name}' must be a number{_range_hint(feature)}; {value!r:.60} is not.")
-    if not abs(number) <= np.finfo(np.float32).max:
+    if not abs(number) <= LARGEST:
         raise FeatureError(f"'{feature.name}' must be a finite number{_range_hint(feature)}; {number:g} is not.")
     below = feature.minimum is not None and number < feature.minimum
     above = feature.maximum is not None and number > feature.maximum

@@ -70,7 +70,7 @@ def meanings(cell: str) -> set[float]:
     found = set()
     for candidate in (plain, plain.replace(",", "."), plain.replace(",", ""), plain.replace(".", "").replace(",", ".")):
         try:
-            if "_" not in candidate:
+            if "_" not in candidate and abs(float(candidate)) < 3e38:
                 found.add(float(np.float32(float(candidate))))
         except ValueError:
             continue
