@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--budget", type=int, default=8)
     parser.add_argument("--test-rows", type=int, default=300)
+    parser.add_argument("--tasks", type=int, default=20, help="of the synthetic suite: tasks of each family")
     parser.add_argument("--model", default="general", help="a released model's name or folder")
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
     parser.add_argument("--partial", type=Path, default=Path("runs/evaluate"), help="where finished trials are kept")

@@ -1,4 +1,4 @@
-"""What each data set is, where it comes from and where to put it: the sentence that a person needs when it is absent."""
+"""What each data set is, where it comes from and where to put it: what a person needs to read when it is absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison is fair: same rows, no row in both parts, same start, same floor; and its report says what was found."""
+"""The comparison is fair (same rows, no row in both parts, same start and floor); its report says what it found."""
 
 from pathlib import Path
 
@@ -63,7 +63,9 @@ def test_extra_missingness_hides_acquirable_values_of_both_parts_only():
 
 def test_hidden_values_cannot_be_found_in_the_context():
     trial = draw_trial(make_cohort(), Cell("made", 150, 0.3, 0))
-    assert np.isnan(trial.context.frame()["x1"].to_numpy(dtype=float)).sum() == np.isnan(trial.context.x[:, 1]).sum() > 0
+    assert (
+        np.isnan(trial.context.frame()["x1"].to_numpy(dtype=float)).sum() == np.isnan(trial.context.x[:, 1]).sum() > 0
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -262,7 +264,17 @@ def test_the_evaluation_takes_parsed_arguments_too(folder):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     given = parser.parse_args(
-        [*ARGUMENTS, "--data", str(folder), "--partial", str(folder / "p"), "--out", str(folder / "o"), "--cohorts", "icu"]
+        [
+            *ARGUMENTS,
+            "--data",
+            str(folder),
+            "--partial",
+            str(folder / "p"),
+            "--out",
+            str(folder / "o"),
+            "--cohorts",
+            "icu",
+        ]
     )
     assert "icu" in evaluate_real(given, "command")
 

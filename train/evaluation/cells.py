@@ -19,13 +19,16 @@ SMALL_CONTEXT = 50
 
 @dataclass(frozen=True)
 class Trial:
-    """context: what a method learns from; x: (n, d), y: (n,) other rows, NaN where a value cannot be had;
-    informative: (n, d) bool, where a task's mechanism is known."""
+    """context: what a method learns from; x: (n, d), y: (n,) other rows, NaN where a value cannot be had.
+
+    Where a task's mechanism is known: informative: (n, d) bool; probabilities: (n, K) of all features.
+    """
 
     context: Cohort
     x: np.ndarray
     y: np.ndarray
     informative: np.ndarray | None = None
+    probabilities: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,13 @@ def with_every_class(y: np.ndarray, context: np.ndarray, rest: np.ndarray) -> tu
     return context, rest
 
 
-def task_trial(batch: TaskBatch, index: int, context: int, test_rows: int, name: str = "task") -> Trial:
-    """Task `index` of a batch: its first rows as context, its last ones to decide about."""
+def task_trial(
+    batch: TaskBatch, index: int, context: int, test_rows: int, name: str = "task", complete: bool = False
+) -> Trial:
+    """Task `index` of a batch: its first rows as context, its last ones to decide about.
+
+    complete: everything of the rows decided about can be had, though the record of the past has holes.
+    """
     x = torch.where(batch.r[index], batch.x[index], float("nan")).cpu().numpy()
     y = batch.y[index].cpu().numpy()
     classes = None if batch.n_classes is None else [str(k) for k in range(int(batch.n_classes[index]))]
@@ -120,10 +128,10 @@ def task_trial(batch: TaskBatch, index: int, context: int, test_rows: int, name:
         name=name,
     )
     test = slice(max(context, len(y) - test_rows), None)
-    informative = batch.truth.informative if batch.truth is not None else None
-    return Trial(
-        cohort.rows(slice(0, context)),
-        cohort.x[test],
-        cohort.y[test],
-        None if informative is None else informative[index, test].cpu().numpy(),
-    )
+    truth = batch.truth
+    informative = None if truth is None or truth.informative is None else truth.informative[index, test].cpu().numpy()
+    probabilities = None
+    if truth is not None and truth.probabilities is not None and classes is not None:
+        probabilities = truth.probabilities[index, test, : len(classes)].cpu().numpy()
+    asked = batch.x[index, test].cpu().numpy() if complete else cohort.x[test]
+    return Trial(cohort.rows(slice(0, context)), asked, cohort.y[test], informative, probabilities)

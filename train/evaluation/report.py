@@ -44,7 +44,7 @@ def make_page(records: Sequence[dict], lead: str, command: str, about: str) -> s
         parts += ["", "### Cells", "", _cells(numbers)]
     failed = errors(records)
     if len(failed):
-        parts += ["", "## Failed runs", "", _table(failed)]
+        parts += ["", "## Failed runs", "", markdown_table(failed)]
     return "\n".join(parts) + "\n"
 
 
@@ -104,11 +104,11 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
 
 def _methods(summary: Summary, columns: Sequence[str]) -> str:
     shown = summary.methods[[c for c in columns if c in summary.methods]]
-    return _table(shown.reset_index())
+    return markdown_table(shown.reset_index())
 
 
 def _cells(summary: Summary) -> str:
-    return _table(summary.cells.drop(columns=["behind"]))
+    return markdown_table(summary.cells.drop(columns=["behind"]))
 
 
 def _losing(summary: Summary) -> str:
@@ -127,10 +127,10 @@ def _losing(summary: Summary) -> str:
         }
         for _, cell in losing.iterrows()
     ]
-    return _table(pd.DataFrame(rows))
+    return markdown_table(pd.DataFrame(rows))
 
 
-def _table(frame: pd.DataFrame) -> str:
+def markdown_table(frame: pd.DataFrame) -> str:
     """Markdown, with four decimals."""
 
     def text(value) -> str:

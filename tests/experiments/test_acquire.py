@@ -1,0 +1,149 @@
+"""Bulk acquisition: any chunking and engine give the same file; nothing is half-written; memory does not grow."""
+
+import importlib.util
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from l2m_core.errors import CohortError, ConfigError
+from train import acquire as command
+from train.acquire import Context, acquire, main
+
+
+def table(rows: int, seed: int) -> pd.DataFrame:
+    generator = np.random.default_rng(seed)
+    frame = pd.DataFrame(generator.normal(size=(rows, 3)).round(3), columns=["age", "lactate", "sodium"])
+    frame["ward"] = generator.choice(["north", "south", "east"], rows)
+    frame.loc[::5, "sodium"] = np.nan
+    return frame
+
+
+@pytest.fixture
+def files(tmp_path) -> tuple[Path, Path]:
+    cohort = table(60, 0)
+    cohort["died"] = (cohort["lactate"] > 0).map({True: "yes", False: "no"})
+    cohort.to_csv(tmp_path / "cohort.csv", index=False)
+    table(25, 1).to_csv(tmp_path / "patients.csv", index=False)
+    return tmp_path / "cohort.csv", tmp_path / "patients.csv"
+
+
+def context(cohort: Path, model: Path, **settings) -> Context:
+    given = dict(model=str(model), cohort=str(cohort), outcome="died", baseline=("age",), schema="", policy="gain",
+                 budget=2, least_gain=None, threads=1)  # fmt: skip
+    return Context(**{**given, **settings})  # type: ignore[arg-type]
+
+
+def test_the_command_answers_for_every_patient_in_order(files, tiny_model, tmp_path, capsys):
+    cohort, patients = files
+    arguments = ["--cohort", cohort, "--patients", patients, "--out", tmp_path / "out.csv", "--model", tiny_model,
+                 "--outcome", "died", "--baseline", "age", "--chunk", 10, "--budget", 2]  # fmt: skip
+    assert main([str(a) for a in arguments]) == 0
+    answers = pd.read_csv(tmp_path / "out.csv")
+    assert answers["row"].tolist() == list(range(25))
+    assert set(answers["action_1"]) <= {"lactate", "sodium", "ward"}
+    assert np.allclose(answers["p(no)_after"] + answers["p(yes)_after"], 1)
+    assert "25 patients" in capsys.readouterr().out
+    assert not (tmp_path / "out.csv.parts").exists()
+
+
+def test_what_a_patient_lacks_is_not_asked_for(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model, budget=3), patients, tmp_path / "out.csv", chunk=7)
+    answers = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)
+    asked = answers.loc[::5, ["action_1", "action_2", "action_3"]].to_numpy()
+    assert "sodium" not in asked and (asked[:, 2] == "").all()
+
+
+@pytest.mark.parametrize(("chunk", "workers"), [(4, 1), (100, 1), (7, 2)])
+def test_chunks_and_workers_change_nothing(files, tiny_model, tmp_path, chunk, workers):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "whole.csv", chunk=25)
+    acquire(context(cohort, tiny_model), patients, tmp_path / "cut.csv", chunk=chunk, workers=workers)
+    whole, cut = pd.read_csv(tmp_path / "whole.csv"), pd.read_csv(tmp_path / "cut.csv")
+    pd.testing.assert_frame_equal(whole, cut, rtol=1e-4)
+
+
+def test_a_run_cut_short_goes_on_where_it_stopped(files, tiny_model, tmp_path, monkeypatch):
+    cohort, patients = files
+    out = tmp_path / "out.csv"
+    answered: list[int] = []
+    whole = command.answer_chunk
+
+    def failing(job):
+        if len(answered) == 2:
+            raise KeyboardInterrupt
+        answered.append(job.number)
+        return whole(job)
+
+    monkeypatch.setattr(command, "answer_chunk", failing)
+    with pytest.raises(KeyboardInterrupt):
+        acquire(context(cohort, tiny_model), patients, out, chunk=5)
+    assert not out.exists()
+    monkeypatch.setattr(command, "answer_chunk", lambda job: answered.append(job.number) or whole(job))
+    assert acquire(context(cohort, tiny_model), patients, out, chunk=5) == 25
+    assert sorted(answered) == [0, 1, 2, 3, 4]
+
+
+def test_parts_of_other_work_are_not_gone_on_with(files, tiny_model, tmp_path):
+    cohort, patients = files
+    parts = tmp_path / "out.csv.parts"
+    parts.mkdir()
+    (parts / "run").write_text("another run")
+    (parts / "chunk-00000000.csv").write_text("row\n99\n")
+    acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=5)
+    assert 99 not in pd.read_csv(tmp_path / "out.csv")["row"].tolist()
+
+
+def test_a_folder_that_is_somebody_else_s_is_left_alone(files, tiny_model, tmp_path):
+    cohort, patients = files
+    (tmp_path / "out.csv.parts").mkdir()
+    (tmp_path / "out.csv.parts" / "thesis.txt").write_text("precious")
+    with pytest.raises(ConfigError, match="in the way"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv.parts" / "thesis.txt").is_file()
+
+
+def test_a_bad_cell_is_told_with_its_rows_and_nothing_is_written(files, tiny_model, tmp_path):
+    cohort, patients = files
+    lines = patients.read_text().splitlines()
+    lines[12] = lines[12].replace(lines[12].split(",")[1], "high", 1)
+    patients.write_text("\n".join(lines) + "\n")
+    with pytest.raises(CohortError, match="from row 11 on.*high"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=10)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_absent_files_and_a_chunk_of_nothing_are_refused(files, tiny_model, tmp_path):
+    cohort, patients = files
+    with pytest.raises(CohortError, match="nobody.csv"):
+        acquire(context(cohort, tiny_model), tmp_path / "nobody.csv", tmp_path / "out.csv")
+    with pytest.raises(CohortError, match="nothing.csv"):
+        acquire(context(tmp_path / "nothing.csv", tiny_model), patients, tmp_path / "out.csv")
+    with pytest.raises(ConfigError, match="chunk is 0"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=0)
+
+
+def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
+    """Reading all of a long file in chunks holds a small part of it at any time."""
+    cohort, _ = files
+    long = tmp_path / "long.csv"
+    table(60_000, 2).to_csv(long, index=False)
+    jobs = command._jobs(context(cohort, tiny_model), long, 500, tmp_path)
+    next(jobs)
+    tracemalloc.start()
+    count = sum(1 for _ in jobs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 119 and peak < long.stat().st_size
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'")
+@pytest.mark.slow
+def test_ray_gives_what_processes_give(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "one.csv", chunk=6)
+    acquire(context(cohort, tiny_model), patients, tmp_path / "ray.csv", chunk=6, engine="ray", workers=2)
+    assert (tmp_path / "one.csv").read_text() == (tmp_path / "ray.csv").read_text()

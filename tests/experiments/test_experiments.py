@@ -1,0 +1,253 @@
+"""Every experiment runs from its command to its table, figure and verdict, and a second run repeats nothing."""
+
+from dataclasses import fields
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from l2m_core.errors import ConfigError
+from train.experiments import experiment
+from train.experiments.acquisition import Settings
+from train.experiments.adaptivity import MajorityVote
+from train.experiments.experiment import (
+    EXPERIMENTS,
+    NOT_SEEN,
+    NOT_TESTABLE,
+    SEEN,
+    Places,
+    Verdict,
+    all_of,
+    find,
+    judge,
+    pairs,
+    read_settings,
+    reproduce,
+)
+from train.experiments.families import Family, draw, stand_ins
+from train.experiments.gradients import _cosine
+from train.experiments.uncertainty import random_trajectories
+from train.reproduce import main
+
+BNN = "{name: bnn, prior: bnn, features: 5, context: 40, test_rows: 12, tasks: 2, budget: 2}"
+PLAN = "{name: bnn_plan, prior: bnn_plan, features: 5, context: 40, test_rows: 12, tasks: 2, budget: 2}"
+GP = "{name: gp_rbf, prior: gp, features: 5, context: 40, test_rows: 12, tasks: 2, budget: 2}"
+TABLE = "{name: table, source: semi_synthetic, data: absent, features: 5, context: 40, test_rows: 12, tasks: 2}"
+COHORT = "{name: absent, source: cohort, data: absent, context: 40, test_rows: 12, tasks: 1, budget: 2}"
+
+SMALLEST = {
+    "uncertainty": [f"families=[{GP}, {BNN}]", "other=logistic", "steps=2", "levels=[0.5, 0.9]"],
+    "acquisition": [f"families=[{GP}, {COHORT}]", "methods=[l2m, l2m_random, base_rate]"],
+    "planning": [
+        f"families=[{BNN}, {PLAN}]",
+        "loop={warmup: 1, evaluate_every: 0}",
+        "stages=[{steps: 2, tasks: 2, rows: [24], features: [4], continuous: 0.0}]",
+    ],
+    "context_length": [f"families=[{BNN}]", "lengths=[20, 40]", "missingness=[0.0, 1.0]"],
+    "informative": [f"families=[{BNN}, {TABLE}]", "methods=[l2m, l2m_random]"],
+    "zero_shot": [
+        f"families=[{COHORT}]",
+        "methods=[l2m, base_rate]",
+        "finetune={steps: 2, tasks: 2, rows: 20, evaluate_every: 1}",
+    ],
+    "adaptivity": [f"families=[{BNN}]"],
+    "real_missingness": [f"families=[{TABLE}]", "methods=[l2m, l2m_random]"],
+    "gradients": [
+        f"families=[{PLAN}]", "samples=[1, 2]", "temperatures=[0.5]", "reference=20", "repeats=2", "queries=3",
+        "rows=40", "steps=2",
+    ],
+    "runtimes": [f"families=[{BNN}]", "methods=[l2m, base_rate]"],
+    "policy_maps": [f"families=[{BNN}]", "methods=[l2m, base_rate]"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def places(tmp_path) -> Places:
+    (tmp_path / "data").mkdir()
+    return Places(tmp_path / "data", tmp_path / "partial", tmp_path / "results")
+
+
+@pytest.mark.parametrize("name", sorted(SMALLEST))
+def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, places, tmp_path):
+    overrides = [*SMALLEST[name], f"model={tiny_model}"]
+    if name == "planning":
+        overrides.append(f"folder={tmp_path / 'policies'}")
+    said: list[str] = []
+    verdict = reproduce(name, "small", places, "the command", overrides=overrides, say=said.append)
+    assert verdict.status in (SEEN, NOT_SEEN, NOT_TESTABLE) and verdict.reason
+    assert said
+    page = (places.out / f"{name}.md").read_text()
+    assert "the command" in page and "Scale small" in page and find(name).CLAIM in page and verdict.reason in page
+    assert len(pd.read_csv(places.out / f"{name}.csv")) > 0
+    assert (places.out / f"{name}.html").stat().st_size > 1000
+    again: list[str] = []
+    assert reproduce(name, "small", places, "the command", overrides=overrides, say=again.append) == verdict
+    assert again == []
+
+
+def test_every_experiment_is_tested_and_has_both_scales():
+    assert set(SMALLEST) == set(EXPERIMENTS)
+    for name in EXPERIMENTS:
+        for scale in experiment.SCALES:
+            assert read_settings(name, scale)
+
+
+def test_two_workers_find_what_one_finds(tiny_model, tmp_path):
+    tables = []
+    for workers in (1, 2):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        places = Places(tmp_path / "data", tmp_path / f"partial{workers}", tmp_path / f"out{workers}")
+        overrides = [*SMALLEST["acquisition"], f"model={tiny_model}"]
+        reproduce("acquisition", "small", places, "c", workers=workers, overrides=overrides, say=lambda text: None)
+        tables.append((places.out / "acquisition.csv").read_text())
+    assert tables[0] == tables[1]
+
+
+def test_the_command_writes_the_overview(tiny_model, tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    folders = ["--data", tmp_path / "data", "--partial", tmp_path / "p", "--out", tmp_path / "out"]
+    arguments = ["adaptivity", "--scale", "small", *map(str, folders), *SMALLEST["adaptivity"], f"model={tiny_model}"]
+    assert main(arguments) == 0
+    overview = (tmp_path / "out" / "README.md").read_text()
+    assert "[Adaptivity](adaptivity.md)" in overview and "not run yet" in overview
+    assert "adaptivity:" in capsys.readouterr().out
+    assert str(tmp_path / "data") not in (tmp_path / "out" / "adaptivity.md").read_text()
+
+
+def test_stand_ins_are_owned_up_to(tmp_path):
+    families = (
+        Family("metabric", source="cohort", data="metabric"),
+        Family("pairs", source="digits"),
+        Family("bnn"),
+        Family("hospital", source="cohort", data="hospital_readmission"),
+    )
+    notes = stand_ins(families, tmp_path)
+    assert len(notes) == 3
+    assert any("metabric" in note and "made-up" in note for note in notes)
+    assert any("MNIST" in note for note in notes)
+
+
+def test_digit_pairs_have_twenty_blocks(tmp_path):
+    family = Family("pairs", source="digits", settings={"pool": 4}, context=30, test_rows=10)
+    trial = draw(family, 0, tmp_path)
+    assert len(np.unique(trial.context.groups)) == 20
+    assert len(trial.context.names) > 20
+
+
+def test_a_task_is_the_same_in_every_run_and_another_number_another_task(tmp_path):
+    family = Family("bnn")
+    assert (draw(family, 1, tmp_path).context.y == draw(family, 1, tmp_path).context.y).all()
+    assert not np.allclose(draw(family, 1, tmp_path).context.x, draw(family, 2, tmp_path).context.x, equal_nan=True)
+
+
+def test_contexts_of_one_task_are_cut_from_the_same_rows(tmp_path):
+    family = Family("bnn", context=80)
+    short, long = (draw(family, 0, tmp_path, context=n, complete=True) for n in (40, 80))
+    assert np.array_equal(short.x, long.x)
+    assert np.array_equal(short.context.x, long.context.x[:40], equal_nan=True)
+
+
+def test_scaling_missingness_changes_the_record_and_not_the_patients(tmp_path):
+    absent = dict.fromkeys(("none", "mcar", "mar_recorded", "block", "mnar", "panels"), 0)
+    family = Family("bnn", settings={"missingness": {**absent, "mar_baseline": 1}})
+    whole = draw(family.with_missingness_scale(0.0), 0, tmp_path, complete=True)
+    holed = draw(family.with_missingness_scale(1.0), 0, tmp_path, complete=True)
+    assert np.array_equal(whole.x, holed.x) and (whole.context.y == holed.context.y).all()
+    assert not np.isnan(whole.context.x).any() and np.isnan(holed.context.x).any()
+
+
+def test_random_trajectories_grow_by_one_and_keep_to_what_is_recorded(tmp_path):
+    trial = draw(Family("bnn", settings={"missingness": {"none": 0.0}}), 0, tmp_path)
+    states = list(random_trajectories(trial, 4, np.random.default_rng(0)))
+    recorded = ~np.isnan(trial.x)
+    for before, after in zip(states, states[1:], strict=False):
+        assert (before <= after).all() and (after <= recorded).all()
+        assert ((after.sum(1) - before.sum(1)) <= 1).all()
+
+
+def test_the_majority_s_choice_is_made_for_everybody():
+    class Scores:
+        def rank(self, x, a):
+            return np.array([[3.0, 1, 0], [3, 1, 0], [0, 3, 1], [np.nan, 2, 3]])
+
+    x = np.zeros((4, 3))
+    x[3, 0] = np.nan
+    scores = np.where(np.isnan(Scores().rank(x, None)), -np.inf, Scores().rank(x, None))
+    method = type("M", (), {"rank": lambda self, x, a: scores})()
+    chosen = MajorityVote(method).rank(x, np.zeros((4, 3), bool)).argmax(1)
+    assert chosen[:3].tolist() == [0, 0, 0]
+    assert chosen[3] in (1, 2)
+
+
+def test_a_verdict_needs_its_interval_above_zero():
+    assert judge(np.full(20, 0.1), "gain").status == SEEN
+    assert judge(np.tile([-0.1, 0.1], 20), "gain").status == NOT_SEEN
+    assert judge(np.array([0.1]), "gain").status == NOT_TESTABLE
+    assert all_of([Verdict(SEEN, "a"), Verdict(NOT_SEEN, "b")]).status == NOT_SEEN
+
+
+def test_pairs_are_made_on_the_same_task_only():
+    records = [
+        {"method": "a", "task": 0, "loss": 0.5},
+        {"method": "b", "task": 0, "loss": 0.7},
+        {"method": "a", "task": 1, "loss": 0.1},
+        {"method": "b", "task": 2, "loss": 0.1},
+        {"method": "b", "task": 1, "loss": 0.1, "error": "failed"},
+    ]
+    assert pairs(records, "loss", "a", "b", ("task",)) == pytest.approx([0.2])
+
+
+def test_settings_that_do_not_exist_are_refused_by_name():
+    with pytest.raises(ConfigError, match="lenghts"):
+        read_settings("context_length", "small", ["lenghts=[1]"])
+    with pytest.raises(ConfigError, match="'nothing'"):
+        find("nothing")
+    with pytest.raises(ConfigError, match="large"):
+        read_settings("adaptivity", "large")
+
+
+def test_other_settings_or_another_model_make_other_records(tiny_model):
+    settings = read_settings("adaptivity", "small", [f"model={tiny_model}"])
+    other = read_settings("adaptivity", "small", [f"model={tiny_model}", f"families=[{BNN}]"])
+    before = experiment.version_of(settings)
+    assert before != experiment.version_of(other)
+    facts = tiny_model / "model.yaml"
+    kept = facts.read_text()
+    facts.write_text(kept.replace("for tests", "for other tests"))
+    try:
+        assert experiment.version_of(settings) != before
+    finally:
+        facts.write_text(kept)
+
+
+def test_cosine_of_opposite_gradients_is_minus_one():
+    assert _cosine(torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])) == pytest.approx(-1)
+
+
+# -- the study's own numbers ------------------------------------------------------------------------------------------
+
+
+def test_the_study_scale_has_the_study_s_settings():
+    context = read_settings("context_length", "study")
+    assert context.lengths == (50, 100, 200, 500, 900) and context.missingness == (0.0, 0.5, 0.75, 1.0)
+    planning = read_settings("planning", "study")
+    assert planning.policy.temperature == 0.5 and planning.policy.samples == 4
+    assert {f.name: f.tasks for f in planning.families} == {"bnn": 200, "bnn_plan": 200}
+    assert read_settings("uncertainty", "study").steps == 10
+    assert read_settings("gradients", "study").reference == 1000
+    assert sum(f.tasks for f in read_settings("runtimes", "study").families) == 50
+    acquisition: Settings = read_settings("acquisition", "study")
+    assert acquisition.methods == ("l2m", "l2m_random", "gdfs", "dime", "dqn")
+    assert {"gp_rbf", "gp_matern", "metabric", "miniboone", "digit_pairs", "hospital_long_stay", "hospital_death",
+            "hospital_readmission"} == {f.name for f in acquisition.families}  # fmt: skip
+    kernels = {f.name: f.settings.get("kernel", "rbf") for f in read_settings("uncertainty", "study").families}
+    assert kernels["gp_rbf"] == "rbf" and kernels["gp_matern"] == "matern"
+
+
+def test_small_and_study_differ_in_size_and_not_in_kind():
+    for name in EXPERIMENTS:
+        small, study = read_settings(name, "small"), read_settings(name, "study")
+        assert type(small) is type(study)
+        assert {f.name for f in fields(small)} == {f.name for f in fields(study)}
+        assert sum(f.tasks for f in small.families) < sum(f.tasks for f in study.families)

@@ -1,0 +1,168 @@
+"""The synthetic suite: policies of one model on held-out tasks, where the truth is known."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.errors import RangeWarning
+from l2m_core.learn.checkpoints import write_text
+from l2m_core.metrics import paired_interval
+from train.engines import fan_out
+from train.evaluation.compare import Choice, compare, could_be_had, load_model
+from train.evaluation.exact import draw_exact
+from train.evaluation.report import markdown_table
+from train.evaluation.scores import informative_share, score
+from train.experiments.families import Family, draw
+from train.partial import PartialTable
+
+SYNTHETIC_METHODS = ("l2m", "l2m_gain", "l2m_learned", "l2m_monte_carlo", "l2m_random")
+EXACT = "exact"
+FAMILIES = {
+    "held_out_small": Family("held_out_small", prior="synthetic", features=5, context=80, test_rows=40),
+    "held_out_middle": Family("held_out_middle", prior="synthetic", features=12, context=160, test_rows=40),
+    "held_out_wide": Family("held_out_wide", prior="synthetic", features=24, context=160, test_rows=40),
+    "held_out_continuous": Family(
+        "held_out_continuous",
+        prior="synthetic",
+        settings={"outcome": "continuous"},
+        features=12,
+        context=160,
+        test_rows=40,
+    ),
+    "bnn_plan": Family("bnn_plan", prior="bnn_plan", features=10, context=160, test_rows=40),
+}
+"""Their seeds follow from their names, which no training uses. Beside them, "exact": tasks with known information."""
+KEYS = ("family", "task", "method", "model", "budget")
+
+
+@dataclass(frozen=True)
+class SyntheticJob:
+    family: str
+    task: int
+    methods: tuple[str, ...]
+    model: str
+    fingerprint: str
+    budget: int
+
+
+def evaluate_synthetic(given: argparse.Namespace, command: str) -> str:
+    methods = tuple(given.methods or SYNTHETIC_METHODS)
+    fingerprint = load_model(given.model).fingerprint
+    table = PartialTable(given.partial / "synthetic.jsonl", KEYS)
+    wanted = [
+        SyntheticJob(family, task, methods, given.model, fingerprint, given.budget)
+        for task in range(given.tasks)
+        for family in (*FAMILIES, EXACT)
+    ]
+    if not given.report_only:
+        jobs = [job for job in wanted if not all(table.has(_identity(job, m)) for m in methods)]
+        for _, records in fan_out(run_synthetic, jobs, engine=given.engine, workers=given.workers):
+            table.append(records)
+    places = {(job.family, job.task) for job in wanted}
+    records = [
+        r
+        for r in table.records.values()
+        if (r["family"], r["task"]) in places
+        and (r["method"], r["model"], r["budget"]) in {(m, fingerprint, given.budget) for m in methods}
+    ]
+    return write_synthetic(given.out, records, methods[0], command, f"model {given.model} ({fingerprint[:12]})")
+
+
+def run_synthetic(job: SyntheticJob) -> list[dict]:
+    exact = draw_exact(job.task) if job.family == EXACT else None
+    trial = exact.trial if exact is not None else draw(FAMILIES[job.family], job.task, Path())
+    records = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        outcomes = compare(trial, [Choice(m) for m in job.methods], model=job.model, budget=job.budget, seed=job.task)
+    for outcome in outcomes:
+        record = {**_identity(job, outcome.method), "kind": trial.context.kind}
+        if outcome.rollout is None:
+            records.append({**record, "error": outcome.error})
+            continue
+        record |= score(outcome.rollout, trial.y, trial.context)
+        if trial.informative is not None:
+            record |= informative_share(outcome.rollout, trial.informative, could_be_had(trial))
+        if exact is not None:
+            record["regret"] = exact.regret(outcome.rollout)
+        records.append({**record, "query_seconds": outcome.query_seconds})
+    return records
+
+
+def write_synthetic(folder: Path, records: Sequence[dict], lead: str, command: str, about: str) -> str:
+    """synthetic.csv and synthetic.md; returns the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    good = [_flat(r) for r in records if not r.get("error")]
+    frame = pd.DataFrame(good)
+    write_text(folder / "synthetic.csv", frame.to_csv(index=False, float_format="%.6g"))
+    parts = [
+        "# Policies on held-out synthetic tasks",
+        "",
+        f"`{command}` · {date.today().isoformat()} · {about}",
+        "",
+        ABOUT,
+    ]
+    if frame.empty:
+        parts += ["", "No task has been finished yet."]
+    else:
+        scores = ["log_loss", "precision_mid", "recall_mid", "recall_mean", "regret", "query_seconds"]
+        scores = [s for s in scores if s in frame]
+        means = frame.groupby(["family", "method"], sort=False)[scores].mean()
+        means["tasks"] = frame.groupby(["family", "method"], sort=False).size()
+        parts += [
+            "",
+            markdown_table(means.reset_index()),
+            "",
+            f"## {lead} against the others",
+            "",
+            _against(frame, lead),
+        ]
+    page = "\n".join(parts) + "\n"
+    write_text(folder / "synthetic.md", page)
+    return page
+
+
+ABOUT = """`log_loss` is the mean over budgets (continuous outcomes: of the outcome in standard deviations of the
+context's). `precision_mid` and `recall_mid` are of the features that the label mechanism reads, at half the budget;
+`recall_mean` is over all budgets. `regret`, on the family `exact` (eight binary features, every combination counted), is the true
+conditional mutual information of the best feature left minus that of the chosen one, in nats per step."""
+
+
+def _flat(record: dict) -> dict:
+    flat = {k: v for k, v in record.items() if not isinstance(v, list)}
+    if record.get("recall"):
+        middle = max(0, len(record["recall"]) // 2 - 1)
+        flat |= {"precision_mid": record["precision"][middle], "recall_mid": record["recall"][middle]}
+        flat["recall_mean"] = float(np.mean(record["recall"]))
+    if record.get("regret"):
+        flat["regret"] = float(np.mean(record["regret"]))
+    return flat
+
+
+def _against(frame: pd.DataFrame, lead: str) -> str:
+    """Paired over tasks of all families."""
+    rows = []
+    for score_name in ("log_loss", "regret"):
+        if score_name not in frame:
+            continue
+        wide = frame.pivot_table(index=["family", "task"], columns="method", values=score_name)
+        for other in [m for m in wide.columns if m != lead and lead in wide]:
+            difference = (wide[other] - wide[lead]).dropna().to_numpy()
+            if len(difference) > 1:
+                found = paired_interval(difference, np.random.default_rng(0))
+                rows.append(
+                    {"score": score_name, "other": other, "saved by " + lead: str(found), "tasks": len(difference)}
+                )
+    return markdown_table(pd.DataFrame(rows)) if rows else "Too few tasks to compare."
+
+
+def _identity(job: SyntheticJob, method: str) -> dict:
+    return {"family": job.family, "task": job.task, "method": method, "model": job.fingerprint, "budget": job.budget}

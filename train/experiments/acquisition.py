@@ -1,0 +1,60 @@
+"""Acquisition step by step: L2M beside random order, GDFS, DIME and DQN."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from train.experiments import figures
+from train.experiments.comparison import by_step, one_by_one, run_methods, tasks_of
+from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.experiments.families import Family, stand_ins
+
+TITLE = "Acquisition by step"
+CLAIM = "L2M, with no training on the task, predicts better along the way than random order, GDFS, DIME and DQN."
+
+
+@dataclass(frozen=True)
+class Settings:
+    families: tuple[Family, ...]
+    model: str = "general"
+    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
+
+
+work = run_methods
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [
+        f"Model: {settings.model}. Log loss in nats (continuous outcomes: of the outcome in standard deviations of the "
+        f"context's; RMSE likewise).",
+        *stand_ins(settings.families, data),
+    ]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    return by_step(
+        [r for r in records if not r.get("error")], ["log_loss_by_budget", "auroc_by_budget", "rmse_by_budget"]
+    )
+
+
+def figure(table: pd.DataFrame):
+    shown = table[table["score"] == "log_loss"]
+    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    """Over the tasks of all families: mean log loss over steps."""
+    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
+    return all_of(
+        [
+            judge(pairs(records, "log_loss", "l2m", other, ("family", "task")), f"Below {figures.named(other)}, nats")
+            for other in others
+        ]
+    )

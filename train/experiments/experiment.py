@@ -1,0 +1,189 @@
+"""The shape of an experiment: settings, jobs, work, table, figure, verdict.
+
+Each experiment is a module of this folder that holds
+
+    TITLE, CLAIM                         what it is, and what the study says it shows
+    Settings                             a frozen dataclass; `configs/NAME.yaml` gives it at the scales small and study
+    jobs(settings, data) -> [Job]        what can be done side by side; each carries its own seed
+    work(job) -> [record, …]             in a worker process; records are plain values
+    table(records) -> DataFrame          what is published
+    figure(table) -> plotly figure
+    verdict(records, table) -> Verdict   whether the claim is seen, by a rule written down beforehand
+
+and may hold `caption(settings, data) -> [sentence]`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from l2m_core.errors import ConfigError
+from l2m_core.learn.checkpoints import write_text
+from l2m_core.metrics import Interval, paired_interval
+from l2m_core.released import FACTS, find_model
+from train.config import build, to_plain
+from train.engines import fan_out
+from train.evaluation.report import markdown_table
+from train.experiments import figures
+from train.partial import PartialTable
+
+EXPERIMENTS = ("uncertainty", "acquisition", "planning", "context_length", "informative", "zero_shot", "adaptivity",
+               "real_missingness", "ablations", "gradients", "runtimes", "policy_maps")  # fmt: skip
+SCALES = ("small", "study")
+SEEN, NOT_SEEN, NOT_TESTABLE = "seen", "not seen", "not testable here"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece of an experiment; `key` names it within the experiment."""
+
+    key: str
+    settings: Any
+    part: Any
+    data: Path
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """SEEN, NOT_SEEN or NOT_TESTABLE, and the numbers that say so."""
+
+    status: str
+    reason: str
+
+
+def find(name: str) -> ModuleType:
+    if name not in EXPERIMENTS:
+        raise ConfigError(f"There is no experiment {name!r}. Choose all, or one of: {', '.join(EXPERIMENTS)}.")
+    return importlib.import_module(f"train.experiments.{name}")
+
+
+def read_settings(name: str, scale: str, overrides: Sequence[str] = ()) -> Any:
+    """The settings of one scale; `key=value` overrides replace top-level ones."""
+    path = Path(__file__).parent / "configs" / f"{name}.yaml"
+    scales = yaml.safe_load(path.read_text())
+    if scale not in scales:
+        raise ConfigError(f"There is no scale {scale!r}; choose one of {', '.join(scales)}.")
+    plain = dict(scales[scale])
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals:
+            raise ConfigError(f"Override {override!r} must read key=value.")
+        plain[key] = yaml.safe_load(value)
+    return build(find(name).Settings, plain, name)
+
+
+def version_of(settings: Any) -> str:
+    """Changes with the settings and with the models that they name, so that no stale record is taken for a new one."""
+    plain = to_plain(settings)
+    models = sorted({name for name in _named(plain, "model") if name})
+    facts = [(find_model(name) / FACTS).read_text() for name in models]
+    return hashlib.sha256(json.dumps([plain, facts], sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _named(value: Any, key: str) -> list[Any]:
+    if isinstance(value, dict):
+        return [v for k, v in value.items() if k == key] + [x for v in value.values() for x in _named(v, key)]
+    return [x for v in value for x in _named(v, key)] if isinstance(value, list) else []
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where things are read, kept and written."""
+
+    data: Path
+    partial: Path
+    out: Path
+
+
+def reproduce(name: str, scale: str, places: Places, command: str, *, engine: str = "processes", workers: int = 1,
+              overrides: Sequence[str] = (), say=print) -> Verdict:  # fmt: skip
+    """Runs what is not done yet, then writes NAME.csv, NAME.md and NAME.html."""
+    module, settings = find(name), read_settings(name, scale, overrides)
+    version = version_of(settings)
+    partial = PartialTable(places.partial / f"{name}-{scale}.jsonl", ("job", "version"))
+    jobs = module.jobs(settings, places.data)
+    left = [job for job in jobs if not partial.has({"job": job.key, "version": version})]
+    for done, (number, records) in enumerate(fan_out(module.work, left, engine=engine, workers=workers), 1):
+        partial.append([{"job": left[number].key, "version": version, "rows": records}])
+        say(f"{name} {done}/{len(left)}: {left[number].key}")
+    records = [row for job in jobs for row in partial.records[(job.key, version)]["rows"]]
+    table = module.table(records)
+    verdict = module.verdict(records, table)
+    captions = [scale_note(scale), *(module.caption(settings, places.data) if hasattr(module, "caption") else [])]
+    write(name, module, table, verdict, captions, command, places.out)
+    return verdict
+
+
+def scale_note(scale: str) -> str:
+    return {
+        "small": "Scale small: fewer and smaller tasks than the study's, for two processor cores.",
+        "study": "Scale study: the study's own settings.",
+    }[scale]
+
+
+def write(name: str, module: ModuleType, table: pd.DataFrame, verdict: Verdict, captions: Sequence[str], command: str,
+          out: Path) -> None:  # fmt: skip
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
+    pictures = figures.save(module.figure(table), out, name)
+    lines = [
+        f"# {module.TITLE}",
+        "",
+        f"`{command}` · {date.today().isoformat()}",
+        "",
+        *(f"{caption}  " for caption in captions),
+        "",
+        f"**The study's claim.** {module.CLAIM}",
+        "",
+        f"**Verdict: {verdict.status}.** {verdict.reason}",
+        "",
+        f"Figure: {', '.join(f'[{p.name}]({p.name})' for p in pictures)}",
+        "",
+        markdown_table(table),
+        "",
+    ]
+    write_text(out / f"{name}.md", "\n".join(lines))
+
+
+# -- rules that verdicts share ----------------------------------------------------------------------------------------
+
+
+def pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> np.ndarray:
+    """(n,) score of `worse` minus that of `better` on the same trial: above zero where `better` is better (lower)."""
+    table = pd.DataFrame([r for r in records if not r.get("error") and r["method"] in (better, worse)])
+    if table.empty or table["method"].nunique() < 2:
+        return np.zeros(0)
+    wide = table.pivot_table(index=list(within), columns="method", values=score, aggfunc="mean").dropna()
+    return (wide[worse] - wide[better]).to_numpy()
+
+
+def interval(differences: np.ndarray) -> Interval | None:
+    return None if len(differences) < 2 else paired_interval(differences, np.random.default_rng(0))
+
+
+def judge(differences: np.ndarray, what: str) -> Verdict:
+    """Seen when the 95% bootstrap interval of the mean difference lies above zero."""
+    found = interval(differences)
+    if found is None:
+        return Verdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
+    return Verdict(SEEN if found.low > 0 else NOT_SEEN, f"{what}: {found}, {len(differences)} pairs.")
+
+
+def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """Seen when each part is."""
+    reason = " ".join(f"[{v.status}] {v.reason}" for v in verdicts)
+    if all(v.status == SEEN for v in verdicts):
+        return Verdict(SEEN, reason)
+    return Verdict(NOT_TESTABLE if all(v.status == NOT_TESTABLE for v in verdicts) else NOT_SEEN, reason)

@@ -1,0 +1,59 @@
+"""Precision and recall of informative features by budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from train.experiments import figures
+from train.experiments.comparison import by_step, one_by_one, run_methods, tasks_of
+from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.experiments.families import Family, stand_ins
+
+TITLE = "Precision and recall of informative features"
+CLAIM = "L2M asks for the features that the label mechanism reads sooner than methods trained on the task alone do."
+
+
+@dataclass(frozen=True)
+class Settings:
+    families: tuple[Family, ...]
+    model: str = "general"
+    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
+
+
+work = run_methods
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [
+        f"Model: {settings.model}. Step t is after t + 1 acquisitions.",
+        *stand_ins(settings.families, data),
+    ]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    return by_step([r for r in records if not r.get("error")], ["precision", "recall"])
+
+
+def figure(table: pd.DataFrame):
+    shown = table[table["score"] == "recall"].assign(step=lambda t: t["step"] + 1)
+    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "recall of informative features")
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    """Over tasks: the share of informative features missed, averaged over budgets."""
+    missed = [{**r, "missed": 1 - float(np.mean(r["recall"]))} for r in records if not r.get("error")]
+    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
+    return all_of(
+        [
+            judge(pairs(missed, "missed", "l2m", other, ("family", "task")), f"Recall beyond {figures.named(other)}'s")
+            for other in others
+        ]
+    )

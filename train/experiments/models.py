@@ -1,0 +1,39 @@
+"""Models that an experiment trains for itself, in the place of a released one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from l2m_core.memory import L2M, load
+from l2m_core.released import Inference, Release
+
+
+def with_module(model: L2M, module: nn.Module, name: str, policy: str | None = None) -> L2M:
+    """The model with another module in it, and perhaps another default policy."""
+    release = model.release
+    inference = Inference(temperature=1.0, policy=policy) if policy else release.inference
+    changed: Release = replace(
+        release,
+        name=name,
+        module=module.eval().requires_grad_(False),
+        config=module.config,  # type: ignore[arg-type]
+        inference=inference,
+        fingerprint=fingerprint(module),
+    )
+    return L2M(changed)
+
+
+def fingerprint(module: nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(module.state_dict().items()):
+        digest.update(name.encode() + value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def fresh(name: str) -> L2M:
+    """A model of one's own to change: not the one that others share."""
+    return load(name)

@@ -1,0 +1,40 @@
+"""The page that says of each experiment whether the study's claim is seen, read from the experiments' own pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from l2m_core.learn.checkpoints import write_text
+from train.experiments.experiment import EXPERIMENTS, find
+
+HEAD = """# Results
+
+Each page was written by the command at its top. A verdict follows from a rule in the experiment's code: "seen" where
+the 95% bootstrap interval of the paired difference lies on the claim's side of zero (or the rule named on the page),
+"not seen" where it does not, "not testable here" where the data or the scale cannot say. Scale small means fewer and
+smaller tasks than the study's; for its own settings run `python -m train reproduce NAME --scale study`.
+
+Task-specific methods against L2M on real cohorts, losing cells included: [real.md](real.md), if it has been run.
+"""
+
+
+def write_overview(folder: Path) -> None:
+    """README.md of the results folder."""
+    lines = [HEAD, "| experiment | the study's claim | verdict | why |", "| --- | --- | --- | --- |"]
+    for name in EXPERIMENTS:
+        module = find(name)
+        status, reason = _verdict(folder / f"{name}.md")
+        shown = f"[{module.TITLE}]({name}.md)" if status else module.TITLE
+        lines.append(f"| {shown} | {module.CLAIM} | {status or 'not run yet'} | {reason} |")
+    write_text(folder / "README.md", "\n".join(lines) + "\n")
+
+
+def _verdict(page: Path) -> tuple[str, str]:
+    if not page.is_file():
+        return "", ""
+    text = page.read_text(encoding="utf-8")
+    found = re.search(r"^\*\*Verdict: ([^*]+)\.\*\* (.*)$", text, re.MULTILINE)
+    scale = re.search(r"--scale (\w+)", text)
+    status = found.group(1) if found else ""
+    return (f"{status} ({scale.group(1) if scale else 'small'})" if status else "", found.group(2) if found else "")

@@ -1,0 +1,83 @@
+"""Real patterns of missingness, grafted onto tasks, as a stress test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from train.experiments import figures
+from train.experiments.comparison import Run, one_by_one, run_methods, summarise_groups
+from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.experiments.families import Family, stand_ins
+
+TITLE = "Real missingness as a stress test"
+CLAIM = "L2M stays ahead of random order, and of methods trained on the task, under real patterns of missingness."
+PATTERNS = ("complete", "at random", "real")
+
+
+@dataclass(frozen=True)
+class Settings:
+    families: tuple[Family, ...]
+    """Semi-synthetic ones: outcomes from a known mechanism on the rows of a table that has holes of its own."""
+    model: str = "general"
+    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime")
+    rate: float = 0.3
+    """Share missing completely at random, for comparison."""
+
+
+def with_pattern(family: Family, pattern: str, rate: float) -> Family:
+    """The same tasks with another retrospective record. Values that the table lacks are filled in from other rows, so
+    that the outcome's mechanism is the same for all patterns."""
+    none = {"mcar": 0.0, "mar_baseline": 0.0, "mar_recorded": 0.0, "block": 0.0, "mnar": 0.0, "panels": 0.0}
+    missing = {
+        "complete": {**none, "none": 1.0},
+        "at random": {**none, "none": 0.0, "mcar": 1.0, "rate": [rate, rate], "complete": 0.0},
+        "real": {**none, "none": 1.0},
+    }[pattern]
+    graft = 1.0 if pattern == "real" else 0.0
+    settings = {**family.settings, "keep_missing": False, "graft": graft, "missingness": missing}
+    return replace(family, settings=settings)
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    runs = [
+        Run(with_pattern(family, pattern, settings.rate), index, settings.methods, pattern, complete=True)
+        for index in range(max(family.tasks for family in settings.families))
+        for family in settings.families
+        if index < family.tasks
+        for pattern in PATTERNS
+    ]
+    return one_by_one(runs, settings, data)
+
+
+work = run_methods
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [
+        f"Model: {settings.model}. Missingness is of the context; of the rows decided about everything can be had.",
+        *stand_ins(settings.families, data),
+    ]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    frame = pd.DataFrame([r for r in records if not r.get("error")])
+    return summarise_groups(frame, ["family", "variant", "method"], "log_loss")
+
+
+def figure(table: pd.DataFrame):
+    means = table.groupby(["variant", "method"], sort=False)["log_loss"].mean().reset_index()
+    return figures.bars(means, "variant", "log_loss", "method", "retrospective record", "mean log loss (nats)")
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    real = [r for r in records if r["variant"] == "real"]
+    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
+    return all_of(
+        [
+            judge(pairs(real, "log_loss", "l2m", other, ("family", "task")), f"Below {figures.named(other)}, nats")
+            for other in others
+        ]
+    )

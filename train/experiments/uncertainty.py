@@ -1,0 +1,140 @@
+"""How well the beliefs of partly known patients are calibrated, along random orders of measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from l2m_core import metrics
+from l2m_core.baselines import make_method
+from l2m_core.baselines.l2m import L2MMethod
+from train.evaluation.cells import Trial
+from train.evaluation.compare import load_model
+from train.evaluation.scores import with_floor
+from train.experiments import figures
+from train.experiments.comparison import summarise_groups, tasks_of
+from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.experiments.families import Family, draw, stand_ins
+
+TITLE = "Uncertainty along random trajectories"
+CLAIM = (
+    "L2M's intervals cover at their nominal levels on tasks like those of its pretraining and on others, and its "
+    "beliefs are closer to the truth than those of a network trained on the task."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    families: tuple[Family, ...]
+    model: str = "general"
+    other: str = "mlp_random"
+    """The method that learns from the task alone."""
+    steps: int = 10
+    """Trajectories of 1 to so many features."""
+    levels: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    runs = tasks_of(settings.families, ("l2m", settings.other))
+    return [Job(run.key, settings, run, data) for run in runs]
+
+
+def work(job: Job) -> list[dict]:
+    """Both methods are asked about the same partly known rows."""
+    run, settings = job.part, job.settings
+    trial = draw(run.family, run.index, job.data)
+    own = L2MMethod(seed=run.index, model=load_model(run.family.model or settings.model)).fit(trial.context)
+    other = make_method(settings.other, seed=run.index).fit(trial.context)
+    facts = {"family": run.family.name, "task": run.index}
+    records = []
+    for step, a in enumerate(random_trajectories(trial, settings.steps, np.random.default_rng(run.index)), 1):
+        for name, method in (("l2m", own), (settings.other, other)):
+            prediction = method.predict(trial.x, a)
+            scores = score_numbers if trial.context.kind == "continuous" else score_classes
+            records.append({**facts, "step": step, "method": name, **scores(prediction, trial, settings)})
+    return records
+
+
+def random_trajectories(trial: Trial, steps: int, generator: np.random.Generator):
+    """a: (n, d) bool after 1, 2, … random acquisitions of what each row has; baseline features are known throughout."""
+    recorded = ~np.isnan(trial.x)
+    open_cells = recorded & trial.context.acquirable
+    place = np.where(open_cells, generator.random(trial.x.shape), 2.0).argsort(1).argsort(1)
+    for step in range(1, min(steps, int(trial.context.acquirable.sum())) + 1):
+        yield (recorded & ~trial.context.acquirable) | (open_cells & (place < step))
+
+
+def score_numbers(prediction, trial: Trial, settings: Settings) -> dict:
+    scale = float(trial.context.y.std()) or 1.0
+    covered = metrics.coverage(prediction, trial.y, np.array(settings.levels))
+    return {
+        "log_loss": float(-prediction.log_prob(trial.y).mean() + np.log(scale)),
+        "mse": (metrics.rmse(prediction, trial.y) / scale) ** 2,
+        "coverage": dict(zip(map(str, settings.levels), covered.tolist(), strict=True)),
+        "coverage_error": float(np.abs(covered - settings.levels).mean()),
+    }
+
+
+def score_classes(p: np.ndarray, trial: Trial, settings: Settings) -> dict:
+    p = with_floor(p)
+    found = {
+        "log_loss": metrics.log_loss(p, trial.y),
+        "brier": metrics.brier(p, trial.y),
+        "auroc": metrics.auroc(p, trial.y),
+    }
+    if trial.probabilities is not None:
+        truth = trial.probabilities
+        found["kl_to_truth"] = float((truth * np.log(np.maximum(truth, 1e-12) / p)).sum(1).mean())
+        found["brier_to_truth"] = float(((truth - p) ** 2).sum(1).mean())
+    return found
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [
+        f"Model: {settings.model}. The truth of a BNN task is p(y | all features), so KL and Brier to it fall as "
+        f"features become known and reach 0 only with all of them. MSE and log density are of the outcome in standard "
+        f"deviations.",
+        *stand_ins(settings.families, data),
+    ]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    """Scores over all steps, and coverage by nominal level."""
+    rows = []
+    for record in records:
+        place = {name: record[name] for name in ("family", "method", "task")}
+        for score in ("log_loss", "mse", "coverage_error", "brier", "auroc", "kl_to_truth", "brier_to_truth"):
+            if record.get(score) is not None:
+                rows.append({**place, "score": score, "level": "", "value": record[score]})
+        for level, value in record.get("coverage", {}).items():
+            rows.append({**place, "score": "coverage", "level": level, "value": value})
+    keys = ["family", "score", "level", "method"]
+    by_task = pd.DataFrame(rows).groupby([*keys, "task"], sort=False)["value"].mean().reset_index()
+    return summarise_groups(by_task, keys, "value")
+
+
+def figure(table: pd.DataFrame):
+    covered = table[table["score"] == "coverage"]
+    if covered.empty:
+        shown = table[table["score"] == "log_loss"]
+        return figures.bars(shown, "family", "value", "method", "family", "log loss (nats)")
+    shown = covered.assign(level=covered["level"].astype(float))
+    ideal = shown.drop_duplicates(["family", "level"]).assign(method="nominal", value=lambda t: t["level"])
+    ideal = ideal.assign(value_low=ideal["value"], value_high=ideal["value"])
+    return figures.lines(
+        pd.concat([shown, ideal]), "level", "value", "method", "family", "nominal level", "share of outcomes covered"
+    )
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    other = next(r["method"] for r in records if r["method"] != "l2m")
+    within = ("family", "task")
+    parts = [judge(pairs(records, "log_loss", "l2m", other, within), f"Log loss below {figures.named(other)}'s, nats")]
+    for score, what in (("mse", "MSE"), ("coverage_error", "Coverage error"), ("kl_to_truth", "KL to the truth")):
+        having = [r for r in records if r.get(score) is not None]
+        if having:
+            parts.append(judge(pairs(having, score, "l2m", other, within), f"{what} below {figures.named(other)}'s"))
+    return all_of(parts)

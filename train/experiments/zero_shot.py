@@ -1,0 +1,74 @@
+"""The synthetic-prior model on real tasks, as it is and after fine-tuning on the task's own context."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from l2m_core.baselines.l2m import L2MMethod
+from l2m_core.learn.finetune import FinetuneConfig, finetune
+from train.evaluation.compare import load_model, roll_out
+from train.experiments import figures
+from train.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
+from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.experiments.families import Family, draw, stand_ins
+from train.experiments.models import with_module
+
+TITLE = "Zero-shot on real tasks, and after fine-tuning"
+CLAIM = (
+    "Pretrained on synthetic tasks alone, L2M matches methods trained on the real task, and fine-tuning on the task "
+    "improves it further."
+)
+FINETUNED = "finetuned"
+
+
+@dataclass(frozen=True)
+class Settings:
+    families: tuple[Family, ...]
+    model: str = "general"
+    methods: tuple[str, ...] = ("l2m", "gdfs", "dime", "dqn")
+    finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    return one_by_one(tasks_of(settings.families, (*settings.methods, FINETUNED)), settings, data)
+
+
+def work(job: Job) -> list[dict]:
+    run: Run = job.part
+    return fine_tuned(job) if run.methods == (FINETUNED,) else run_methods(job)
+
+
+def fine_tuned(job: Job) -> list[dict]:
+    run: Run = job.part
+    trial = draw(run.family, run.index, job.data)
+    model = load_model(run.family.model or job.settings.model)
+    generator = torch.Generator().manual_seed(run.index)
+    tuned = finetune(model.release.module, trial.context, job.settings.finetune, generator)
+    method = L2MMethod(seed=run.index, model=with_module(model, tuned, FINETUNED)).fit(trial.context)
+    facts = {"family": run.family.name, "task": run.index, "variant": run.variant, "method": FINETUNED}
+    return [{**facts, **scores_of(roll_out(method, trial, run.family.budget), trial)}]
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [f"Model: {settings.model}.", *stand_ins(settings.families, data)]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    return by_step([r for r in records if not r.get("error")], ["log_loss_by_budget", "auroc_by_budget"])
+
+
+def figure(table: pd.DataFrame):
+    shown = table[table["score"] == "log_loss"]
+    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    within = ("family", "task")
+    others = [m for m in dict.fromkeys(r["method"] for r in records) if m not in ("l2m", FINETUNED)]
+    zero_shot = [judge(pairs(records, "log_loss", "l2m", m, within), f"Below {figures.named(m)}, nats") for m in others]
+    tuned = judge(pairs(records, "log_loss", FINETUNED, "l2m", within), "Fine-tuned below zero-shot, nats")
+    return all_of([*zero_shot, tuned])

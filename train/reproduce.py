@@ -1,0 +1,42 @@
+"""`python -m train reproduce NAME|all --scale small|study`: each experiment a table, a figure and a verdict."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from train.engines import ENGINES
+from train.evaluation.manifest import default_data_folder
+from train.experiments.datasets import check_data_folder
+from train.experiments.experiment import EXPERIMENTS, SCALES, Places, reproduce
+from train.experiments.overview import write_overview
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m train reproduce", description=__doc__)
+    parser.add_argument("name", choices=(*EXPERIMENTS, "all"))
+    parser.add_argument("--scale", choices=SCALES, default="small")
+    parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with the study's data sets")
+    parser.add_argument("--partial", type=Path, default=Path("runs/reproduce"), help="where finished pieces are kept")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--engine", choices=ENGINES, default="processes")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings in place of the scale's")
+    given = parser.parse_intermixed_args(arguments)
+    check_data_folder(given.data)
+    places = Places(given.data, given.partial, given.out)
+    for name in EXPERIMENTS if given.name == "all" else (given.name,):
+        start = time.perf_counter()
+        # What a person would type to get the same; folders of this machine stay out of published pages.
+        command = shlex.join(["python", "-m", "train", "reproduce", name, "--scale", given.scale, *given.overrides])
+        verdict = reproduce(
+            name, given.scale, places, command, engine=given.engine, workers=given.workers,
+            overrides=given.overrides, say=lambda text: print(text, file=sys.stderr, flush=True),
+        )  # fmt: skip
+        print(f"{name}: {verdict.status}. {verdict.reason} ({time.perf_counter() - start:.0f} s)", flush=True)
+        write_overview(given.out)
+    return 0
