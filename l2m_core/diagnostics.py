@@ -107,7 +107,7 @@ def _describe_features(cohort, groups, labels) -> pd.DataFrame:
             "kind": [feature.kind for feature in cohort.features],
             "role": [feature.role for feature in cohort.features],
             "measured": measured.sum(axis=0),
-            "share": measured.mean(axis=0),
+            "share": measured.sum(axis=0) / max(len(cohort), 1),
         },
         index=pd.Index(cohort.names, name="feature"),
     )
