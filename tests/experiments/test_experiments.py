@@ -52,6 +52,13 @@ SMALLEST = {
         "finetune={steps: 2, tasks: 2, rows: 20, evaluate_every: 1}",
     ],
     "adaptivity": [f"families=[{BNN}]"],
+    "ablations": [
+        f"families=[{BNN}]",
+        "backbone={layers: 1, width: 16, heads: 2, feedforward: 16, max_classes: 2}",
+        "loop={warmup: 1, evaluate_every: 0}",
+        "stages=[{steps: 2, tasks: 2, rows: [24], features: [4], continuous: 0.0}]",
+        "steps=2",
+    ],
     "real_missingness": [f"families=[{TABLE}]", "methods=[l2m, l2m_random]"],
     "gradients": [
         f"families=[{PLAN}]", "samples=[1, 2]", "temperatures=[0.5]", "reference=20", "repeats=2", "queries=3",
@@ -70,9 +77,11 @@ def places(tmp_path) -> Places:
 
 @pytest.mark.parametrize("name", sorted(SMALLEST))
 def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, places, tmp_path):
-    overrides = [*SMALLEST[name], f"model={tiny_model}"]
-    if name == "planning":
-        overrides.append(f"folder={tmp_path / 'policies'}")
+    overrides = [*SMALLEST[name]]
+    if name in ("planning", "ablations"):
+        overrides.append(f"folder={tmp_path / 'trained'}")
+    if name != "ablations":
+        overrides.append(f"model={tiny_model}")
     said: list[str] = []
     verdict = reproduce(name, "small", places, "the command", overrides=overrides, say=said.append)
     assert verdict.status in (SEEN, NOT_SEEN, NOT_TESTABLE) and verdict.reason

@@ -63,7 +63,8 @@ def test_features_that_do_not_matter_tell_nothing():
 
 def test_the_synthetic_suite_writes_its_page_and_repeats_nothing(tiny_model, tmp_path):
     arguments = ["--suite", "synthetic", "--tasks", "1", "--budget", "2", "--model", str(tiny_model),
-                 "--methods", "l2m", "l2m_random", "--partial", str(tmp_path / "p"), "--out", str(tmp_path / "out")]  # fmt: skip
+                 "--methods", "l2m", "l2m_random",
+                 "--partial", str(tmp_path / "p"), "--out", str(tmp_path / "out")]  # fmt: skip
     assert main(arguments) == 0
     frame = pd.read_csv(tmp_path / "out" / "synthetic.csv")
     assert set(frame["family"]) == {*FAMILIES, "exact"} and set(frame["method"]) == {"l2m", "l2m_random"}

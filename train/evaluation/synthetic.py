@@ -132,8 +132,8 @@ def write_synthetic(folder: Path, records: Sequence[dict], lead: str, command: s
 
 ABOUT = """`log_loss` is the mean over budgets (continuous outcomes: of the outcome in standard deviations of the
 context's). `precision_mid` and `recall_mid` are of the features that the label mechanism reads, at half the budget;
-`recall_mean` is over all budgets. `regret`, on the family `exact` (eight binary features, every combination counted), is the true
-conditional mutual information of the best feature left minus that of the chosen one, in nats per step."""
+`recall_mean` is over all budgets. `regret`, on the family `exact` (eight binary features, every combination counted),
+is the true conditional mutual information of the best feature left minus that of the chosen one, in nats per step."""
 
 
 def _flat(record: dict) -> dict:

@@ -1,0 +1,47 @@
+"""A CNP-like model: the context becomes a few summary tokens, where L2M's queries read every row of it.
+
+Same embedding, blocks and heads as `Cells`. A context row is encoded by itself, as in conditional neural processes;
+each layer pools the rows of a column by attention from a few learned seeds, and queries read the pooled tokens only.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from l2m_core.model.cells import Cells
+from l2m_core.model.columns import embed_values, fit_columns
+from l2m_core.model.interface import Context, Memory, ModelConfig, outcome_scale
+
+
+class PooledCells(Cells):
+    """`Cells` with attention pooling in place of full context attention."""
+
+    def __init__(self, config: ModelConfig, summaries: int = 8):
+        super().__init__(config)
+        # One set for the outcome's column, one for the columns of features.
+        self.seeds = nn.Parameter(torch.randn(config.layers, 2, summaries, config.width))
+
+    def condition(self, context: Context, chunk: int | None = None) -> Memory:
+        """`chunk` is not needed: rows never read each other, and a column's pool is small."""
+        columns = fit_columns(context.x, context.r, context.categorical)
+        shift, scale = outcome_scale(context)
+        cells = embed_values(columns, context.x, context.r)
+        tokens = torch.cat([self._embed_outcome(context, shift, scale), self._embed_cells(cells)], dim=2)
+        keys, values = [], []
+        for block, seeds in zip(self.blocks, self.seeds, strict=True):
+            tokens = block.mix_cells(tokens)
+            _, k, v = block.remember(tokens)
+            pooled = block.down.read(self._seeds_of(seeds, tokens), k, v)  # (B, C, summaries, width)
+            k, v = block.down.remember(pooled)
+            keys.append(k.contiguous())
+            values.append(v.contiguous())
+            tokens = tokens + block.feed(block.feed_norm(tokens))
+        return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale)
+
+    @staticmethod
+    def _seeds_of(seeds: Tensor, tokens: Tensor) -> Tensor:
+        """(2, m, width) → (B, C, m, width): the outcome's column has its own."""
+        B, C = tokens.shape[0], tokens.shape[2]
+        each = torch.cat([seeds[:1], seeds[1:].expand(C - 1, -1, -1)])
+        return each.to(tokens.dtype).expand(B, -1, -1, -1)
