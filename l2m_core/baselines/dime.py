@@ -31,12 +31,13 @@ class DIME(MaskedNetworkMethod):
         hidden: int = 128,
         dropout: float = 0.3,
         most_steps: int = 10,
+        predictor_share: float = 0.1,
         exploration: tuple[float, ...] = (1.0, 0.2),
         per_cost: bool = False,
         pretraining: Schedule | None = None,
         schedule: Schedule | None = None,
     ):
-        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps)
+        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share)
         self.exploration = exploration
         """ε of each stage in turn."""
         self.per_cost = per_cost
@@ -120,7 +121,7 @@ class DIME(MaskedNetworkMethod):
             value_error = self._value_error(held, held_walks, self._walk_losses(held, held_walks.states))
             return self._greedy_loss(held, best) + float(value_error)
 
-        train([self.value_network, self.predictor], epoch, validate, self.schedule)
+        train([self.value_network, self.predictor], epoch, validate, self.schedule, (1.0, self.predictor_share))
 
     def _value_error(self, rows: Rows, walks: Walks, losses: Tensor) -> Tensor:
         """Mean squared difference between the values of the features picked and the drops in loss (T + 1, n)"""

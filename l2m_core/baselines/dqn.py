@@ -71,6 +71,7 @@ class DQN(MaskedNetworkMethod):
         hidden: int = 128,
         dropout: float = 0.3,
         most_steps: int = 10,
+        predictor_share: float = 0.1,
         episodes: int = 200,
         updates: int = 8,
         discount: float = 0.9,
@@ -83,7 +84,7 @@ class DQN(MaskedNetworkMethod):
         pretraining: Schedule | None = None,
         rate: float = 1e-3,
     ):
-        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps)
+        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share)
         self.episodes = episodes
         self.updates = updates
         """Gradient steps after each episode."""
@@ -122,7 +123,8 @@ class DQN(MaskedNetworkMethod):
             episode += 1
 
         schedule = Schedule(epochs=self.episodes, rate=self.rate)
-        train([self.q_network, self.predictor], one_episode, lambda: self._greedy_loss(held, best), schedule)
+        shares = (1.0, self.predictor_share)
+        train([self.q_network, self.predictor], one_episode, lambda: self._greedy_loss(held, best), schedule, shares)
 
     def _scores(self, inputs: Tensor) -> Tensor:
         return self.q_network(inputs)

@@ -32,12 +32,13 @@ class GDFS(MaskedNetworkMethod):
         hidden: int = 128,
         dropout: float = 0.3,
         most_steps: int = 10,
+        predictor_share: float = 0.1,
         temperatures: tuple[float, ...] = (0.5,),
         straight_through: bool = True,
         pretraining: Schedule | None = None,
         schedule: Schedule | None = None,
     ):
-        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps)
+        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share)
         self.temperatures = temperatures
         """τ of each stage in turn."""
         self.straight_through = straight_through
@@ -67,7 +68,8 @@ class GDFS(MaskedNetworkMethod):
                 states = walk(some, sampled, self.steps).states[:-1]
                 descend(optimizer, self._one_step_loss(some, states, temperature))
 
-        train([self.policy, self.predictor], epoch, lambda: self._greedy_loss(held, best), self.schedule)
+        shares = (1.0, self.predictor_share)
+        train([self.policy, self.predictor], epoch, lambda: self._greedy_loss(held, best), self.schedule, shares)
 
     def _one_step_loss(self, rows: Rows, states: Tensor, temperature: float) -> Tensor:
         """(T, n, d) states → mean loss after one more feature, and before any"""

@@ -96,12 +96,24 @@ def walk(rows: Rows, choose: Choose, steps: int) -> Walks:
 class MaskedNetworkMethod(ABC):
     """Holds the encoding, the head and the predictor network; the children add an order of acquisition."""
 
-    def __init__(self, *, seed: int = 0, hidden: int = 128, dropout: float = 0.0, most_steps: int = 10):
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        hidden: int = 128,
+        dropout: float = 0.0,
+        most_steps: int = 10,
+        predictor_share: float = 0.1,
+    ):
         self.seed = seed
         self.hidden = hidden
         self.dropout = dropout
         self.most_steps = most_steps
         """Acquisitions in a training walk, at most."""
+        self.predictor_share = predictor_share
+        """Part of the learning rate that a pretrained predictor gets while the order is learned: at full rate it
+        overfits a hundred rows before the order is learned, and the pick by validation then keeps an untrained order.
+        """
 
     def fit(self, cohort: CohortLike) -> MaskedNetworkMethod:
         context = prepare(cohort)

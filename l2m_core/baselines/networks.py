@@ -146,10 +146,19 @@ def train(
     epoch: Callable[[torch.optim.Optimizer], None],
     validate: Callable[[], float],
     schedule: Schedule,
+    shares: Sequence[float] = (),
 ) -> float:
-    """Run epochs, leave the modules as they were at the best validation loss, and return that loss."""
+    """Run epochs, leave the modules as they were at the best validation loss, and return that loss.
+
+    shares: for each module, the part of the learning rate that it gets; 1 if none are given.
+    """
     group = nn.ModuleList(modules)
-    optimizer = torch.optim.AdamW(group.parameters(), lr=schedule.rate, weight_decay=schedule.weight_decay, fused=True)
+    rates = [schedule.rate * share for share in shares or [1.0] * len(modules)]
+    optimizer = torch.optim.AdamW(
+        [{"params": list(module.parameters()), "lr": rate} for module, rate in zip(modules, rates, strict=True)],
+        weight_decay=schedule.weight_decay,
+        fused=True,
+    )
     best, best_state, since_best, since_drop = float("inf"), None, 0, 0
     for _ in range(schedule.epochs):
         group.train()
@@ -165,7 +174,7 @@ def train(
         if schedule.plateau is not None and since_drop > schedule.plateau:
             since_drop = 0
             for parameters in optimizer.param_groups:
-                parameters["lr"] = max(parameters["lr"] * 0.2, 1e-5)
+                parameters["lr"] *= 0.2
         if schedule.patience is not None and since_best > schedule.patience:
             break
     if best_state is None:

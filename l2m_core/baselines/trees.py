@@ -38,8 +38,10 @@ class FittedTrees:
 
     def __init__(self, context: Context, settings: TreeSettings, random: np.random.Generator):
         self.n_classes, self.n_rows = context.n_classes, len(context.y)
-        codes = np.where(np.isnan(context.x), 0, context.x).max(0)
-        self.categorical = context.categorical & (codes < MOST_CODES)
+        # The trees refuse a column without any value.
+        self.used = context.r.any(0)
+        codes = np.where(context.r, context.x, 0).max(0)
+        self.categorical = (context.categorical & (codes < MOST_CODES))[self.used]
         rows = masked_copies(context, settings.copies, random)
         inputs = self._inputs(rows.x, rows.a)
         choices = dict(
@@ -61,7 +63,7 @@ class FittedTrees:
             self.model = HistGradientBoostingClassifier(**choices).fit(inputs, rows.y, sample_weight=rows.weight)
 
     def _inputs(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
-        hidden = np.where(known_cells(x, a), x, np.nan)
+        hidden = np.where(known_cells(x, a), x, np.nan)[:, self.used]
         # A level beyond those the trees can hold is unknown to them.
         return np.where(self.categorical & (hidden >= MOST_CODES), np.nan, hidden)
 
