@@ -115,6 +115,7 @@ class Loop:
         try:
             if self.stopping and self.step == 0:
                 self._look()
+            self._stopping = self.stopping is not None and self.stopping.over
             while self.step < end and not self._stopping:
                 report = self._one_step()
                 bad = 0 if report is not None else bad + 1
@@ -148,16 +149,7 @@ class Loop:
             raise ConfigError(f"Step {self.step} has {total} tasks for {self.world} processes; draw more per step.")
         mine = share_of(exercise, self.rank, self.world)
         share = len(mine.tasks.y) / total
-        # Each new shape is counted once, without compiled kernels: those hide what they compute.
-        shape = (*mine.tasks.x.shape, mine.context, mine.tasks.continuous)
-        call = self._call if self.work.knows(shape) else call_lowered
-
-        def forward_and_backward() -> dict[str, float]:
-            loss, report = call(self.loss_module, DTYPES[self.config.dtype], mine)
-            (loss * share).backward()
-            return {name: float(value) * share for name, value in report.items()}
-
-        values = self.work.count(shape, forward_and_backward)
+        values = self._forward_and_backward(mine, share)
         moving = [p for p in self.model.parameters() if p.requires_grad]
         self._stopping = self._stop_asked
         if self.world > 1:
@@ -176,6 +168,19 @@ class Loop:
                 self.average[name].lerp_(p, 1 - decay)
         self.tasks_seen += total
         return {**values, "norm": norm}
+
+    def _forward_and_backward(self, exercise: Exercise, share: float) -> dict[str, float]:
+        """Leaves gradients on the parameters, and returns what the loss reports; both count by `share`."""
+
+        def step(call=self._call) -> dict[str, float]:
+            loss, report = call(self.loss_module, DTYPES[self.config.dtype], exercise)
+            (loss * share).backward()
+            return {name: float(value) * share for name, value in report.items()}
+
+        shape = (*exercise.tasks.x.shape, exercise.context, exercise.tasks.continuous)
+        self.work.rehearse(shape, lambda: step(call_lowered))  # compiled kernels hide what they compute
+        self.optimiser.zero_grad()
+        return self.work.do(shape, step)
 
     def _bad_news(self, bad: int) -> str:
         seed = self.facts.get("job", {}).get("seed", "not recorded")
@@ -200,6 +205,7 @@ class Loop:
             if self.stopping:
                 self.stopping.look(self.held_out, self.model)
                 self._stop_asked |= self.stopping.over
+                self._stopping |= self._stop_asked and self.world == 1  # several processes agree at the next sum
         self._write({f"held_out/{name}": value for name, value in self.held_out.items()})
 
     def averaged(self):

@@ -22,24 +22,27 @@ def call_lowered(module: nn.Module, dtype: torch.dtype, exercise: Any) -> Any:
 
 
 class Work:
-    """Counts floating-point operations: once for each shape of step, since a shape always costs the same."""
+    """Counts floating-point operations and seconds of steps."""
 
     def __init__(self) -> None:
         self.total, self.seconds = 0, 0.0
         self._by_shape: dict[tuple, int] = {}
 
-    def count(self, shape: tuple, step: Callable[[], T]) -> T:
-        """Runs `step` and adds its operations and its time up; a first time is counted, not timed."""
+    def rehearse(self, shape: tuple, step: Callable[[], Any]) -> None:
+        """Counts a new shape's operations in an extra run of `step`, whose gradients the caller throws away.
+
+        The real step is never counted itself: under the counter, gradients are summed in another order, and a resumed
+        job would differ from an unbroken one in the last bit.
+        """
         if shape not in self._by_shape:
             with FlopCounterMode(display=False) as counter:
-                result = step()
+                step()
             self._by_shape[shape] = counter.get_total_flops()
-            return result
+
+    def do(self, shape: tuple, step: Callable[[], T]) -> T:
+        """Runs `step`, and adds its operations and its time up."""
         began = time.monotonic()
         result = step()
         self.total += self._by_shape[shape]
         self.seconds += time.monotonic() - began
         return result
-
-    def knows(self, shape: tuple) -> bool:
-        return shape in self._by_shape

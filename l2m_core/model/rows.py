@@ -24,8 +24,7 @@ from l2m_core.model.attention import FeedForward, SelfAttention
 from l2m_core.model.heads import Readout, keep_possible_classes, to_gain
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
 
-
-SEGMENT = 64
+SEGMENT = 64  # tokens
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,7 @@ class Rows(nn.Module):
 
 
 def _read_in_order(block: RowBlock, tokens: Tensor, k: Tensor, v: Tensor, first: int) -> Tensor:
-    """Token i reads the first `first + i` keys. In segments, so that most of what a mask would hide is never computed."""
+    """Token i reads the first `first + i` keys; in segments, so that most of what a mask would hide is not computed."""
     parts = []
     for begin in range(0, tokens.shape[-2], SEGMENT):
         part = tokens[..., begin : begin + SEGMENT, :]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from l2m_core.errors import ConfigError
+from l2m_core.model import rows
 from l2m_core.model.interface import Context, ModelConfig
 from tests.model.examples import FEATURES, Example, answers, draw_example, tiny_model
 from train.experiments.rows_speed import dense_mask, dense_pass
@@ -28,8 +29,14 @@ def ways(seed: int, count: int = 3) -> torch.Tensor:
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("standardise", [True, False])
 @few
-@given(seed=st.integers(0, 10_000))
-def test_blocks_answer_as_one_dense_mask_does(outcome, standardise, seed):
+@given(seed=st.integers(0, 10_000), segment=st.sampled_from([1, 3, 64]))
+def test_blocks_answer_as_one_dense_mask_does(outcome, standardise, seed, segment):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "SEGMENT", segment)
+        compare_with_dense(outcome, standardise, seed)
+
+
+def compare_with_dense(outcome, standardise, seed):
     model = tiny_model("rows", outcome, seed, standardise=standardise)
     example = draw_example(outcome, seed)
     targets, a = targets_of(example, outcome, seed), ways(seed)

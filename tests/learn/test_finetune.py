@@ -1,0 +1,96 @@
+"""Fine-tuning on one cohort: what may be touched, what decides, and that it helps or does no harm."""
+
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError, ConfigError
+from l2m_core.learn.finetune import CohortExercises, FinetuneConfig, finetune, split_rows, start_finetuning
+from l2m_core.learn.stages import seeded
+from tests.learn.examples import fresh_model
+
+QUICK = FinetuneConfig(steps=20, lr=4e-3, tasks=3, evaluate_every=5, patience=3, dtype="float32")
+
+
+def cohort(kind: str = "binary", rows: int = 60) -> Cohort:
+    """One feature decides; a fifth of the values is missing."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(rows, 3)).astype(np.float32)
+    y = x[:, 1] + 0.1 * generator.normal(size=rows)
+    x[generator.random(x.shape) < 0.2] = np.nan
+    return Cohort.from_arrays(x, (y > 0).astype(np.int64) if kind == "binary" else y.astype(np.float32))
+
+
+@pytest.mark.parametrize("encoder, kind", [("cells", "continuous"), ("rows", "binary")])
+def test_it_lowers_the_loss_of_rows_it_never_trains_on(kind, encoder):
+    outcome = "continuous" if kind == "continuous" else "classes"
+    settings = {"encoder": "rows", "features": 3, "outcome": outcome} if encoder == "rows" else {}
+    model = fresh_model(bins=32, **settings)
+    longer = replace(QUICK, steps=40, evaluate_every=10)
+    tuned, (before, after) = start_finetuning(model, cohort(kind), longer, seeded("cpu", 1))
+    assert after < before - 0.01
+    assert not tuned.training and not any(p.requires_grad for p in tuned.parameters())
+
+
+def test_the_given_model_stays_as_it_is_and_a_generator_decides_everything():
+    model, table = fresh_model(), cohort()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    first, again, other = (finetune(model, table, QUICK, seeded("cpu", seed)).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(value, model.state_dict()[name]) for name, value in before.items())
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_a_training_that_does_harm_returns_the_first_weights():
+    model = fresh_model()
+    wild = FinetuneConfig(steps=30, lr=3.0, evaluate_every=5, patience=2, dtype="float32")
+    tuned, (before, after) = start_finetuning(model, cohort(), wild, seeded("cpu", 1))
+    assert after <= before
+    if after == before:
+        assert all(torch.equal(value, model.state_dict()[name]) for name, value in tuned.state_dict().items())
+
+
+def test_it_resumes_where_it_was_stopped(tmp_path, monkeypatch):
+    model, table = fresh_model(), cohort()
+    whole = finetune(model, table, QUICK, seeded("cpu", 1)).state_dict()
+    draw = CohortExercises.draw
+
+    def stop(exercises, step):
+        if step == 7:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return draw(exercises, step)
+
+    monkeypatch.setattr(CohortExercises, "draw", stop)
+    finetune(model, table, QUICK, seeded("cpu", 1), folder=tmp_path)
+    assert [p.name for p in (tmp_path / "checkpoints").glob("step-*")] == ["step-000000008"]
+    monkeypatch.undo()
+    again = finetune(model, table, QUICK, seeded("cpu", 1), folder=tmp_path, resume=True).state_dict()
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+def test_stopping_rows_are_never_trained_on():
+    exercises = CohortExercises(cohort(), QUICK, seed=3)
+    apart = {tuple(row) for row in exercises.x[exercises.stop].tolist()}
+    for step in range(5):
+        assert not apart & {tuple(row) for row in exercises.draw(step).tasks.x.flatten(0, 1).tolist()}
+    judged = exercises.stopping()
+    assert {tuple(row) for row in judged.tasks.x[0, judged.context :].tolist()} == apart
+
+
+def test_the_split_is_alike_in_the_outcome():
+    y = torch.cat([torch.zeros(180, dtype=torch.long), torch.ones(20, dtype=torch.long)])
+    train, stop = split_rows(y, 0.2, seeded("cpu", 0))
+    assert sorted([*train.tolist(), *stop.tolist()]) == list(range(200))
+    assert abs(len(stop) - 40) <= 1 and abs(int(y[stop].sum()) - 4) <= 1
+
+
+def test_too_few_rows_and_impossible_settings_are_refused():
+    with pytest.raises(CohortError, match="too few to fine-tune"):
+        finetune(fresh_model(), cohort(rows=16), QUICK)
+    with pytest.raises(ConfigError, match="finetune.held_out"):
+        FinetuneConfig(held_out=1.0)

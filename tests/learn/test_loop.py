@@ -1,0 +1,196 @@
+"""The training loop: resuming, faults, early stopping, its record."""
+
+import errno
+import json
+import os
+import signal
+
+import pytest
+import torch
+
+from l2m_core.errors import ConfigError, ModelFileError, TrainingError
+from l2m_core.learn import checkpoints
+from l2m_core.learn.losses import PredictorLoss
+from l2m_core.learn.stopping import EarlyStopping
+from tests.learn.examples import fresh_model, same, shaken_model, small_loop, stream, weights
+
+
+def lines(folder) -> list[dict]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("stop", [2, 6, 13])
+def test_a_resumed_job_is_bit_for_bit_the_unbroken_one(tmp_path, dtype, stop):
+    """Also across a stage's end (step 9), within a pool of draws, and for the optimiser's state and the average."""
+    unbroken = small_loop(tmp_path / "whole", loss=PredictorLoss(shaken_model()), dtype=dtype)
+    unbroken.run(20)
+    first = small_loop(tmp_path / "broken", loss=PredictorLoss(shaken_model()), dtype=dtype)
+    first.run(stop)
+    second = small_loop(tmp_path / "broken", loss=PredictorLoss(fresh_model(5)), dtype=dtype)
+    second.resume()
+    second.run(20)
+    assert same(weights(unbroken), weights(second))
+    assert same(unbroken.average, second.average)
+    losses = [[line["loss"] for line in lines(tmp_path / name)] for name in ("whole", "broken")]
+    assert losses[0] == losses[1] and len(losses[0]) == 20
+
+
+def test_training_lowers_the_loss(tmp_path):
+    exercise = stream().exercise(0)
+    loop = small_loop(tmp_path, draw=lambda step: exercise, lr=5e-3, dtype="float32")
+    loop.run(30)
+    recorded = [line["loss"] for line in lines(tmp_path)]
+    assert recorded[-1] < recorded[0] - 0.02
+
+
+class Spoilt(PredictorLoss):
+    """A loss that is NaN at some steps, told by their exercises' seeds."""
+
+    def __init__(self, model, bad):
+        super().__init__(model)
+        exercises = stream()
+        self.seeds = {exercises.exercise(step).seed for step in range(20) if bad(step)}
+
+    def forward(self, exercise):
+        loss, report = super().forward(exercise)
+        factor = float("nan") if exercise.seed in self.seeds else 1.0
+        return loss * factor, {"loss": report["loss"] * factor}
+
+
+def test_a_step_with_a_nan_loss_is_skipped_and_counted(tmp_path):
+    loop = small_loop(tmp_path, loss=Spoilt(fresh_model(), lambda step: step in (2, 5)), dtype="float32")
+    loop.run(8)
+    assert loop.skipped == 2 and loop.step == 8
+    assert all(p.isfinite().all() for p in weights(loop).values())
+    assert lines(tmp_path)[-1]["skipped"] == 2
+
+
+def test_a_skipped_step_changes_no_weight():
+    loop = small_loop(None, loss=Spoilt(fresh_model(), lambda step: True), dtype="float32", bad_steps=5)
+    before = weights(loop)
+    with pytest.raises(TrainingError):
+        loop.run(8)
+    assert same(before, weights(loop))
+
+
+def test_a_run_of_nan_losses_stops_the_job_and_says_which_draws(tmp_path):
+    loop = small_loop(
+        tmp_path, loss=Spoilt(fresh_model(), lambda step: step >= 3), bad_steps=4, facts={"job": {"seed": 41}}
+    )
+    with pytest.raises(TrainingError, match=r"4 steps in a row .* at step 6.*seed \(41\)"):
+        loop.run(20)
+
+
+def test_the_signal_to_end_saves_and_stops(tmp_path):
+    exercises = stream()
+
+    def draw(step):
+        if step == 5:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return exercises.exercise(step)
+
+    handler = signal.getsignal(signal.SIGTERM)
+    loop = small_loop(tmp_path, draw=draw)
+    loop.run(20)
+    assert loop.step == 6
+    assert checkpoints.load_checkpoint(tmp_path / "checkpoints")[1]["step"] == 6
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_new_job_does_not_mix_with_an_earlier_one(tmp_path):
+    small_loop(tmp_path).run(2)
+    with pytest.raises(ConfigError, match="--resume, or name another folder"):
+        small_loop(tmp_path).run(2)
+
+
+def test_resuming_nothing_is_refused(tmp_path):
+    with pytest.raises(ModelFileError, match="there is none"):
+        small_loop(tmp_path).resume()
+
+
+def test_a_full_disk_stops_the_job_and_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
+    small_loop(tmp_path).run(3)
+    loop = small_loop(tmp_path)
+    loop.resume()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "save_file", full)
+    with pytest.raises(TrainingError, match="No space left.*free some space"):
+        loop.run(5)
+    monkeypatch.undo()
+    assert checkpoints.load_checkpoint(tmp_path / "checkpoints")[1]["step"] == 3
+    assert [p.name for p in (tmp_path / "checkpoints").iterdir() if p.name.startswith(".step")] == []
+
+
+def test_the_record_forgets_what_a_resumed_job_does_again(tmp_path):
+    small_loop(tmp_path).run(4)
+    with (tmp_path / "log.jsonl").open("a") as log:
+        log.write('{"step": 5, "loss": 9.0}\n{"step": 6, "lo')  # steps after the checkpoint, the last cut short
+    loop = small_loop(tmp_path)
+    loop.resume()
+    loop.run(6)
+    assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3, 4, 5, 6]
+    assert lines(tmp_path)[4]["loss"] != 9.0
+
+
+def test_early_stopping_keeps_the_best_weights_and_survives_a_restart(tmp_path):
+    values = iter([3.0, 2.0, 1.0, 1.5, 1.2, 1.1, 0.0])
+
+    def evaluate(_):
+        return {"loss": next(values)}
+
+    loop = small_loop(tmp_path, evaluate=evaluate, stopping=EarlyStopping("loss", 3), evaluate_every=2)
+    loop.run(5)
+    resumed = small_loop(tmp_path, evaluate=evaluate, stopping=EarlyStopping("loss", 3), evaluate_every=2)
+    resumed.resume()
+    assert resumed.stopping.value == loop.stopping.value == 1.0
+    assert same(loop.stopping.best, resumed.stopping.best)
+    resumed.run(40)
+    assert resumed.step == 8 and resumed.stopping.over
+    assert same(loop.stopping.best, resumed.stopping.best)
+
+
+def test_frozen_parameters_stay_and_slow_ones_move_less():
+    model = shaken_model()
+    model.policy.requires_grad_(False)
+    loop = small_loop(
+        None, loss=PredictorLoss(model), dtype="float32", muon=False, weight_decay=0.0,
+        rate_of=lambda name: 0.01 if name.startswith("blocks") else 1.0,
+    )  # fmt: skip
+    before = weights(loop)
+    loop.run(3)
+    moved = {name: float((value - before[name]).abs().max()) for name, value in weights(loop).items()}
+    assert all(value == 0 for name, value in moved.items() if name.startswith("policy"))
+    slow = [value for name, value in moved.items() if name.startswith("blocks")]
+    assert 0 < max(slow) < 0.05 * moved["cell_in.weight"]  # at 0.01 of the rate
+
+
+def test_everything_frozen_is_refused():
+    model = fresh_model().requires_grad_(False)
+    with pytest.raises(ConfigError, match="everything is frozen"):
+        small_loop(None, loss=PredictorLoss(model))
+
+
+def test_operations_are_counted():
+    loop = small_loop(None)
+    loop.run(6)
+    assert loop.work.total > 1e6 and loop.work.seconds > 0
+    assert "GFLOP/s" in loop.summary()
+
+
+@pytest.mark.parametrize("settings", [{"dtype": "float8"}, {"lr": 0.0}, {"threads": 0}, {"bad_steps": 0}])
+def test_settings_out_of_range_are_refused_by_name(settings):
+    with pytest.raises(ConfigError, match=f"loop.{next(iter(settings))}"):
+        small_loop(None, **settings)
+
+
+@pytest.mark.slow
+def test_compiled_steps_learn_as_plain_ones_do():
+    plain, compiled = small_loop(None, dtype="float32"), small_loop(None, dtype="float32", compile=True)
+    plain.run(8)
+    compiled.run(8)
+    for name, value in weights(plain).items():
+        torch.testing.assert_close(weights(compiled)[name], value, rtol=1e-2, atol=1e-3)

@@ -1,0 +1,81 @@
+"""What is drawn follows from the seed and the step, and asks what it says."""
+
+import pytest
+import torch
+
+from l2m_core.errors import ConfigError
+from l2m_core.learn.held_out import SHAPES, draw_held_out, evaluate
+from l2m_core.learn.stages import ExerciseStream, Stage, draw_known, seeded, stage_at
+from tests.learn.examples import STAGES, fresh_model, priors, stream
+
+
+def test_a_step_draws_the_same_whatever_came_before():
+    straight, jumping = stream(), stream()
+    expected = [straight.exercise(step) for step in range(14)]
+    for step in (13, 2, 9, 8):
+        found = jumping.exercise(step)
+        assert torch.equal(found.tasks.x, expected[step].tasks.x) and torch.equal(found.a, expected[step].a)
+        assert found.seed == expected[step].seed
+
+
+def test_other_steps_and_seeds_draw_other_tasks():
+    first = stream(0)
+    drawn = [first.exercise(0), first.exercise(1), first.exercise(4), stream(1).exercise(0)]
+    sums = {round(float(each.tasks.x.sum()), 4) for each in drawn}
+    assert len(sums) == 4 and len({each.seed for each in drawn}) == 4
+
+
+def test_stages_follow_one_another_and_the_last_never_ends():
+    assert [stage_at(STAGES, step)[1] for step in (0, 8, 9, 10, 500)] == [0, 8, 0, 1, 491]
+    assert stage_at(STAGES, 8)[0] is STAGES[0] and stage_at(STAGES, 9)[0] is STAGES[1]
+
+
+def test_only_recorded_values_are_known_in_the_asked_share():
+    prior = priors()["classes"]
+    batch = prior.sample(seeded("cpu", 1), 8, 200, 6)
+    stage = Stage(steps=1, known=(0.7, 1.0), baseline_known=0.0)
+    a = draw_known(seeded("cpu", 2), batch, 100, stage)
+    r = batch.r[:, 100:]
+    assert not (a & ~r).any()
+    assert 0.75 < float((a.sum(-1) / r.sum(-1).clamp_min(1)).mean()) < 1.0
+    nothing = draw_known(seeded("cpu", 2), batch, 100, Stage(steps=1, known=(0.0, 0.0), baseline_known=0.0))
+    assert not nothing.any()
+
+
+def test_baseline_features_are_known_where_the_stage_says_so():
+    batch = priors()["classes"].sample(seeded("cpu", 3), 6, 60, 6)
+    a = draw_known(seeded("cpu", 4), batch, 30, Stage(steps=1, known=(0.0, 0.0), baseline_known=1.0))
+    assert torch.equal(a, batch.r[:, 30:] & ~batch.acquirable[:, None])
+
+
+def test_steps_of_one_stage_cost_about_the_same_whatever_the_shape():
+    stage = Stage(steps=1, cells=12_000)
+    assert stage.tasks_for(100, 4) == 24 and stage.tasks_for(200, 59) == 1 and stage.tasks_for(5000, 99) == 1
+
+
+@pytest.mark.parametrize("settings", [{"steps": -1}, {"rows": (4,)}, {"features": (0,)}, {"context": (1.0,)}])
+def test_impossible_stages_are_refused(settings):
+    with pytest.raises(ConfigError, match=f"stage.{next(iter(settings))}"):
+        Stage(**{"steps": 1, **settings})
+
+
+def test_held_out_tasks_are_fixed_and_an_untrained_model_is_not_under_their_base_rate():
+    shapes = {"small": Stage(steps=1, tasks=3, rows=(40,), features=(3,), continuous=0.0),
+              "continuous": Stage(steps=1, tasks=3, rows=(40,), features=(3,), continuous=1.0)}  # fmt: skip
+    first, again = (draw_held_out(priors(), pools=2, shapes=shapes) for _ in range(2))
+    assert [group.name for group in first] == ["small", "continuous"]
+    assert torch.equal(first[1].exercises[1].tasks.x, again[1].exercises[1].tasks.x)
+    report = evaluate(fresh_model(), first)
+    assert report["small"] > report["small_base"] - 0.05
+    assert 1.0 < report["continuous_base"] < 2.0
+
+
+def test_shapes_of_a_kind_that_the_prior_lacks_are_left_out():
+    only = {"continuous": priors()["continuous"]}
+    assert [group.name for group in draw_held_out(only, pools=1)] == ["continuous"]
+    assert set(SHAPES) > {"small", "continuous"}
+
+
+def test_a_prior_of_one_kind_serves_every_stage():
+    only = ExerciseStream({"continuous": priors()["continuous"]}, STAGES, 0)
+    assert all(only.exercise(step).tasks.continuous for step in (0, 4, 8))
