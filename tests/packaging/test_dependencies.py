@@ -1,6 +1,7 @@
 """What the project asks for, and the exact versions that it is tested with."""
 
 import importlib.metadata
+import sys
 
 import pytest
 from packaging.markers import default_environment
@@ -9,6 +10,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tests.packaging.metadata import EXTRAS, PROJECT, pins, requirements
+from tests.packaging.sources import PACKAGES, imports, modules
 
 
 @pytest.mark.parametrize("requirement", list(requirements()), ids=str)
@@ -44,6 +46,17 @@ def test_every_installed_package_has_its_exact_version() -> None:
     installed = {key.partition("[")[0]: Version(version).public for key, version in seen.items()}
     assert len(installed) > 50
     assert installed == {name: version for name, version in pins().items() if name in installed}
+
+
+def test_every_imported_package_is_asked_for() -> None:
+    """Not left to come along with another, which may stop bringing it."""
+    asked = {canonicalize_name(requirement.name) for requirement in requirements()}
+    providers = importlib.metadata.packages_distributions()
+    tops = {name.split(".")[0] for module in modules() for name, _ in imports(module)}
+    others = tops - set(sys.stdlib_module_names) - set(PACKAGES) - {"__future__"}
+    assert {"numpy", "torch"} <= others
+    brought = {top: {canonicalize_name(name) for name in providers.get(top, [])} for top in sorted(others)}
+    assert [top for top, names in brought.items() if not asked & names] == []
 
 
 def test_the_base_is_small() -> None:
