@@ -19,6 +19,7 @@ from train.evaluation.compare import Choice, compare, load_model
 from train.evaluation.manifest import Source, default_data_folder, read_manifest
 from train.evaluation.report import write_report
 from train.evaluation.scores import score
+from train.evaluation.versions import code_version
 from train.partial import PartialTable
 
 REAL_METHODS = ("l2m", "l2m_random", "base_rate", "logistic", "boosting", "mlp_random", "gdfs", "dime", "dqn")
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
     parser.add_argument("--engine", choices=ENGINES, default="processes")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--repeat-changed", action="store_true", help="run methods again whose code has changed since")
     parser.add_argument("--report-only", action="store_true", help="write the report of what is finished, run nothing")
 
 
@@ -125,10 +127,17 @@ def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[Re
     for cell in cells:
         for group in groups:
             job = RealJob(by_name[cell.cohort], cell, group, given.model, fingerprint, given.budget, given.test_rows)
-            left = tuple(m for m in group if not table.has(_identity(job, m)))
+            left = tuple(m for m in group if not _finished(table, _identity(job, m), given.repeat_changed))
             if left:
                 jobs.append(RealJob(job.source, cell, left, given.model, fingerprint, given.budget, given.test_rows))
     return jobs
+
+
+def _finished(table: PartialTable, identity: dict[str, Any], repeat_changed: bool) -> bool:
+    if not table.has(identity):
+        return False
+    code = table.records[table.key(identity)].get("code", "")
+    return identity["model"] != "" or not repeat_changed or code == code_version(identity["method"])
 
 
 def _run(table: PartialTable, jobs: list[RealJob], given: argparse.Namespace) -> None:
@@ -149,7 +158,12 @@ def run_real(job: RealJob) -> list[dict[str, Any]]:
     choices = [Choice(name) for name in job.methods]
     records = []
     for outcome in compare(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
-        facts = {"kind": cohort.kind, "features": len(cohort.names), "n_test": len(trial.y)}
+        facts = {
+            "kind": cohort.kind,
+            "features": len(cohort.names),
+            "n_test": len(trial.y),
+            "code": "" if Choice(outcome.method).pretrained else code_version(outcome.method),
+        }
         record = {**_identity(job, outcome.method), **facts}
         if outcome.rollout is None:
             records.append({**record, "error": outcome.error})

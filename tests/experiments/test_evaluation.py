@@ -1,5 +1,6 @@
 """The comparison is fair (same rows, no row in both parts, same start and floor); its report says what it found."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
 from train.evaluate import evaluate_real, main
+from train.evaluation import versions
 from train.evaluation.cells import Cell, draw_trial, fitting_contexts, real_cells, stratified_order, task_trial
 from train.evaluation.compare import Choice, compare
 from train.evaluation.manifest import default_data_folder, read_manifest
@@ -247,6 +249,32 @@ def test_two_workers_find_what_one_finds(folder, tmp_path):
     together = PartialTable(folder / "partial" / "real.jsonl", ("cohort", "method")).records
     strip = lambda r: {k: v for k, v in r.items() if "seconds" not in k}  # noqa: E731
     assert {k: strip(v) for k, v in alone.items()} == {k: strip(v) for k, v in together.items()}
+
+
+def test_a_method_s_mark_follows_its_code_and_not_its_comments(tmp_path, monkeypatch):
+    folder = tmp_path / "baselines"
+    shutil.copytree(versions.FOLDER, folder)
+    monkeypatch.setattr(versions, "FOLDER", folder)
+    mark = versions.code_version.__wrapped__
+    before = {name: mark(name) for name in ("gdfs", "logistic", "base_rate")}
+    assert len(set(before.values())) == 3
+    networks = folder / "networks.py"
+    networks.write_text("# a comment\n" + networks.read_text().replace("Two hidden layers", "A few hidden layers"))
+    assert mark("gdfs") == before["gdfs"]
+    networks.write_text(networks.read_text() + "\nEXTRA = 1\n")
+    assert mark("gdfs") != before["gdfs"]
+    assert mark("logistic") == before["logistic"] and mark("l2m_gain") == ""
+
+
+def test_methods_whose_code_has_changed_are_run_again_when_asked(folder, capsys):
+    run(folder)
+    path = folder / "partial" / "real.jsonl"
+    path.write_text(path.read_text().replace(versions.code_version("logistic"), "an older one"))
+    capsys.readouterr()
+    assert "code of logistic has changed" in run(folder)
+    assert capsys.readouterr().err == ""
+    assert "has changed" not in run(folder, "--repeat-changed")
+    assert "1/2" in capsys.readouterr().err
 
 
 def test_unknown_methods_and_cohorts_are_refused_by_name(folder):

@@ -11,6 +11,7 @@ import pandas as pd
 from l2m_core.learn.checkpoints import write_text
 from train.evaluation.scores import SPREAD_SHARE
 from train.evaluation.summary import NEAR, WORSE, Summary, errors, paired, summarise
+from train.evaluation.versions import code_version
 
 CLASS_COLUMNS = ["information", "log_loss", "log_loss_end", "auroc", "auroc_end", "ece", "ece_by_chance", "brier",
                  "fit_seconds", "query_seconds"]  # fmt: skip
@@ -42,6 +43,9 @@ def make_page(records: Sequence[dict], lead: str, command: str, about: str) -> s
     if numbers is not None:
         parts += ["", "## Continuous outcomes", "", NUMBERS, "", _methods(numbers, NUMBER_COLUMNS)]
         parts += ["", "### Cells", "", _cells(numbers)]
+    changed = sorted({r["method"] for r in records if r.get("code", "") not in ("", code_version(r["method"]))})
+    if changed:
+        parts += ["", f"The code of {', '.join(changed)} has changed since some of these results (`--repeat-changed`)."]
     failed = errors(records)
     if len(failed):
         parts += ["", "## Failed runs", "", markdown_table(failed)]
