@@ -6,10 +6,12 @@ each layer pools the rows of a column by attention from a few learned seeds, and
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
-from l2m_core.model.cells import Cells
+from l2m_core.model.cells import Block, Cells
 from l2m_core.model.columns import embed_values, fit_columns
 from l2m_core.model.interface import Context, Memory, ModelConfig, outcome_scale
 
@@ -29,7 +31,8 @@ class PooledCells(Cells):
         cells = embed_values(columns, context.x, context.r)
         tokens = torch.cat([self._embed_outcome(context, shift, scale), self._embed_cells(cells)], dim=2)
         keys, values = [], []
-        for block, seeds in zip(self.blocks, self.seeds, strict=True):
+        for each, seeds in zip(self.blocks, self.seeds, strict=True):
+            block = cast(Block, each)
             tokens = block.mix_cells(tokens)
             _, k, v = block.remember(tokens)
             pooled = block.down.read(self._seeds_of(seeds, tokens), k, v)  # (B, C, summaries, width)

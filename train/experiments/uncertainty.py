@@ -53,8 +53,11 @@ def work(job: Job) -> list[dict]:
     for step, a in enumerate(random_trajectories(trial, settings.steps, np.random.default_rng(run.index)), 1):
         for name, method in (("l2m", own), (settings.other, other)):
             prediction = method.predict(trial.x, a)
-            scores = score_numbers if trial.context.kind == "continuous" else score_classes
-            records.append({**facts, "step": step, "method": name, **scores(prediction, trial, settings)})
+            if isinstance(prediction, np.ndarray):
+                found = score_classes(prediction, trial)
+            else:
+                found = score_numbers(prediction, trial, settings)
+            records.append({**facts, "step": step, "method": name, **found})
     return records
 
 
@@ -78,7 +81,7 @@ def score_numbers(prediction, trial: Trial, settings: Settings) -> dict:
     }
 
 
-def score_classes(p: np.ndarray, trial: Trial, settings: Settings) -> dict:
+def score_classes(p: np.ndarray, trial: Trial) -> dict:
     p = with_floor(p)
     found = {
         "log_loss": metrics.log_loss(p, trial.y),
