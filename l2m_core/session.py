@@ -252,11 +252,10 @@ class Patient:
         answers = [memory.answer(self.x).prediction for memory in resampled]
         edge = (1 - level) / 2
         if isinstance(self.answer.prediction, np.ndarray):
-            drawn = np.stack([answer[0] for answer in answers])
             names, value = list(self.memory.classes), self.answer.prediction[0]
         else:
-            drawn = np.stack([answer.mean for answer in answers])
             names, value = ["mean"], self.answer.prediction.mean
+        drawn = np.stack([answer[0] if isinstance(answer, np.ndarray) else answer.mean for answer in answers])
         low, high = np.quantile(drawn, [edge, 1 - edge], axis=0)
         return pd.DataFrame(
             {"outcome": names, "low": np.minimum(low, value), "value": value, "high": np.maximum(high, value)}

@@ -91,8 +91,8 @@ class CohortExercises:
         """index: (B, N) rows."""
         tasks = len(index)
         classes = None if self.n_classes is None else torch.full((tasks,), self.n_classes, device=self.device)
-        roles = (each.expand(tasks, -1) for each in (self.acquirable, self.categorical))
-        batch = TaskBatch(self.x[index], self.r[index], self.y[index], classes, *roles)
+        acquirable, categorical = (each.expand(tasks, -1) for each in (self.acquirable, self.categorical))
+        batch = TaskBatch(self.x[index], self.r[index], self.y[index], classes, acquirable, categorical)
         return Exercise(batch, context, draw_known(generator, batch, context, self.config.stage))
 
 

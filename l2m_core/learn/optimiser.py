@@ -38,8 +38,10 @@ class Muon(torch.optim.Optimizer):
             state = self.state[parameter]
             if "momentum" not in state:
                 state["momentum"] = torch.zeros_like(parameter)
-            state["momentum"].lerp_(parameter.grad, 1 - group["momentum"])
-            updates.append(parameter.grad.lerp(state["momentum"], group["momentum"]))  # Nesterov
+            gradient = parameter.grad
+            assert gradient is not None  # only parameters with a gradient were gathered
+            state["momentum"].lerp_(gradient, 1 - group["momentum"])
+            updates.append(gradient.lerp(state["momentum"], group["momentum"]))  # Nesterov
         orthogonal = orthogonalise(torch.stack(updates))
         size = 0.2 * math.sqrt(max(orthogonal.shape[-2:]))
         for parameter, update in zip(parameters, orthogonal, strict=True):
@@ -109,7 +111,8 @@ Named = list[tuple[str, nn.Parameter]]
 
 def split_parameters(model: nn.Module, muon: bool = True) -> tuple[Named, Named]:
     """Matrices inside `blocks` (for Muon), and all the rest; frozen ones are in neither."""
-    inside, outside = [], []
+    inside: list[nn.Parameter] = []
+    outside: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue

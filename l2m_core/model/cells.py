@@ -136,8 +136,8 @@ class Cells(nn.Module):
         return torch.cat([extra.to(tokens.dtype).expand(tokens.shape[0], rows, columns, -1), tokens], dim=1)
 
 
-def _pass_context(block: Block, tokens: Tensor, last: bool, chunk: int | None) -> tuple[Tensor, Tensor, Tensor]:
-    """One block over the context's own rows; of the last block only keys and values are ever read."""
+def _pass_context(block, tokens: Tensor, last: bool, chunk: int | None) -> tuple[Tensor, Tensor, Tensor]:
+    """One Block over the context's own rows; of the last block only keys and values are ever read."""
     if chunk is None or tokens.shape[1] <= chunk:
         tokens = block.mix_cells(tokens)
         normed, k, v = block.remember(tokens)

@@ -183,7 +183,7 @@ class Rows(nn.Module):
         return Output(prediction, policy, gain)
 
 
-def _read_in_order(block: RowBlock, tokens: Tensor, k: Tensor, v: Tensor, first: int) -> Tensor:
+def _read_in_order(block, tokens: Tensor, k: Tensor, v: Tensor, first: int) -> Tensor:
     """Token i reads the first `first + i` keys; in segments, so that most of what a mask would hide is not computed."""
     parts = []
     for begin in range(0, tokens.shape[-2], SEGMENT):

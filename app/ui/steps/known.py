@@ -19,7 +19,7 @@ def show(moment: Moment) -> None:
     patient = moment.patient
     cohort, known = patient.memory.cohort, patient.state.values
     editing = st.session_state.get(actions.EDITING)
-    if editing in known:
+    if isinstance(editing, str) and editing in known:
         _correct(moment, editing)
     measured = [name for action in patient.state.acquired for name in action if name in known]
     order = [*reversed(measured), *(name for name in cohort.names if name in known and name not in measured)]
@@ -47,20 +47,19 @@ def _value(moment: Moment, name: str) -> None:
     flag = inputs.reference_flag(feature, state.values[name])
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(
-            f":small[{labels.markdown(labels.short(name, 34))}]  \n**{text}**{f' :orange[{flag}]' if flag else ''}",
+            f":small[{labels.markdown(labels.short(name, 26))}] **{text}**{f' :orange[{flag}]' if flag else ''}",
             width="stretch",
         )
         index = cohort.names.index(name)
-        st.button("Edit", key=f"edit-{index}", type="tertiary", icon=":material/edit:",
-                  help=f"Correct {labels.markdown(name)}; the old value stays in the log",
-                  on_click=actions.edit, args=(name,))  # fmt: skip
+        st.button(":small[Edit]", key=f"edit-{index}", type="tertiary", on_click=actions.edit, args=(name,),
+                  help=f"Correct {labels.markdown(name)}; the old value stays in the log")  # fmt: skip
 
 
 def _status(moment: Moment, name: str, status: str) -> None:
     index = moment.patient.memory.cohort.names.index(name)
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         st.markdown(f":small[{SIGNS[status]} {labels.markdown(labels.short(name, 30))}: {status}]", width="stretch")
-        st.button("Enter" if status == "pending" else "Have it", key=f"status-{index}", type="tertiary",
+        st.button(":small[Enter]" if status == "pending" else ":small[Have it]", key=f"status-{index}", type="tertiary",
                   help=f"Enter a result of {labels.markdown(name)}", on_click=actions.choose, args=(name,))  # fmt: skip
 
 

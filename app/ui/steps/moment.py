@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import pandas as pd
@@ -104,7 +104,7 @@ class Moment:
         background = services.get().background
         # The present first: it is what people look at.
         for view, key in zip(reversed(self.views), reversed(self.keys), strict=True):
-            self.conditioned.views.start((*key, "uncertainty"), lambda v=view: v.resample(memories), background)
+            self.conditioned.views.start((*key, "uncertainty"), partial(view.resample, memories), background)
         return [self.conditioned.views.peek((*key, "uncertainty")) for key in self.keys]
 
     @property

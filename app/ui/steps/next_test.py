@@ -36,11 +36,13 @@ def show(moment: Moment) -> None:
         _last_row(moment)
         return
     _facts(moment, chosen)
-    _preview(moment, chosen)
     _record(moment, chosen, suggestion)
     notices.show_waiting(actions.NEXT)
-    _marks(moment, chosen)
-    _last_row(moment)
+    with st.container(gap="xsmall"):
+        _marks(moment, chosen)
+        _last_row(moment)
+    _preview(moment, chosen)
+    st.markdown(f":small[{_why(moment)}]")
 
 
 # -- choosing -------------------------------------------------------------------------------------------------------
@@ -95,15 +97,13 @@ def _facts(moment: Moment, name: str) -> None:
         parts.append(f"result in {labels.minutes(feature.turnaround)}")
     if feature.group:
         parts.append(f"panel {labels.markdown(feature.group)}")
-    st.markdown(f":small[{' · '.join(part for part in parts if part)}]")
     badges = [support_badge(int(row.support), int(row.support_near), len(moment.patient.memory.cohort))]
     if feature.cost > (left := _cost_left(moment)):
         badges.append(f":orange-badge[:material/warning: beyond the cost budget ({left:g} left)]")
     uncertainty = moment.uncertainties()[-1]
     if uncertainty is not None:
         badges.append(f":gray-badge[{stability_text(uncertainty, name)}]")
-    st.markdown(" ".join(badges))
-    st.markdown(f":small[{_why(moment)}]")
+    st.markdown(f":small[{' · '.join(part for part in parts if part)}]  \n{' '.join(badges)}")
 
 
 def stability_text(uncertainty: Uncertainty, name: str) -> str:
@@ -120,13 +120,18 @@ def _why(moment: Moment) -> str:
     """Which known values the answer rests on most."""
     drivers = moment.view.drivers
     if drivers.empty:
-        return "Why: nothing is known yet, so this is what tells most on the whole cohort."
+        return "Nothing is known yet, so the ranking is that of the whole cohort."
     probability = moment.patient.memory.cohort.kind != "continuous"
     parts = []
     for row in drivers.head(3).itertuples():
-        amount = f"{100 * row.change:.0f} points" if probability else f"{row.change:.2g} SD"
+        amount = points(row.change) if probability else f"{row.change:.2g} SD"
         parts.append(f"{labels.markdown(labels.short(row.feature, 24))} ({amount})")
     return f"The answer rests most on {', '.join(parts)}: by so much it would move without them."
+
+
+def points(change: float) -> str:
+    count = round(100 * change)
+    return "less than 1 point" if count == 0 else f"{count} point{'s' if count != 1 else ''}"
 
 
 def _preview(moment: Moment, name: str) -> None:
@@ -142,7 +147,7 @@ def _preview(moment: Moment, name: str) -> None:
     outcome = cohort.schema.outcome
     if cohort.kind == "continuous":
         axis = labels.with_unit(f"mean {labels.plain(outcome.name)}", f"({outcome.unit})" if outcome.unit else "")
-        values, now = table["mean"].tolist(), float(moment.patient.posterior.mean[0])  # type: ignore[union-attr]
+        values, now = table["mean"].tolist(), float(moment.patient.posterior.mean[0])  # type: ignore[union-attr, index]
         chart = charts.preview(results, values, now, axis, False, table["std"].tolist())
     else:
         posterior = moment.view.step.posterior
