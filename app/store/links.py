@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, inspect, select
 
 from . import chain, times
 from .errors import StoreInputError
@@ -32,6 +32,11 @@ def next_link(row_type: type[Row], name: str, head: chain.Head, event: NewEvent,
     return row_type(**columns, **link._asdict())
 
 
-def select_links(row_type: type[LinkColumns]) -> Select[Any]:
-    """The columns of `chain.Link`, in its order."""
-    return select(*(getattr(row_type, name) for name in chain.Link._fields))
+def select_links(row_type: type[LinkColumns], *first: str) -> Select[Any]:
+    """The columns named `first`, then those of `chain.Link` in its order, in the order of their chains.
+
+    Of the bare table: with the mapper in between, reading a link takes three times as long as hashing it.
+    """
+    table = inspect(row_type).local_table
+    columns = [table.columns[name] for name in (*first, *chain.Link._fields)]
+    return select(*columns).order_by(*table.primary_key.columns)

@@ -170,8 +170,8 @@ class StepThroughs:
         """Recompute the whole chain; the verdict names the first broken link."""
         with self._database.reading() as session:
             row = _own(session, owner, step_through_id)
-            query = select_links(EventRow).where(EventRow.step_through_id == row.id).order_by(EventRow.sequence)
-            return verify_chain(row, session.execute(query))
+            links = session.connection().execute(select_links(EventRow).where(EventRow.step_through_id == row.id))
+            return verify_chain(row, links)
 
 
 def verify_chain(row: Any, links: Iterable[Any], anchors: Sequence[chain.Head] = ()) -> Verdict:

@@ -80,15 +80,13 @@ def read_heads(text: str) -> Heads:
 
 def _all_links(session: Session) -> Iterator[Any]:
     """(step-through id, *link), chain by chain, a few thousand at a time."""
-    query = select_links(EventRow).order_by(EventRow.step_through_id, EventRow.sequence)
-    query = query.with_only_columns(EventRow.step_through_id, *query.selected_columns)
-    result = session.execute(query.execution_options(yield_per=5000))
-    for partition in result.partitions():
-        yield from map(tuple, partition)
+    query = select_links(EventRow, "step_through_id").execution_options(yield_per=5000)
+    for partition in session.connection().execute(query).partitions():
+        yield from partition
 
 
 def _verify_audit(session: Session, heads: Heads) -> Verdict:
-    links = session.execute(select_links(AuditRow).order_by(AuditRow.sequence).execution_options(yield_per=5000))
+    links = session.connection().execute(select_links(AuditRow).execution_options(yield_per=5000))
     found = chain.walk(CHAIN, ORIGIN, links, _anchors(heads, CHAIN))
     return Verdict(CHAIN, found.length, found.head, found.broken_at, found.reason)
 
