@@ -111,8 +111,8 @@ Named = list[tuple[str, nn.Parameter]]
 
 def split_parameters(model: nn.Module, muon: bool = True) -> tuple[Named, Named]:
     """Matrices inside `blocks` (for Muon), and all the rest; frozen ones are in neither."""
-    inside: list[nn.Parameter] = []
-    outside: list[nn.Parameter] = []
+    inside: list[tuple[str, nn.Parameter]] = []
+    outside: list[tuple[str, nn.Parameter]] = []
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
