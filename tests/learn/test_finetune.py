@@ -12,7 +12,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.learn.finetune import CohortExercises, FinetuneConfig, finetune, split_rows, start_finetuning
 from l2m_core.learn.stages import seeded
-from tests.learn.examples import fresh_model
+from tests.learn.examples import fresh_model, shaken_model
 
 QUICK = FinetuneConfig(steps=20, lr=4e-3, tasks=3, evaluate_every=5, patience=3, dtype="float32")
 
@@ -38,7 +38,7 @@ def test_it_lowers_the_loss_of_rows_it_never_trains_on(kind, encoder):
 
 
 def test_the_given_model_stays_as_it_is_and_a_generator_decides_everything():
-    model, table = fresh_model(), cohort()
+    model, table = shaken_model(), cohort("continuous")
     before = {name: value.clone() for name, value in model.state_dict().items()}
     first, again, other = (finetune(model, table, QUICK, seeded("cpu", seed)).state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(value, model.state_dict()[name]) for name, value in before.items())
@@ -56,7 +56,7 @@ def test_a_training_that_does_harm_returns_the_first_weights():
 
 
 def test_it_resumes_where_it_was_stopped(tmp_path, monkeypatch):
-    model, table = fresh_model(), cohort()
+    model, table = shaken_model(), cohort("continuous")
     whole = finetune(model, table, QUICK, seeded("cpu", 1)).state_dict()
     draw = CohortExercises.draw
 
@@ -71,6 +71,7 @@ def test_it_resumes_where_it_was_stopped(tmp_path, monkeypatch):
     monkeypatch.undo()
     again = finetune(model, table, QUICK, seeded("cpu", 1), folder=tmp_path, resume=True).state_dict()
     assert all(torch.equal(whole[name], again[name]) for name in whole)
+    assert any(not torch.equal(whole[name], value) for name, value in model.state_dict().items())
 
 
 def test_stopping_rows_are_never_trained_on():

@@ -19,21 +19,27 @@ def lines(folder) -> list[dict]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+def unbroken(request, tmp_path_factory):
+    """Twenty steps at one go: the loop and its losses."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    loop = small_loop(folder, loss=PredictorLoss(shaken_model()), dtype=request.param)
+    loop.run(20)
+    return loop, [line["loss"] for line in lines(folder)]
+
+
 @pytest.mark.parametrize("stop", [2, 6, 13])
-def test_a_resumed_job_is_bit_for_bit_the_unbroken_one(tmp_path, dtype, stop):
+def test_a_resumed_job_is_bit_for_bit_the_unbroken_one(tmp_path, unbroken, stop):
     """Also across a stage's end (step 9), within a pool of draws, and for the optimiser's state and the average."""
-    unbroken = small_loop(tmp_path / "whole", loss=PredictorLoss(shaken_model()), dtype=dtype)
-    unbroken.run(20)
-    first = small_loop(tmp_path / "broken", loss=PredictorLoss(shaken_model()), dtype=dtype)
+    whole, losses = unbroken
+    first = small_loop(tmp_path, loss=PredictorLoss(shaken_model()), dtype=whole.config.dtype)
     first.run(stop)
-    second = small_loop(tmp_path / "broken", loss=PredictorLoss(fresh_model(5)), dtype=dtype)
+    second = small_loop(tmp_path, loss=PredictorLoss(fresh_model(5)), dtype=whole.config.dtype)
     second.resume()
     second.run(20)
-    assert same(weights(unbroken), weights(second))
-    assert same(unbroken.average, second.average)
-    losses = [[line["loss"] for line in lines(tmp_path / name)] for name in ("whole", "broken")]
-    assert losses[0] == losses[1] and len(losses[0]) == 20
+    assert same(weights(whole), weights(second))
+    assert same(whole.average, second.average)
+    assert [line["loss"] for line in lines(tmp_path)] == losses and len(losses) == 20
 
 
 def test_training_lowers_the_loss(tmp_path):
