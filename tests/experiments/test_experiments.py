@@ -216,18 +216,32 @@ def test_settings_that_do_not_exist_are_refused_by_name():
         read_settings("adaptivity", "large")
 
 
-def test_other_settings_or_another_model_make_other_records(tiny_model):
-    settings = read_settings("adaptivity", "small", [f"model={tiny_model}"])
-    other = read_settings("adaptivity", "small", [f"model={tiny_model}", f"families=[{BNN}]"])
-    before = experiment.version_of(settings)
-    assert before != experiment.version_of(other)
+def versions(tiny_model, places, *overrides: str) -> dict[str, str]:
+    settings = read_settings("acquisition", "small", [f"model={tiny_model}", "methods=[l2m, gdfs]", *overrides])
+    return {job.key: experiment.version_of(job) for job in find("acquisition").jobs(settings, places.data)}
+
+
+def test_another_model_makes_other_records_of_itself_only(tiny_model, places):
+    before = versions(tiny_model, places, f"families=[{BNN}]")
     facts = tiny_model / "model.yaml"
     kept = facts.read_text()
     facts.write_text(kept.replace("for tests", "for other tests"))
     try:
-        assert experiment.version_of(settings) != before
+        after = versions(tiny_model, places, f"families=[{BNN}]")
     finally:
         facts.write_text(kept)
+    changed = {key for key in before if before[key] != after[key]}
+    assert changed == {key for key in before if key.endswith("l2m")} and len(before) == 2 * len(changed)
+
+
+def test_more_tasks_or_methods_keep_what_is_done_and_other_tasks_do_not(tiny_model, places):
+    before = versions(tiny_model, places, f"families=[{BNN}]")
+    more = versions(
+        tiny_model, places, f"families=[{BNN.replace('tasks: 2', 'tasks: 3')}]", "methods=[l2m, gdfs, dime]"
+    )
+    assert before.items() < more.items()
+    larger = versions(tiny_model, places, f"families=[{BNN.replace('context: 40', 'context: 50')}]")
+    assert not set(before.values()) & set(larger.values())
 
 
 def test_cosine_of_opposite_gradients_is_minus_one():

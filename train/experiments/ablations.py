@@ -26,7 +26,7 @@ from train.config import to_plain
 from train.evaluation.scores import with_floor
 from train.experiments import figures
 from train.experiments.comparison import summarise_groups
-from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.experiments.experiment import Job, Verdict, all_of, judge, pairs, version_of
 from train.experiments.families import Family, draw
 from train.experiments.models import fingerprint
 from train.experiments.uncertainty import random_trajectories
@@ -59,7 +59,7 @@ def jobs(settings: Settings, data: Path) -> list[Job]:
 
 def work(job: Job) -> list[dict]:
     settings, kind = job.settings, job.part
-    model = pretrained(kind, settings)
+    model = pretrained(kind, settings, Path(settings.folder) / f"{kind}-{version_of(job)}")
     records = []
     for family in settings.families:
         for index in range(family.tasks):
@@ -76,11 +76,10 @@ def work(job: Job) -> list[dict]:
     return records
 
 
-def pretrained(kind: str, settings: Settings) -> L2M:
+def pretrained(kind: str, settings: Settings, folder: Path) -> L2M:
     """The same seed, tasks and steps for every kind; goes on from its checkpoint if there is one."""
     torch.manual_seed(settings.seed)
     module = KINDS[kind](settings.backbone)
-    folder = Path(settings.folder) / kind
     stream = ExerciseStream(priors_of(settings.prior), settings.stages, settings.seed)
     facts = {"model": asdict(settings.backbone), "job": to_plain(settings)}
     loop = Loop(PredictorLoss(module), stream.exercise, settings.stages, settings.loop, folder, facts=facts, quiet=True)

@@ -32,8 +32,8 @@ work = run_methods
 
 def caption(settings: Settings, data: Path) -> list[str]:
     return [
-        f"Model: {settings.model}. Log loss in nats (continuous outcomes: of the outcome in standard deviations of the "
-        f"context's; RMSE likewise).",
+        "Log loss in nats (continuous outcomes: of the outcome in standard deviations of the "
+        "context's; RMSE likewise).",
         *stand_ins(settings.families, data),
     ]
 

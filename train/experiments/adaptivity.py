@@ -64,7 +64,7 @@ def work(job: Job) -> list[dict]:
 
 
 def caption(settings: Settings, data: Path) -> list[str]:
-    return [f"Model: {settings.model}.", *stand_ins(settings.families, data)]
+    return stand_ins(settings.families, data)
 
 
 def table(records: list[dict]) -> pd.DataFrame:

@@ -44,7 +44,7 @@ def one_by_one(runs: Sequence[Run], settings: Any, data: Path) -> list[Job]:
         pretrained = tuple(m for m in run.methods if Choice(m).pretrained)
         for group in [pretrained] * bool(pretrained) + [(m,) for m in run.methods if m not in pretrained]:
             part = Run(run.family, run.index, group, run.variant, run.context, run.complete)
-            jobs.append(Job(part.key, settings, part, data))
+            jobs.append(Job(part.key, settings, part, data, methods=group))
     return jobs
 
 

@@ -9,8 +9,7 @@ Each experiment is a module of this folder that holds
     table(records) -> DataFrame          what is published
     figure(table) -> plotly figure
     verdict(records, table) -> Verdict   whether the claim is seen, by a rule written down beforehand
-
-and may hold `caption(settings, data) -> [sentence]`.
+    caption(settings, data) -> [str]     sentences that a reader of the table needs
 """
 
 from __future__ import annotations
@@ -35,7 +34,9 @@ from l2m_core.metrics import Interval, paired_interval
 from l2m_core.released import FACTS, find_model
 from train.config import build, to_plain
 from train.engines import fan_out
+from train.evaluation.compare import Choice, load_model
 from train.evaluation.report import markdown_table
+from train.evaluation.versions import code_version
 from train.experiments import figures
 from train.partial import PartialTable
 
@@ -53,6 +54,8 @@ class Job:
     settings: Any
     part: Any
     data: Path
+    methods: tuple[str, ...] = ()
+    """The only methods that the piece runs, on the task that `part` names; empty: it may use anything of `settings`."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +87,35 @@ def read_settings(name: str, scale: str, overrides: Sequence[str] = ()) -> Any:
     return build(find(name).Settings, plain, name)
 
 
-def version_of(settings: Any) -> str:
-    """Changes with the settings and with the models that they name, so that no stale record is taken for a new one."""
-    plain = to_plain(settings)
-    models = sorted({name for name in _named(plain, "model") if name})
-    facts = [(find_model(name) / FACTS).read_text() for name in models]
-    return hashlib.sha256(json.dumps([plain, facts], sort_keys=True, default=str).encode()).hexdigest()[:16]
+def version_of(job: Job) -> str:
+    """Changes with all that the job's records depend on: settings, models, and the code of methods that learn from the
+    task. Another model leaves the records of such methods as they are, and so does another number of tasks."""
+    plain = {"settings": to_plain(job.settings), "part": to_plain(job.part)}
+    code: list[str] = []
+    if job.methods:
+        plain = _without(plain, "families", "methods", "tasks")
+        code = [code_version(name) for name in job.methods]
+        if not any(Choice(name).pretrained for name in job.methods):
+            plain = _without(plain, "model")
+    facts = [(find_model(name) / FACTS).read_text() for name in models_of(plain)]
+    return hashlib.sha256(json.dumps([plain, facts, code], sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def models_of(plain: Any) -> list[str]:
+    """Names of the models in plain settings."""
+    return sorted({name for name in _named(plain, "model") if name})
 
 
 def _named(value: Any, key: str) -> list[Any]:
     if isinstance(value, dict):
         return [v for k, v in value.items() if k == key] + [x for v in value.values() for x in _named(v, key)]
     return [x for v in value for x in _named(v, key)] if isinstance(value, list) else []
+
+
+def _without(value: Any, *keys: str) -> Any:
+    if isinstance(value, dict):
+        return {k: _without(v, *keys) for k, v in value.items() if k not in keys}
+    return [_without(v, *keys) for v in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -111,19 +131,28 @@ def reproduce(name: str, scale: str, places: Places, command: str, *, engine: st
               overrides: Sequence[str] = (), say=print) -> Verdict:  # fmt: skip
     """Runs what is not done yet, then writes NAME.csv, NAME.md and NAME.html."""
     module, settings = find(name), read_settings(name, scale, overrides)
-    version = version_of(settings)
     partial = PartialTable(places.partial / f"{name}-{scale}.jsonl", ("job", "version"))
     jobs = module.jobs(settings, places.data)
-    left = [job for job in jobs if not partial.has({"job": job.key, "version": version})]
-    for done, (number, records) in enumerate(fan_out(module.work, left, engine=engine, workers=workers), 1):
-        partial.append([{"job": left[number].key, "version": version, "rows": records}])
-        say(f"{name} {done}/{len(left)}: {left[number].key}")
-    records = [row for job in jobs for row in partial.records[(job.key, version)]["rows"]]
+    marks = [{"job": job.key, "version": version_of(job)} for job in jobs]
+    left = [number for number, mark in enumerate(marks) if not partial.has(mark)]
+    results = fan_out(module.work, [jobs[number] for number in left], engine=engine, workers=workers)
+    for done, (place, records) in enumerate(results, 1):
+        mark = marks[left[place]]
+        partial.append([{**mark, "rows": records}])
+        say(f"{name} {done}/{len(left)}: {mark['job']}")
+    records = [row for mark in marks for row in partial.records[partial.key(mark)]["rows"]]
     table = module.table(records)
     verdict = module.verdict(records, table)
-    captions = [scale_note(scale), *(module.caption(settings, places.data) if hasattr(module, "caption") else [])]
+    captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, places.data)]
     write(name, module, table, verdict, captions, command, places.out)
     return verdict
+
+
+def model_notes(settings: Any) -> list[str]:
+    """Which models, by the fingerprints of their weights."""
+    return [
+        f"Model {Path(n).name}, fingerprint {load_model(n).fingerprint[:12]}." for n in models_of(to_plain(settings))
+    ]
 
 
 def scale_note(scale: str) -> str:

@@ -182,7 +182,7 @@ def _cosine(a: Tensor, b: Tensor) -> float:
 
 def caption(settings: Settings, data: Path) -> list[str]:
     return [
-        f"Model: {settings.model}; gradients are of its policy head, objective {settings.objective}. Reference: "
+        f"Gradients are of its policy head, objective {settings.objective}. Reference: "
         f"{settings.reference} REINFORCE trajectories of each query. `samples`: l2 error and cosine of single "
         f"estimates, mean of {settings.repeats}. `holes`: bias of the mean of {settings.repeats} estimates of a small "
         f"network's policy over {settings.steps} acquisitions, propensities by logistic regression.",

@@ -33,7 +33,7 @@ work = run_methods
 
 def caption(settings: Settings, data: Path) -> list[str]:
     return [
-        f"Model: {settings.model}. Step t is after t + 1 acquisitions.",
+        "Step t is after t + 1 acquisitions.",
         *stand_ins(settings.families, data),
     ]
 

@@ -16,7 +16,7 @@ from l2m_core.learn.stages import Stage
 from train.evaluation.compare import load_model, roll_out
 from train.experiments import figures
 from train.experiments.comparison import by_step, scores_of
-from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.experiments.experiment import Job, Verdict, all_of, judge, pairs, version_of
 from train.experiments.families import Family, draw
 from train.experiments.models import with_module
 from train.policy import PolicyJob
@@ -55,7 +55,7 @@ def work(job: Job) -> list[dict]:
     family, way = job.part
     settings = job.settings
     name = family.model or settings.model
-    policy_folder = Path(settings.folder) / f"{family.name}-{way}-{settings.stages[-1].steps}"
+    policy_folder = Path(settings.folder) / f"{family.name}-{way}-{version_of(job)}"
     objective = PolicyConfig(
         way,
         settings.policy.estimator,

@@ -48,7 +48,7 @@ def work(job: Job) -> list[dict]:
 
 
 def caption(settings: Settings, data: Path) -> list[str]:
-    return [f"Model: {settings.model}. Step 1 is the first acquisition.", *stand_ins(settings.families, data)]
+    return ["Step 1 is the first acquisition.", *stand_ins(settings.families, data)]
 
 
 def table(records: list[dict]) -> pd.DataFrame:

@@ -57,7 +57,7 @@ work = run_methods
 
 def caption(settings: Settings, data: Path) -> list[str]:
     return [
-        f"Model: {settings.model}. Missingness is of the context; of the rows decided about everything can be had.",
+        "Missingness is of the context; of the rows decided about everything can be had.",
         *stand_ins(settings.families, data),
     ]
 

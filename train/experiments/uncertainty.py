@@ -97,9 +97,9 @@ def score_classes(p: np.ndarray, trial: Trial) -> dict:
 
 def caption(settings: Settings, data: Path) -> list[str]:
     return [
-        f"Model: {settings.model}. The truth of a BNN task is p(y | all features), so KL and Brier to it fall as "
-        f"features become known and reach 0 only with all of them. MSE and log density are of the outcome in standard "
-        f"deviations.",
+        "The truth of a BNN task is p(y | all features), so KL and Brier to it fall as "
+        "features become known and reach 0 only with all of them. MSE and log density are of the outcome in standard "
+        "deviations.",
         *stand_ins(settings.families, data),
     ]
 

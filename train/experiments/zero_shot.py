@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -34,7 +34,9 @@ class Settings:
 
 
 def jobs(settings: Settings, data: Path) -> list[Job]:
-    return one_by_one(tasks_of(settings.families, (*settings.methods, FINETUNED)), settings, data)
+    jobs = one_by_one(tasks_of(settings.families, (*settings.methods, FINETUNED)), settings, data)
+    # The fine-tuned model is no method of its own: it depends on the model that it starts from.
+    return [replace(job, methods=()) if job.methods == (FINETUNED,) else job for job in jobs]
 
 
 def work(job: Job) -> list[dict]:
@@ -54,7 +56,7 @@ def fine_tuned(job: Job) -> list[dict]:
 
 
 def caption(settings: Settings, data: Path) -> list[str]:
-    return [f"Model: {settings.model}.", *stand_ins(settings.families, data)]
+    return stand_ins(settings.families, data)
 
 
 def table(records: list[dict]) -> pd.DataFrame:
