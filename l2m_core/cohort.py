@@ -14,9 +14,9 @@ import pandas as pd
 from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns
 from l2m_core.errors import CohortError, FeatureError
 from l2m_core.frames import number_text, table_from_frame
-from l2m_core.inference import FEWEST_ROWS, combine, infer
+from l2m_core.inference import FEWEST_ROWS, combine, how_to_read, infer
 from l2m_core.reading import DEFAULT_LIMITS, Limits, Table, read_table
-from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Schema, did_you_mean
+from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.values import UnseenLevelWarning, code_of, encode_value, value_text, warn_unseen
 
 __all__ = ["Cohort", "UnseenLevelWarning", "encode_value"]
@@ -281,9 +281,9 @@ class Cohort:
         """The cohort's rows with every column that was read: numbers, and texts (None where missing)."""
         if self.source is None:
             return self._frame_of_arrays()
-        kinds = {f.name: f.kind for f in self.schema.features if f.used}
-        if self.kind != "continuous":
-            kinds[self.schema.outcome.name] = "category"
+        stated = Overrides.from_schema(self.schema)
+        kinds = {name: how_to_read(settings) for name, settings in stated.features.items()}
+        kinds[self.schema.outcome.name] = how_to_read(stated.outcome)
         table = self.source
         columns: dict[str, Any] = dict.fromkeys(table.names)
         for name, reading in read_columns(table.names, table.columns, table.row_numbers, kinds, self.rules):

@@ -104,11 +104,11 @@ class Reading:
 
 
 def read_columns(
-    names: Iterable[str], columns: Iterable[Column], rows: np.ndarray, kinds: Mapping[str, str], rules: Rules
+    names: Iterable[str], columns: Iterable[Column], rows: np.ndarray, kinds: Mapping[str, str | None], rules: Rules
 ) -> Iterator[tuple[str, Reading]]:
     """Each column with its name, as soon as it is certain; one that could be read in two ways follows the others.
 
-    kinds: what a person stated for some columns ('number', 'category', 'binary').
+    kinds: for some columns, that they must be numbers ('number') or that their texts are levels ('levels').
     """
     undecided: list[tuple[str, TextColumn]] = []
     evidence: set[str] = set()
@@ -134,14 +134,18 @@ def read_column(name: str, column: Column, rows: np.ndarray, rules: Rules, kind:
         return Reading(name, codes=np.full(len(rows), -1), problem=column.problem)
     if isinstance(column, NumberColumn):
         return _numbers(Reading(name), column.values, rows, rules)
-    plain = _read_plain(name, column, rows, rules, kind)
+    if kind == "levels":
+        inferred = read_column(name, column, rows, rules)  # levels that are all numbers are written in one way
+        certain = inferred.numbers is not None and inferred.problem is None and not inferred.warnings
+        return inferred if certain else _Texts.of(name, column, rows, rules).levels()
+    plain = _read_plain(name, column, rows, rules)
     return plain if plain is not None else _Texts.of(name, column, rows, rules).read(kind)
 
 
-def _read_plain(name, column, rows, rules, kind) -> Reading | None:
+def _read_plain(name, column, rows, rules) -> Reading | None:
     """Numbers and blanks only, at the speed of float(): characters for which float() has no surprises."""
     joined = column.joined
-    if kind in ("category", "binary") or rules.decimal == "," or _PLAIN_ALPHABET.search(joined):
+    if rules.decimal == "," or _PLAIN_ALPHABET.search(joined):
         return None
     if _LEADING_ZERO.search(joined) or _COMPACT_DATE.match(joined.lstrip(SEPARATOR)):
         return None
@@ -267,8 +271,6 @@ class _Texts:
         return cls(name, mapping[codes], list(levels), rows, rules)
 
     def read(self, kind: str | None) -> Reading:
-        if kind in ("category", "binary"):
-            return self._levels()
         if not self.texts:
             return self._reading(numbers=np.full(len(self.codes), np.nan))
         if kind is None and self._all_digits() and any(len(text) > 1 and text[0] == "0" for text in self.texts):
@@ -276,7 +278,7 @@ class _Texts:
                 f"Column '{self.name}' has leading zeros, so it is read as codes. "
                 "If it is a number, state kind: number."
             )
-            return self._levels()
+            return self.levels()
         if len(self.texts) >= 5 and all(_COMPACT_DATE.fullmatch(text) for text in self.texts):
             return self._problem(f"'{self.texts[0]}' is a date. {DATE_ADVICE}", 0)
         return self._written_numbers(kind)
@@ -348,7 +350,7 @@ class _Texts:
                 f"Column '{self.name}' mixes numbers and texts such as '{texts[words[0]]}', "
                 "so it is read as categories."
             )
-            return self._levels()
+            return self.levels()
         return self._problem(
             f"'{texts[words[0]]}' is not a number, unlike most cells of the column. "
             "Correct it, leave it empty, or state kind: category.",
@@ -366,7 +368,7 @@ class _Texts:
                 f"Column '{self.name}': cells such as '{self.texts[min(limits)]}' are read as categories, "
                 "not as limits."
             )
-        return self._levels()
+        return self.levels()
 
     def _special(self, indices) -> Reading | None:
         """Dates, pairs such as 120/80, and numbers with their unit are refused with advice."""
@@ -381,8 +383,8 @@ class _Texts:
                 return self._problem(f"'{self.texts[such[0]]}' {sentence}", such[0])
         return None
 
-    def _levels(self) -> Reading:
-        """Texts as they are; numbers among them are written in one way (1, not 1.0) if all are numbers."""
+    def levels(self) -> Reading:
+        """Texts as they are; those that differ by case stay apart, with a warning."""
         codes, texts = self.codes, self.texts
         folded: dict[str, str] = {}
         for text in texts:

@@ -13,6 +13,7 @@ import numpy as np
 
 from l2m_core.columns import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, parse_number, read_column, read_columns
 from l2m_core.errors import CohortError, InputError, SchemaError
+from l2m_core.frames import number_text
 from l2m_core.reading import Table
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.strict_yaml import LARGEST_TEXT
@@ -50,10 +51,9 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     if "name" not in stated.outcome:
         raise CohortError(f"State the outcome: the column to predict.{did_you_mean('', table.names)}")
     _check_names(table, stated)
-    kinds = {name: settings["kind"] for name, settings in stated.features.items() if "kind" in settings}
+    kinds = {name: how_to_read(settings) for name, settings in stated.features.items()}
     outcome_name, rows = stated.outcome["name"], table.row_numbers
-    if stated.outcome.get("kind") in ("binary", "multiclass"):
-        kinds[outcome_name] = "category"
+    kinds[outcome_name] = how_to_read(stated.outcome)
     by_name = dict(zip(table.names, table.columns, strict=True))
     outcome_column = by_name.pop(outcome_name)
     kept = np.flatnonzero(read_column(outcome_name, outcome_column, rows, rules, kinds.get(outcome_name)).present)
@@ -87,6 +87,15 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     x.flags.writeable = False
     warnings = [*table.warnings, *warnings, *(note for name in place for note in notes.get(name, ()))]
     return Content(Schema(tuple(ordered), outcome), x, y, kept, tuple(warnings))
+
+
+def how_to_read(settings: Mapping[str, Any]) -> str | None:
+    """'number', 'levels', or None where the cells decide: nothing is stated, or the levels are numbers themselves."""
+    kind = settings.get("kind")
+    levels = settings.get("levels") or settings.get("classes") or ()
+    if kind is None or (levels and all(parse_number(level) is not None for level in levels)):
+        return None
+    return "number" if kind in ("number", "continuous") else "levels"
 
 
 def _join(problems) -> str:
@@ -191,10 +200,18 @@ def _classes(reading, stated, positive) -> tuple[tuple[str, ...], np.ndarray, li
 
 
 def _class_codes(reading, classes) -> np.ndarray:
+    known = _codes_of(classes)
     for text in reading.texts:
-        if text not in classes:
+        if text not in known:
             raise CohortError(f"The outcome '{reading.name}' holds '{text}', which is not one of its stated classes.")
-    return np.array([classes.index(text) for text in reading.texts], dtype=np.int64)[reading.codes]
+    return np.array([known[text] for text in reading.texts], dtype=np.int64)[reading.codes]
+
+
+def _codes_of(levels) -> dict[str, int]:
+    """Code of each text; a stated '1.0' is also found as '1'."""
+    numbers = [parse_number(level) for level in levels]
+    plain = {number_text(number): code for code, number in enumerate(numbers) if number is not None}
+    return {**plain, **{level: code for code, level in enumerate(levels)}}
 
 
 def _order_levels(texts) -> tuple[tuple[str, ...], bool]:
@@ -321,7 +338,7 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
 
 def _level_codes(reading, feature, warnings) -> np.ndarray:
     """Codes as float32; a text that is no level is 'other', whose code is len(levels)."""
-    known = {level: code for code, level in enumerate(feature.levels)}
+    known = _codes_of(feature.levels)
     foreign = [text for text in reading.texts if text not in known]
     if foreign and feature.kind == "binary":
         raise CohortError(

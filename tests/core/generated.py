@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from l2m_core.cohort import Cohort
 
-MISSING = {"", "na", "n/a", "nan", "null", "?", "-", ".", "<na>", "--", "#n/a"}
-WEAKLY_MISSING = {"none", "missing", "unknown", "not done", "nil"}
+MISSING = {"", "na", "n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#n/a", "#null!"}
+WEAKLY_MISSING = {"none", "missing", "unknown", "not done", "not measured", "not available", "nil", "n.d.", "nd"}
 
 whole = st.integers(-10_000, 10_000).map(str)
 decimal = st.decimals(-1000, 1000, places=3).map(lambda value: f"{value:f}")
@@ -52,8 +52,9 @@ def tables(draw, cells=columns, most_columns=4):
     """Column names and rows of texts; the last column is the outcome 'y'."""
     count = draw(st.integers(10, 30))
     kinds = draw(st.lists(cells, min_size=1, max_size=most_columns))
-    drawn = [draw(st.lists(st.one_of(*kind), min_size=count, max_size=count)) for kind in kinds]
-    drawn.append(draw(st.lists(st.sampled_from(draw(outcomes)), min_size=count, max_size=count)))
+    pools = [draw(st.lists(st.one_of(*kind), min_size=1, max_size=8)) for kind in kinds] + [draw(outcomes)]
+    rng = np.random.default_rng(draw(st.integers(0, 1000)))  # a few distinct cells, arranged at random: quick to draw
+    drawn = [[pool[i] for i in rng.integers(0, len(pool), count)] for pool in pools]
     names = [f"c{i}" for i in range(len(kinds))] + ["y"]
     return names, [list(row) for row in zip(*drawn, strict=True)]
 
@@ -88,7 +89,8 @@ def is_faithful(cohort: Cohort, name: str, cell: str, value: float) -> bool:
     if value == len(feature.levels):
         return announced
     level = feature.levels[int(value)]
-    return level == text or (level.casefold() == text.casefold() and announced)
+    same_number = bool(meanings(level) & meanings(cell))  # '0' for 0.000, where all cells are numbers
+    return level == text or same_number or (level.casefold() == text.casefold() and announced)
 
 
 def unfaithful_cells(cohort: Cohort, names, rows) -> list[tuple[str, str, float]]:
