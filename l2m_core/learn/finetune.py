@@ -62,12 +62,12 @@ class CohortExercises:
 
     def __init__(self, cohort: Cohort, config: FinetuneConfig, seed: int, device: torch.device | str = "cpu"):
         self.config, self.seed, self.device = config, seed, device
-        self.x = torch.nan_to_num(torch.as_tensor(cohort.x), nan=0.0).to(device)
-        self.r = torch.as_tensor(cohort.r).to(device)
-        self.y = torch.as_tensor(cohort.y).to(device)
+        self.x = torch.nan_to_num(torch.tensor(cohort.x), nan=0.0).to(device)
+        self.r = torch.tensor(cohort.r).to(device)
+        self.y = torch.tensor(cohort.y).to(device)
         self.n_classes = None if cohort.kind == "continuous" else cohort.n_classes
-        self.categorical = torch.as_tensor(cohort.categorical).to(device)
-        self.acquirable = torch.as_tensor(cohort.acquirable).to(device)
+        self.categorical = torch.tensor(cohort.categorical).to(device)
+        self.acquirable = torch.tensor(cohort.acquirable).to(device)
         self.train, self.stop = split_rows(self.y, config.held_out, seeded(device, seed, -1))
         if len(self.train) < 16 or len(self.stop) < 4:
             raise CohortError(f"{len(self.y)} rows are too few to fine-tune on; at least 20 are needed, better 200.")

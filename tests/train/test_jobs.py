@@ -56,6 +56,11 @@ def test_a_predictor_is_trained_and_its_held_out_loss_printed(tmp_path, capsys):
     assert steps == [1, 2, 3, 4, 5, 6]
 
 
+def test_the_record_also_goes_to_tensorboard_where_that_is_installed(predictor):
+    pytest.importorskip("tensorboard")
+    assert list((predictor / "tensorboard").glob("events.*"))
+
+
 def test_a_rows_predictor_is_trained(tmp_path):
     config = write(
         tmp_path, folder=str(tmp_path / "job"), model=ROWS, prior={"name": "bnn", "settings": {"outcome": "classes"}}
