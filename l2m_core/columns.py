@@ -362,7 +362,7 @@ class _Texts:
         if special is not None:
             return special
         if kind == "number":
-            return self._problem(f"'{self.texts[0]}' is not a number, but the schema states kind: number.", 0)
+            return self._problem(f"'{self.texts[0]}' is not a number, unlike what the schema states.", 0)
         if limits:
             self.warnings.append(
                 f"Column '{self.name}': cells such as '{self.texts[min(limits)]}' are read as categories, "

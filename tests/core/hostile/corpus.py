@@ -325,7 +325,7 @@ def kinds() -> list[Hostile]:
                 options={"schema": "features:\n- {name: sex, kind: binary, levels: [F, M]}\n"}),
         Hostile("three values stated as binary", csv(sex=["F", "M", "X"] * 8), ("'sex'", "3 different", "binary"),
                 options={"schema": "features:\n- {name: sex, kind: binary}\n"}),
-        Hostile("texts stated as numbers", csv(sex=["F", "M"] * 12), ("'sex'", "'F'", "kind: number"),
+        Hostile("texts stated as numbers", csv(sex=["F", "M"] * 12), ("'sex'", "'F'", "not a number"),
                 options={"schema": "features:\n- {name: sex, kind: number}\n"}),
     ]  # fmt: skip
 
@@ -346,7 +346,7 @@ def outcomes() -> list[Hostile]:
                 right=lambda c: c.kind == "continuous" and c.y.dtype == np.float32),
         Hostile("a positive class of wrong name", csv(died=["alive", "dead"] * 12), ("positive", "'deat'", "'dead'"),
                 options={"positive": "deat"}),
-        Hostile("texts stated as continuous", csv(died=["alive", "dead"] * 12), ("'died'", "'alive'", "continuous"),
+        Hostile("texts stated as continuous", csv(died=["alive", "dead"] * 12), ("outcome", "'died'", "'alive'", "not a number"),
                 options={"schema": "outcome: {name: died, kind: continuous}\n"}),
         Hostile("a class outside those stated", csv(died=["a", "b", "c"] * 8), ("'died'", "'c'"),
                 options={"schema": "outcome: {name: died, kind: multiclass, classes: [a, b]}\n"}),
