@@ -58,13 +58,13 @@ class LinearModel(PartialModel[LinearSettings]):
     def __init__(
         self,
         strengths: tuple[float, ...] = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
-        variants: tuple[tuple[int, bool], ...] = ((0, False), (4, True)),
+        variants: tuple[tuple[int, bool], ...] = ((0, False),),
         n_folds: int = 5,
     ):
         super().__init__(n_folds)
         self.strengths = strengths
         self.variants = variants
-        """(copies, indicators) to choose from."""
+        """(copies, indicators) to choose from. Copies and indicators lost on real tables of 100 and 400 rows."""
 
     def candidates(self, context: Context) -> list[LinearSettings]:
         return [LinearSettings(C, copies, indicators) for copies, indicators in self.variants for C in self.strengths]

@@ -110,16 +110,17 @@ class Encoding:
 
     def __init__(self, context: Context):
         self.n_features = context.x.shape[1]
-        self._numbers = np.flatnonzero([not self._is_split(context, j) for j in range(self.n_features)])
+        levels = {j: seen_values(context.x[:, j]) for j in np.flatnonzero(context.categorical).tolist()}
+        # Two levels need one column only, like a number.
+        self._pairs = {j: seen for j, seen in levels.items() if len(seen) <= 2}
+        self._levels = {j: common_values(context.x[:, j]) for j in levels if j not in self._pairs}
+        self._numbers = np.array([j for j in range(self.n_features) if j not in self._levels], dtype=np.int64)
         numbers = context.x[:, self._numbers].astype(np.float64)
         recorded = ~np.isnan(numbers)
         count = np.maximum(recorded.sum(0), 1)
         self._mean = np.where(recorded, numbers, 0).sum(0) / count
         variance = (np.where(recorded, numbers - self._mean, 0) ** 2).sum(0) / count
         self._scale = np.where(variance > 1e-12, np.sqrt(variance), 1.0)
-        self._levels = {
-            j: self._common_levels(context.x[:, j]) for j in range(self.n_features) if self._is_split(context, j)
-        }
         owners = [self._numbers] + [np.full(len(levels), j) for j, levels in self._levels.items()]
         self.owner = np.concatenate(owners).astype(np.int64)
         """(D,) the feature each column belongs to"""
@@ -131,7 +132,9 @@ class Encoding:
 
     def values(self, x: np.ndarray) -> np.ndarray:
         """(n, D) float32, 0 where x is NaN."""
-        x = np.asarray(x, dtype=np.float32)
+        x = np.array(x, dtype=np.float32)
+        for j, seen in self._pairs.items():
+            x[~np.isin(x[:, j], seen), j] = np.nan  # a level that the context lacks
         scores = np.clip((x[:, self._numbers] - self._mean) / self._scale, -LARGEST_SCORE, LARGEST_SCORE)
         columns = [np.nan_to_num(scores)]
         columns += [(x[:, j, None] == levels).astype(np.float64) for j, levels in self._levels.items()]
@@ -142,13 +145,13 @@ class Encoding:
         known = known_cells(x, a)
         return np.concatenate([self.values(x) * known[:, self.owner], known], axis=1, dtype=np.float32)
 
-    @staticmethod
-    def _is_split(context: Context, j: int) -> bool:
-        """Two levels need one column only, like a number."""
-        values = context.x[:, j]
-        return bool(context.categorical[j]) and len(np.unique(values[~np.isnan(values)])) > 2
 
-    @staticmethod
-    def _common_levels(values: np.ndarray) -> np.ndarray:
-        levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-        return levels[np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])]
+def seen_values(values: np.ndarray) -> np.ndarray:
+    """The different values that are not NaN, in order."""
+    return np.unique(values[~np.isnan(values)])
+
+
+def common_values(values: np.ndarray) -> np.ndarray:
+    """The most frequent values, at most MOST_LEVELS of them, in order."""
+    levels, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return levels[np.sort(np.argsort(-counts, kind="stable")[:MOST_LEVELS])]

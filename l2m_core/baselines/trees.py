@@ -31,6 +31,8 @@ class TreeSettings:
     """L2 penalty of the leaves."""
     leaf: int = 5
     """Fewest original rows in a leaf."""
+    features: float = 0.3
+    """Share of the features that each split may choose from."""
 
 
 class FittedTrees:
@@ -50,6 +52,7 @@ class FittedTrees:
             max_depth=settings.depth,
             min_samples_leaf=settings.leaf * (settings.copies + 1),
             l2_regularization=settings.penalty,
+            max_features=settings.features,
             max_bins=63,
             early_stopping=False,
             categorical_features=self.categorical if self.categorical.any() else None,
@@ -80,10 +83,11 @@ class TreeModel(PartialModel[TreeSettings]):
     def __init__(
         self,
         grid: tuple[TreeSettings, ...] = (
-            TreeSettings(depth=1, rounds=60),
-            TreeSettings(depth=2, rounds=60),
-            TreeSettings(depth=3, rounds=40),
-            TreeSettings(depth=3, rounds=100),
+            TreeSettings(depth=1, rounds=15),
+            TreeSettings(depth=1, rounds=50),
+            TreeSettings(depth=1, rounds=150),
+            TreeSettings(depth=2, rounds=50),
+            TreeSettings(depth=2, rounds=120),
         ),
         n_folds: int = 3,
     ):

@@ -17,7 +17,7 @@ from tests.baselines.cohorts import BASELINE, STRONG, learnable
 
 KINDS = ("binary", "multiclass", "continuous")
 SHORT = Schedule(epochs=30, plateau=5, patience=10, least_steps=6)
-TREES = {"grid": (TreeSettings(depth=2, rounds=40),), "n_folds": 2}
+TREES = {"grid": (TreeSettings(depth=2, rounds=40, features=1.0),), "n_folds": 2}
 LINES = {"strengths": (0.1, 1.0), "n_folds": 3}
 QUICK = {
     "mlp_random": {"schedule": Schedule(epochs=80)},
