@@ -21,8 +21,7 @@ def main() -> None:
     if released != set(model_folders()):
         sys.exit(f"the repository releases {sorted(released)}, the package carries {sorted(model_folders())}")
     if not released:
-        print(f"installed: no model is released yet, so {pretrained_dir()} holds none, and no question was asked")
-        return
+        sys.exit(f"no model is released: {pretrained_dir()} holds none")
 
     generator = np.random.default_rng(0)
     table = pd.DataFrame(generator.normal(size=(200, 4)), columns=["pulse", "lactate", "sodium", "age"])

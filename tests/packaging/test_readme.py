@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from l2m_core.cli import LAUNCHES
-from l2m_core.paths import model_folders
 from tests.prerequisites import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text("utf-8")
@@ -19,7 +18,6 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.skipif(not model_folders(), reason="no model is released yet in pretrained/")
 def test_the_example_runs(tmp_path: Path) -> None:
     (example,) = blocks("python")
     program = tmp_path / "example.py"
