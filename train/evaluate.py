@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m train evaluate", description=__doc__)
     add_arguments(parser)
     given = parser.parse_args(arguments)
-    command = "python -m train evaluate " + shlex.join(arguments)
+    command = published_command(arguments)
     if given.suite == "synthetic":
         from train.evaluation.synthetic import evaluate_synthetic
 
@@ -72,6 +72,23 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(evaluate_real(given, command))
     return 0
+
+
+PRIVATE = ("--data", "--partial", "--out", "--engine", "--workers")
+"""Options that change where and how, but not what comes out: they say more about a machine than about a result."""
+
+
+def published_command(arguments: Sequence[str]) -> str:
+    """What a reader would type to get the same."""
+    shown: list[str] = []
+    skipping = False
+    for argument in arguments:
+        if argument.startswith("--"):
+            skipping = argument.split("=")[0] in (*PRIVATE, "--report-only")
+        if not skipping:
+            is_model = bool(shown) and shown[-1] == "--model"
+            shown.append(Path(argument).name if is_model else argument)
+    return shlex.join(["python", "-m", "train", "evaluate", *shown])
 
 
 def evaluate_real(given: argparse.Namespace, command: str) -> str:
@@ -93,7 +110,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
         and r["budget"] == given.budget
         and r["test_rows"] == given.test_rows
     ]
-    about = f"model {given.model} ({fingerprint[:12]})" if fingerprint else "no pretrained model"
+    about = f"model {Path(given.model).name} ({fingerprint[:12]})" if fingerprint else "no pretrained model"
     return write_report(given.out, "real", records, methods[0], command, about)
 
 

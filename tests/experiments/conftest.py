@@ -2,11 +2,24 @@
 
 from pathlib import Path
 
+import plotly.graph_objects
 import pytest
 import torch
 
 from l2m_core.model.interface import ModelConfig, build
 from l2m_core.released import Inference, Range, save_model
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(request, monkeypatch):
+    """As on a machine without a renderer: starting a browser for each picture would take most of the time."""
+    if "browser" in request.keywords:
+        return
+
+    def missing(*arguments, **settings):
+        raise ValueError("no renderer")
+
+    monkeypatch.setattr(plotly.graph_objects.Figure, "write_image", missing)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from l2m_core.acquire.rollout import Rollout
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
-from train.evaluate import evaluate_real, main
+from train.evaluate import evaluate_real, main, published_command
 from train.evaluation import versions
 from train.evaluation.cells import Cell, draw_trial, fitting_contexts, real_cells, stratified_order, task_trial
 from train.evaluation.compare import Choice, compare
@@ -275,6 +275,24 @@ def test_methods_whose_code_has_changed_are_run_again_when_asked(folder, capsys)
     assert capsys.readouterr().err == ""
     assert "has changed" not in run(folder, "--repeat-changed")
     assert "1/2" in capsys.readouterr().err
+
+
+def test_a_published_command_tells_what_was_run_and_not_where():
+    shown = published_command(
+        [
+            "--suite",
+            "real",
+            "--model",
+            "/home/someone/models/general",
+            "--data",
+            "/secret",
+            "--workers",
+            "4",
+            "--seeds",
+            "0",
+        ]
+    )
+    assert shown == "python -m train evaluate --suite real --model general --seeds 0"
 
 
 def test_unknown_methods_and_cohorts_are_refused_by_name(folder):

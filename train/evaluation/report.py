@@ -10,7 +10,7 @@ import pandas as pd
 
 from l2m_core.learn.checkpoints import write_text
 from train.evaluation.scores import SPREAD_SHARE
-from train.evaluation.summary import NEAR, WORSE, Summary, errors, paired, summarise
+from train.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, errors, paired, summarise
 from train.evaluation.versions import code_version
 
 CLASS_COLUMNS = ["information", "log_loss", "log_loss_end", "auroc", "auroc_end", "ece", "ece_by_chance", "brier",
@@ -82,6 +82,7 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
                 f"- Against the best task-specific acquisition method ({best}, {summary.information[best]:.4f}): "
                 f"**{summary.ratio:.2f} times**."
             )
+        lines += _binary_alone(records, lead)
         above = [name for name in summary.information.index if summary.information[name] > summary.information[lead]]
         lines.append(f"- Methods with more information than {lead}: {', '.join(above) or 'none'}.")
     lowest = int((summary.cells["behind"] <= NEAR).sum())
@@ -104,6 +105,18 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
         row = summary.methods.loc[lead]
         lines.append(f"- Mean ECE of {lead}: {row['ece']:.4f} (by chance alone: {row['ece_by_chance']:.4f}).")
     return "\n".join(lines)
+
+
+def _binary_alone(records: Sequence[dict], lead: str) -> list[str]:
+    """Outcomes with many classes have more to know, and weigh more in a mean of nats."""
+    binary = summarise([r for r in records if r.get("kind") == "binary"], lead)
+    if binary is None or binary.best_task_specific is None or "information" not in binary.methods:
+        return []
+    best, base = binary.best_task_specific, binary.methods.loc[BASE_RATE, "log_loss"]
+    return [
+        f"- Binary cells alone ({len(binary.cells)}): base rate {base:.4f}, {best} "
+        f"{base - binary.information[best]:.4f}, {lead} {base - binary.information[lead]:.4f}: {binary.ratio:.2f} times."
+    ]
 
 
 def _methods(summary: Summary, columns: Sequence[str]) -> str:

@@ -73,7 +73,9 @@ def evaluate_synthetic(given: argparse.Namespace, command: str) -> str:
         if (r["family"], r["task"]) in places
         and (r["method"], r["model"], r["budget"]) in {(m, fingerprint, given.budget) for m in methods}
     ]
-    return write_synthetic(given.out, records, methods[0], command, f"model {given.model} ({fingerprint[:12]})")
+    return write_synthetic(
+        given.out, records, methods[0], command, f"model {Path(given.model).name} ({fingerprint[:12]})"
+    )
 
 
 def run_synthetic(job: SyntheticJob) -> list[dict]:

@@ -178,7 +178,10 @@ def write(name: str, module: ModuleType, table: pd.DataFrame, verdict: Verdict, 
         "",
         f"**Verdict: {verdict.status}.** {verdict.reason}",
         "",
-        f"Figure: {', '.join(f'[{p.name}]({p.name})' for p in pictures)}",
+        *(
+            f"![{module.TITLE}]({p.name})" if p.suffix == ".png" else f"Interactive: [{p.name}]({p.name})"
+            for p in pictures
+        ),
         "",
         markdown_table(table),
         "",

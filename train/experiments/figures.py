@@ -111,12 +111,12 @@ def save(figure: go.Figure, folder: Path, name: str) -> list[Path]:
     figure.write_html(page, include_plotlyjs="cdn", full_html=True)
     picture = folder / f"{name}.png"
     try:
-        figure.write_image(picture, scale=2)
+        figure.write_image(picture, scale=1.5)
     except (ValueError, ImportError, RuntimeError, OSError):
         # Without a renderer the page is all there is, and an older picture would show other numbers.
         picture.unlink(missing_ok=True)
         return [page]
-    return [page, picture]
+    return [picture, page]
 
 
 def _grid(titles: Sequence[str]) -> go.Figure:
