@@ -70,11 +70,15 @@ def chest_pain(rows: int = CHEST_PAIN_ROWS, seed: int = 7) -> pd.DataFrame:
         "ECG": np.array(ECG)[ecg],
         "troponin at 0 h": np.exp(1.5 + 0.8 * leaks + noise(0.75)).clip(2, 9000).round(1),
         "troponin at 3 h": np.exp(1.5 + 1.4 * leaks + noise(0.75)).clip(2, 20000).round(1),
-        "NT-proBNP": np.exp(4.6 + 1.6 * strain + 0.02 * (age - 60) + 0.2 * ischaemia + noise(0.7)).clip(10, 35000).round(),
+        "NT-proBNP": np.exp(4.6 + 1.6 * strain + 0.02 * (age - 60) + 0.2 * ischaemia + noise(0.7))
+        .clip(10, 35000)
+        .round(),
         "D-dimer": np.exp(-0.9 + 0.012 * (age - 60) + 0.5 * infection + noise(0.6)).clip(0.1, 20).round(2),
         "CRP": np.exp(1.0 + 2.4 * infection + noise(0.8)).clip(0.3, 400).round(1),
         "leukocytes": (7.6 + 4.2 * infection + 0.8 * syndrome + noise(1.7)).clip(1.5, 35).round(1),
-        "creatinine": np.exp(-0.12 + 0.16 * male + 0.006 * (age - 60) + 0.2 * diabetes + noise(0.22)).clip(0.3, 9).round(2),
+        "creatinine": np.exp(-0.12 + 0.16 * male + 0.006 * (age - 60) + 0.2 * diabetes + noise(0.22))
+        .clip(0.3, 9)
+        .round(2),
         "wall motion": np.array(WALL)[wall],
         "coronary calcium": (np.expm1((1.9 + 1.5 * burden + noise(0.9)).clip(0, 8))).round(),
     }
@@ -218,8 +222,8 @@ EXAMPLES = (
     ),
     Example(
         "Breast cancer (Wisconsin)", "Breast cancer, Wisconsin (real)",
-        "569 real breast masses, 30 measurements of cell nuclei in ten panels, all recorded. Outcome: malignant or not. "
-        "From scikit-learn.",
+        "569 real breast masses, 30 measurements of cell nuclei in ten panels, all recorded. Outcome: malignant or "
+        "not. From scikit-learn.",
         _breast_cancer_cohort,
     ),
     Example(

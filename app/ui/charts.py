@@ -111,11 +111,11 @@ def icon_array(probability: float, outcome: str) -> Chart:
         traces.append(
             {
                 "type": "scatter", "mode": "markers", "x": x[rows].tolist(), "y": y[rows].tolist(),
-                "marker": {"symbol": sign, "size": 11, "color": colour, "line": {"width": 1.5}},
+                "marker": {"symbol": sign, "size": 8, "color": colour, "line": {"width": 0 if sign == "circle" else 1.5}},
                 "hoverinfo": "text", "text": labels.chart(words), "cliponaxis": False,
             }
         )  # fmt: skip
-    spec = {"data": traces, "layout": _layout(104, xaxis=_HIDDEN, yaxis=_HIDDEN)}
+    spec = {"data": traces, "layout": _layout(92, xaxis=_HIDDEN, yaxis=_HIDDEN)}
     alt = f"Of 100 patients like this, {labels.of_100(probability).removesuffix(' of 100')} have {outcome}."
     table = pd.DataFrame({"outcome": [outcome, f"not {outcome}"], "of 100": [count, 100 - count],
                           "probability": [probability, 1 - probability]})  # fmt: skip
@@ -240,9 +240,8 @@ def history(points: Sequence[Point], axis: str, probability: bool) -> Chart:
         190,
         xaxis=_axis(tickmode="array", tickvals=steps, ticktext=ticks if few else [str(s) for s in steps],
                     range=[-0.4, max(len(points), 4) - 0.6], tickangle=0 if len(points) <= 4 else -30),
-        yaxis=_axis(title={"text": labels.chart(axis, 34)}, **(
-            {"range": [-0.03, 1.03], "tickformat": ".0%", "tickvals": [0, 0.25, 0.5, 0.75, 1]} if probability else {}
-        )),
+        yaxis=_axis(title={"text": "probability" if probability else labels.chart(axis, 26)},
+                    **({"range": _probability_range(points), "tickformat": ".0%", "nticks": 6} if probability else {})),
         showlegend=len(series) > 1,
         legend={"orientation": "h", "y": 1.15, "x": 0},
     )  # fmt: skip
@@ -250,14 +249,26 @@ def history(points: Sequence[Point], axis: str, probability: bool) -> Chart:
     for name in series:
         table[name] = [point.values[name] for point in points]
         table[f"{name}, low"] = [point.low[name] if point.low and name in point.low else np.nan for point in points]
-        table[f"{name}, high"] = [
-            point.high[name] if point.high and name in point.high else np.nan for point in points
-        ]
+        table[f"{name}, high"] = [point.high[name] if point.high and name in point.high else np.nan for point in points]
     show = labels.percent if probability else labels.number
     ends = [f"{show(points[i].values[series[0]])}" for i in (0, -1)] if points else ["", ""]
     alt = f"{axis} after each of {len(points)} steps, from {ends[0]} to {ends[1]}."
     numbers = [column for column in table.columns if column not in ("step", "learned")]
-    return Chart({"data": traces, "layout": layout}, alt, table, dict.fromkeys(numbers, "percent") if probability else {})
+    return Chart(
+        {"data": traces, "layout": layout}, alt, table, dict.fromkeys(numbers, "percent") if probability else {}
+    )
+
+
+def _probability_range(points: Sequence[Point]) -> list[float]:
+    """All that is drawn, and at least 30 points of it, so that small moves neither vanish nor look large."""
+    values = [
+        value for point in points for part in (point.values, point.low, point.high) for value in (part or {}).values()
+    ]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    widen = max(0.0, 0.3 - (high - low)) / 2
+    low, high = low - widen, high + widen
+    shift = max(0.0, -low) - max(0.0, high - 1.0)
+    return [low + shift - 0.03, high + shift + 0.03]
 
 
 # -- what to measure ------------------------------------------------------------------------------------------------

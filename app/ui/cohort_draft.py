@@ -156,9 +156,9 @@ def read_text(data: bytes) -> str:
         raise CohortError("The YAML file is not UTF-8 text. Save it as UTF-8.") from None
 
 
-def _build(table: Table, draft: dict[str, Any], settings: dict[str, Any] | None = None) -> tuple[Cohort | None, str | None]:
+def _build(table: Table, draft: dict[str, Any]) -> tuple[Cohort | None, str | None]:
     """The cohort as stated so far, or why there is none. What was built from the same statements is found again."""
-    settings = settings or draft["stated"] or {"outcome": {}, "features": []}
+    settings = draft["stated"] or {"outcome": {}, "features": []}
     outcome = {**settings["outcome"], "name": draft["outcome"]}
     if draft["kind"]:
         outcome = {"name": draft["outcome"], "kind": draft["kind"]}
@@ -173,7 +173,7 @@ def _build(table: Table, draft: dict[str, Any], settings: dict[str, Any] | None 
         return services.get().built(key, make), None
     except L2MError as refusal:
         if draft["positive"] is not None and "positive is" in str(refusal):
-            return _build(table, {**draft, "positive": None}, settings)
+            return _build(table, {**draft, "positive": None})
         return None, str(refusal)
 
 

@@ -7,6 +7,7 @@ remembered together with the browser it was made for, and the guard in `app/asgi
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import streamlit as st
 from streamlit.runtime.memory_media_file_storage import _calculate_file_id
@@ -18,7 +19,12 @@ _allowed = Bounded(10_000)
 
 
 def button(
-    label: str, make: Callable[[], str], file_name: str, mime: str, key: str, icon: str = ":material/download:", **options
+    label: str,
+    make: Callable[[], str],
+    file_name: str,
+    mime: str,
+    key: str,
+    width: Literal["stretch", "content"] = "content",
 ) -> None:
     """A download button; `make` gives the file's text and runs when it is pressed, outside the page's script."""
     browser = state.browser()
@@ -28,9 +34,8 @@ def button(
         allow(_calculate_file_id(data, mime, file_name), browser)
         return data
 
-    st.download_button(
-        label, build, file_name=file_name, mime=mime, key=key, icon=icon, on_click="ignore", **options
-    )
+    icon = ":material/download:"
+    st.download_button(label, build, file_name, mime, key, icon=icon, on_click="ignore", width=width)
 
 
 def allow(file_id: str, browser: str) -> None:

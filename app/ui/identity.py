@@ -53,9 +53,9 @@ def load_signer(data_dir: Path) -> Signer:
             _create(path)
         secret = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"The installation's secret {path} cannot be used ({error.strerror}). Check its rights.") from None
+        raise ConfigError(f"The secret {path} cannot be used ({error.strerror}). Check its rights.") from None
     if len(secret) != 32:
-        raise ConfigError(f"The installation's secret {path} is damaged. Delete it; everyone then gets a new identity.")
+        raise ConfigError(f"The secret {path} is damaged. Delete it; everyone then gets a new identity.")
     return Signer(secret)
 
 

@@ -45,7 +45,7 @@ def short(text: object, longest: int = 28) -> str:
     if len(shown) <= longest:
         return shown
     head = (longest - 1) * 2 // 3
-    return f"{shown[:head]}…{shown[-(longest - 1 - head):]}"
+    return f"{shown[:head]}…{shown[-(longest - 1 - head) :]}"
 
 
 def number(value: float) -> str:

@@ -164,7 +164,9 @@ def _check(owner: str, cohort: Cohort) -> None:
             for sentence in outside:
                 notices.show("warning", sentence)
             if not outside:
-                notices.show("success", "Rows, features and classes lie inside the range that the model was trained on.")
+                notices.show(
+                    "success", "Rows, features and classes lie inside the range that the model was trained on."
+                )
         shown = [finding for finding in diagnostics.findings if finding.severity != "info"]
         for finding in shown[:8]:
             notices.show("error" if finding.severity == "critical" else "warning", finding.sentence)

@@ -54,15 +54,14 @@ def _head(present: moment.Moment) -> None:
     record, patient = present.record, present.patient
     memory = patient.memory
     title, tools = st.columns([2.2, 1], vertical_alignment="center")
-    with title:
+    with title, st.container(gap=None):
         name = labels.markdown(labels.short(record.step_through.title or "Step-through", 60))
         tests = f"{patient.steps} test{'s' if patient.steps != 1 else ''}"
+        st.markdown(f"#### {name}", anchors=False)
         st.markdown(
-            f"#### {name}\n"
             f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model "
             f"{labels.markdown(memory.model.name)} · {tests} · cost {patient.spent:g} · "
-            f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]",
-            anchors=False,
+            f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         rules.show(present)

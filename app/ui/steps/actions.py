@@ -1,4 +1,4 @@
-"""What can be done in a step-through. Each action is stored before it is shown; a press that comes twice is one event."""
+"""What can be done in a step-through. Each action is stored before it is shown; a double press is one event."""
 
 from __future__ import annotations
 
@@ -127,7 +127,9 @@ def correct(step_id: str, expected_length: int, name: str, value_key: str, limit
         return
 
     def act(patient: Patient, **event: Any) -> Patient:
-        return patient.correct(name, value, limit=limit if limit in ("below", "above") else None, reason=reason, **event)
+        return patient.correct(
+            name, value, limit=limit if limit in ("below", "above") else None, reason=reason, **event
+        )
 
     if carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN):
         edit(None)
@@ -171,7 +173,8 @@ def save_settings(step_id: str, expected_length: int, settings: Settings) -> Non
         payload = settings.to_payload()
         event_id = state.event_id(step_id, expected_length, SETTINGS, (repr(payload),))
         try:
-            services.get().store.step_throughs.append_event(owner, step_id, event_id, expected_length, SETTINGS, payload)
+            step_throughs = services.get().store.step_throughs
+            step_throughs.append_event(owner, step_id, event_id, expected_length, SETTINGS, payload)
             state.notify("success", "The rules for ranking and stopping are saved with this step-through.")
         except Conflict:
             _say_conflict("page")

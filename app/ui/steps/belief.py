@@ -108,9 +108,9 @@ def _density(moment: Moment) -> charts.Chart:
 
 
 def _await_band(moment: Moment, uncertainties: list[Uncertainty | None]) -> None:
-    """The band is computed in the background, so that no step waits for it; the page is drawn again when it is there."""
+    """The band is computed in the background, so that no step waits for it; the page is drawn again when it is."""
     if moment.resampling == "impossible":
-        st.caption("The cohort is too large for an uncertainty band: reading it several times would take too much memory.")
+        st.caption("No uncertainty band: the cohort is too large to be read several times.")
         return
     if all(uncertainties):
         return
@@ -145,15 +145,14 @@ def _point(moment: Moment, view: View, uncertainty: Uncertainty | None) -> chart
     learned = wording.learned(_last_that_counts(view))
     kind = moment.patient.memory.cohort.kind
     if kind == "continuous":
-        return charts.Point(learned, {"median": posterior[MEDIAN]}, {"median": posterior[LOW]}, {"median": posterior[HIGH]})
+        middle, low, high = ({"median": posterior[key]} for key in (MEDIAN, LOW, HIGH))
+        return charts.Point(learned, middle, low, high)
     shown = shown_classes(moment)
     values = {_series(moment, name): posterior[name] for name in shown}
-    low: dict[str, float] | None = None
-    high: dict[str, float] | None = None
-    if uncertainty is not None:
-        low = {_series(moment, name): uncertainty.band[name][0] for name in shown}
-        high = {_series(moment, name): uncertainty.band[name][1] for name in shown}
-    return charts.Point(learned, values, low, high)
+    if uncertainty is None:
+        return charts.Point(learned, values)
+    lows, highs = ({_series(moment, name): uncertainty.band[name][end] for name in shown} for end in (0, 1))
+    return charts.Point(learned, values, lows, highs)
 
 
 def _last_that_counts(view: View) -> Any:

@@ -10,7 +10,11 @@ from app.ui.steps.moment import Moment
 
 REASON = "correct-reason"
 LIMIT = "correct-limit"
-SIGNS = {"unavailable": ":material/block:", "declined": ":material/do_not_disturb_on:", "pending": ":material/schedule:"}
+SIGNS = {
+    "unavailable": ":material/block:",
+    "declined": ":material/do_not_disturb_on:",
+    "pending": ":material/schedule:",
+}
 
 
 def show(moment: Moment) -> None:

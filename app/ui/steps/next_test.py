@@ -141,7 +141,9 @@ def _preview(moment: Moment, name: str) -> None:
     feature = cohort.feature(name)
     if feature.kind == "number":
         short = [text.split(" (")[0] for text in table.result]
-        results = [f"{word} {labels.with_unit(value, feature.unit)}" for word, value in zip(short, table.value, strict=True)]
+        results = [
+            f"{word} {labels.with_unit(value, feature.unit)}" for word, value in zip(short, table.value, strict=True)
+        ]
     else:
         results = [str(result) for result in table.result]
     outcome = cohort.schema.outcome
@@ -231,47 +233,49 @@ def show_ranking(moment: Moment) -> None:
     table = ranking_table(moment)
     # A new state of the record is a new table, so that no old selection stays.
     key = f"{TABLE}-{moment.record.id}-{moment.record.length}"
-    number = st.column_config.NumberColumn
+    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
-        table, key=key, hide_index=True, height=min(420, 38 + 35 * len(table)), on_select=lambda: _turn_to_row(key, table),
-        selection_mode="single-row", alt="Every test that is not known, best first, with gain, cost and support",
+        table, key=key, hide_index=True, height=min(420, 38 + 35 * len(table)), selection_mode="single-cell",
+        on_select=lambda: _turn_to_cell(key, list(open_tests.feature)),
+        alt="Every test that is not known, best first, with gain, cost and support",
         column_config={
-            "test": st.column_config.TextColumn(pinned=True, width="medium"),
-            "gain": number("gain (nats)", format="%.3f", help="Expected drop in log loss"),
-            "per cost": number("nats per cost", format="%.2g"),
-            "cost": number(format="%g"),
-            "rows": number("cohort rows", help="Rows in which it was measured"),
-            "near": number("near", help="… among the rows nearest to this patient"),
-            "first": st.column_config.TextColumn("comes first", help="In how many resampled cohorts it comes first"),
+            "test": text(pinned=True, width=136),
+            "gain": number("gain (nats)", format="%.3f", width=78, help="Expected drop in log loss"),
+            "support": text(width=64, help="'thin': too few cohort rows for advice, overall or near this patient"),
+            "cost": number(format="%g", width=48),
+            "per cost": number("nats per cost", format="%.2g", width=90),
+            "result in": text(width=72),
+            "rows": number("cohort rows", width=88, help="Rows in which it was measured"),
+            "near": number("near", width=52, help="… among the rows nearest to this patient"),
+            "first": text("comes first", width=88, help="In how many resampled cohorts it comes first"),
+            "status": text(width=80),
         },
     )  # fmt: skip
 
 
 def ranking_table(moment: Moment) -> pd.DataFrame:
+    """Every test that is not known, in the order of the ranking."""
     ranking = moment.view.ranking
     part = ranking[ranking.status != "known"]
-    uncertainty = moment.uncertainties()[-1]
     thin = (part.support < SUPPORT_FLOOR) | (part.support_near < FEWEST_NEAR)
-    table = pd.DataFrame(
-        {
-            "test": [labels.plain(name) for name in part.feature],
-            "gain": part.gain.to_numpy(),
-            "per cost": part.gain_per_cost.to_numpy(),
-            "cost": part.cost.to_numpy(),
-            "result in": [labels.minutes(value) for value in part.turnaround],
-            "support": np.where(thin, "⚠ thin", "ok"),
-            "rows": part.support.to_numpy(),
-            "near": part.support_near.to_numpy(),
-            "status": part.status.to_numpy(),
-        }
-    )
+    columns = {
+        "test": [labels.plain(name) for name in part.feature],
+        "gain": part.gain.to_numpy(),
+        "support": np.where(thin, "⚠ thin", "ok"),
+        "cost": part.cost.to_numpy(),
+        "per cost": part.gain_per_cost.to_numpy(),
+        "result in": [labels.minutes(value) for value in part.turnaround],
+        "rows": part.support.to_numpy(),
+        "near": part.support_near.to_numpy(),
+    }
+    uncertainty = moment.uncertainties()[-1]
     if uncertainty is not None:
         count = uncertainty.count
-        table["first"] = [f"{round(uncertainty.stability.get(n, 0.0) * count)} of {count}" for n in part.feature]
-    return table.reset_index(drop=True)
+        columns["first"] = [f"{round(uncertainty.stability.get(n, 0.0) * count)} of {count}" for n in part.feature]
+    return pd.DataFrame({**columns, "status": part.status.to_numpy()})
 
 
-def _turn_to_row(key: str, table: pd.DataFrame) -> None:
-    rows = st.session_state.get(key, {}).get("selection", {}).get("rows", [])
-    if rows and rows[0] < len(table):
-        actions.choose(str(table.test[rows[0]]))
+def _turn_to_cell(key: str, names: list[str]) -> None:
+    cells = st.session_state.get(key, {}).get("selection", {}).get("cells", [])
+    if cells and cells[0][0] < len(names):
+        actions.choose(names[cells[0][0]])

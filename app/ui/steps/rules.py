@@ -48,7 +48,9 @@ def ask_rules(settings: Settings, key: str) -> None:
 
 def entered_rules(key: str) -> Settings:
     """As entered; ConfigError where a number makes no sense."""
-    entered = {part: st.session_state.get(f"{key}-{part}") for part in ("policy", "budget", "gain", "cost", "confidence")}
+    entered = {
+        part: st.session_state.get(f"{key}-{part}") for part in ("policy", "budget", "gain", "cost", "confidence")
+    }
     confidence = entered["confidence"]
     stopping = Stopping(
         budget=None if entered["budget"] is None else int(entered["budget"]),

@@ -58,6 +58,15 @@ def _turn_to(key: str) -> None:
 def _ask(owner: str, stored: StoredCohort) -> None:
     cohort = services.get().cohort(owner, stored)
     baseline = cohort.schema.baseline
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.multiselect(
+            "Also known already", cohort.schema.acquirable, key=f"{ALSO}-{stored.id}", format_func=labels.plain,
+            placeholder="Tests whose results are there", persist_state="page",
+        )  # fmt: skip
+        if baseline:
+            st.button("Fill in an example", key="start-example", icon=":material/person:", on_click=_fill,
+                      args=(owner, stored.id), help="Typical values of the cohort; nobody in particular")  # fmt: skip
+    notices.show_waiting(PLACE)
     also = st.session_state.get(f"{ALSO}-{stored.id}", [])
     fields = {name: _key(stored, cohort, name) for name in (*baseline, *also)}
     with st.form("start", border=True):
@@ -81,15 +90,6 @@ def _ask(owner: str, stored: StoredCohort) -> None:
                          index=models.index(services.DEFAULT_MODEL) if services.DEFAULT_MODEL in models else 0)  # fmt: skip
         st.form_submit_button("Begin", key="start-submit", type="primary", icon=":material/footprint:", help="Enter",
                               on_click=_begin, args=(stored.id, fields))  # fmt: skip
-    notices.show_waiting(PLACE)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.multiselect(
-            "Also known already", cohort.schema.acquirable, key=f"{ALSO}-{stored.id}", format_func=labels.plain,
-            placeholder="Tests whose results are there", persist_state="page",
-        )  # fmt: skip
-        if baseline:
-            st.button("Fill in an example", key="start-example", icon=":material/person:", on_click=_fill,
-                      args=(owner, stored.id), help="Typical values of the cohort; nobody in particular")  # fmt: skip
 
 
 def _key(stored: StoredCohort, cohort: Cohort, name: str) -> str:

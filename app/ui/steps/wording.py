@@ -16,6 +16,14 @@ KIND_WORDS = {
     "pending": "Pending", "correct": "Corrected", "undo": "Undid the step before", "stop": "Stopped",
     "reopen": "Reopened",
 }  # fmt: skip
+KIND_SIGNS = {
+    "unavailable": "✕",
+    "declined": "–",
+    "pending": "…",
+    "correct": "✎",
+    "stop": "stopped",
+    "reopen": "reopened",
+}
 LIMIT_SIGNS = {"below": "<", "above": ">"}
 
 
@@ -39,8 +47,9 @@ def learned(event: Event) -> str:
     if event.kind == "start":
         return "start"
     about = ", ".join(labels.plain(name) for name in event.about)
-    words = {"observe": about, "correct": f"{about} corrected"}
-    return words.get(event.kind, f"{about} {event.kind}".strip())
+    if event.kind == "observe":
+        return about
+    return f"{KIND_SIGNS[event.kind]} {about}".strip()
 
 
 def event(cohort: Cohort, done: Event) -> str:
@@ -80,5 +89,3 @@ def panel(cohort: Cohort, name: str, closed: Mapping[str, str]) -> tuple[str, ..
     group = cohort.feature(name).group
     together = [f.name for f in cohort.features if group is not None and f.group == group and f.role == "acquirable"]
     return (name, *(other for other in together if other != name and closed.get(other) != "known"))
-
-
