@@ -1,0 +1,82 @@
+"""Every chart is valid for Plotly, says what it shows, and has its numbers in a table."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from app.ui import charts
+
+HOSTILE = "<b>$x$</b> ![i](http://example.invalid/p.png)"
+FEATURES = ["lactate", HOSTILE, "scan"]
+
+
+def made() -> dict[str, charts.Chart]:
+    points = [
+        charts.Point("start", {"died": 0.2}),
+        charts.Point(HOSTILE, {"died": 0.4}, {"died": 0.3}, {"died": 0.5}),
+    ]
+    classes = [charts.Point("start", {"a": 0.2, "b": 0.5, HOSTILE: 0.3}), charts.Point("x", {"a": 0.1, "b": 0.6, HOSTILE: 0.3})]
+    columns = [
+        charts.Column("start", {"lactate": 0.1, HOSTILE: 0.02, "scan": 0.0}, {}, "lactate"),
+        charts.Column("lactate", {HOSTILE: 0.01}, {"lactate": "known", "scan": "unavailable"}, HOSTILE),
+    ]
+    grid = np.linspace(0, 10, 21)
+    return {
+        "icons": charts.icon_array(0.31, HOSTILE),
+        "bars": charts.class_bars({"a": 0.2, HOSTILE: 0.8}, {"a": 0.5, HOSTILE: 0.5}, {"a": (0.1, 0.3), HOSTILE: (0.7, 0.9)}),
+        "density": charts.density(grid, np.exp(-grid), np.exp(-2 * grid), (0.1, 3.0), 0.7, HOSTILE, "mg/dL"),
+        "history": charts.history(points, HOSTILE, probability=True),
+        "histories": charts.history(classes, "probability", probability=True),
+        "gains": charts.gain_map(FEATURES, columns),
+        "preview": charts.preview(["low 1 mmol/L", HOSTILE], [0.1, 0.6], 0.3, HOSTILE, True),
+        "recorded": charts.recorded_map(np.random.default_rng(0).random((400, 3)) < 0.6, FEATURES),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", made())
+def test_it_is_a_valid_figure_with_words_and_numbers(name: str) -> None:
+    chart = made()[name]
+    figure = go.Figure(**chart.spec)
+    assert figure.data and charts.Drawn(chart.spec).to_dict() == chart.spec
+    assert len(chart.alt) > 20 and len(chart.table) > 0
+    assert set(chart.formats) <= set(chart.table.columns)
+
+
+@pytest.mark.parametrize("name", made())
+def test_no_name_is_read_as_a_tag_or_a_formula(name: str) -> None:
+    chart = made()[name]
+    if name == "gains":
+        del chart.spec["data"][2]["customdata"]  # what a click gives back; never shown
+    shown = str(chart.spec)
+    assert "<b>" not in shown and "$x$" not in shown
+
+
+def test_the_icon_array_fills_as_many_as_it_says() -> None:
+    chart = charts.icon_array(0.31, "died")
+    filled, empty = (len(trace["x"]) for trace in chart.spec["data"])
+    assert (filled, empty) == (31, 69)
+    assert "31 have died" in chart.alt and chart.table["of 100"].tolist() == [31, 69]
+
+
+def test_the_heat_map_marks_states_by_signs_and_offers_each_cell_for_clicking() -> None:
+    chart = made()["gains"]
+    heat, marks, overlay = chart.spec["data"]
+    assert heat["colorscale"] == "Cividis"
+    assert sorted(marks["text"]) == sorted(["★", "★", "●", "✕"])
+    assert [data[0] for data in overlay["customdata"]] == FEATURES + FEATURES
+    assert chart.table.iloc[:, 2].tolist() == ["known", "0.0100", "unavailable"]
+
+
+def test_a_wide_cohort_shows_the_best_and_tables_all() -> None:
+    names = [f"f{i}" for i in range(60)]
+    chart = charts.gain_map(names, [charts.Column("start", {n: i / 100 for i, n in enumerate(names)}, {}, "f59")])
+    assert len(chart.spec["data"][0]["y"]) == charts.MOST_ROWS and len(chart.table) == 60
+    assert "f59" in chart.spec["layout"]["yaxis"]["ticktext"] and "f0" not in chart.spec["layout"]["yaxis"]["ticktext"]
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.01], [0.99, 1.0], [0.4, 0.45], [0.1, 0.9]])
+def test_a_history_shows_everything_and_never_magnifies_noise(values: list[float]) -> None:
+    points = [charts.Point(str(i), {"died": value}) for i, value in enumerate(values)]
+    low, high = charts.history(points, "died", probability=True).spec["layout"]["yaxis"]["range"]
+    assert low <= min(values) and high >= max(values)
+    assert 0.3 <= high - low <= 1.07 and low >= -0.04 and high <= 1.04

@@ -1,0 +1,145 @@
+"""The Cohort page: from nothing to a stored, checked, described cohort."""
+
+import io
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.store import StoredCohort
+from app.ui.services import Services
+from l2m_core.schema import Schema
+from tests.app.conftest import check, open_app, press, small_cohort, small_frame, texts
+
+
+def upload(app: AppTest, name: str, content: bytes) -> AppTest:
+    return check(app.file_uploader(key="cohort-upload").upload(name, content).run())
+
+
+def csv(frame=None) -> bytes:
+    return (small_frame() if frame is None else frame).to_csv(index=False).encode()
+
+
+def test_a_first_visitor_is_offered_the_bundled_cohorts(shared_services: Services, owner: str) -> None:
+    app = open_app()
+    assert "Chest pain triage" in texts(app) and "Research use only" in texts(app)
+    app = press(app, "open-example-0")
+    assert "What to know before use" in texts(app)
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert stored.name == "Chest pain triage" and app.query_params["cohort"] == stored.id
+    rows, features, prevalence, recorded = app.metric
+    assert (rows.value, features.value) == ("1,000", "20") and prevalence.value.endswith("%")
+
+
+def test_opening_a_bundled_cohort_twice_stores_it_once(shared_services: Services, owner: str) -> None:
+    app = press(open_app(), "open-example-2")
+    press(app, "open-example-2")
+    assert len(shared_services.store.cohorts.list(owner)) == 1
+
+
+def test_an_upload_is_looked_over_and_saved(shared_services: Services, owner: str) -> None:
+    app = upload(open_app(), "ward round.csv", csv())
+    assert app.selectbox(key="draft-outcome").value == "died"
+    assert shared_services.store.cohorts.list(owner) == ()
+    app.text_input(key="draft-name").set_value("Ward round")
+    app = press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert stored.name == "Ward round" and "stored as version 1" in texts(app)
+    assert Schema.from_yaml(stored.schema_yaml).outcome.classes == ("no", "yes")
+
+
+def test_another_outcome_and_positive_class_can_be_stated(shared_services: Services, owner: str) -> None:
+    app = upload(open_app(), "ward.csv", csv())
+    app.selectbox(key="draft-positive").set_value("no").run()
+    app = press(check(app), "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert Schema.from_yaml(stored.schema_yaml).outcome.classes == ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "empty"),
+        (b"a,b\n1,2\n3,4,5\n" * 10, "Row"),
+        (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, ""),
+        (b"age,died\n" + b"50,1\n" * 20, "one and the same"),
+    ],
+)
+def test_a_file_that_cannot_serve_is_refused_in_words(owner: str, shared_services, content: bytes, sentence: str) -> None:
+    app = upload(open_app(), "broken.csv", content)
+    assert app.error and sentence in app.error[0].value.replace("\\", "")
+    assert "Learning to Measure" in texts(app), "the rest of the page is gone"
+
+
+def test_a_column_that_cannot_be_used_can_be_ignored_and_the_rest_saved(shared_services: Services, owner: str) -> None:
+    frame = small_frame()
+    frame["seen on"] = [f"2024-01-{1 + i % 28:02d}" for i in range(len(frame))]
+    app = upload(open_app(), "dated.csv", csv(frame[["age", "seen on", "lactate", "died"]]))
+    assert "seen on" in app.error[0].value.replace("\\", "")
+    app = press(app, "draft-save")
+    assert shared_services.store.cohorts.list(owner) == () and "seen on" in app.error[0].value.replace("\\", "")
+    yaml = "outcome: {name: died, kind: binary, classes: ['no', 'yes']}\nfeatures:\n- {name: seen on, role: ignored}\n"
+    app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run()
+    app = press(check(app), "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert Schema.from_yaml(stored.schema_yaml).used == ("age", "lactate")
+
+
+def test_yaml_describes_a_stored_cohort_in_a_new_version(shared_services: Services, owner: str, ward: StoredCohort) -> None:
+    app = open_app(cohort=ward.id)
+    app.session_state["cohort-tabs"] = "Schema"
+    app = check(app.run())
+    text = ward.schema_yaml.replace("cost: 12", "cost: 13")
+    assert text != ward.schema_yaml
+    app.file_uploader(key="schema-upload").upload("schema.yaml", text.encode()).run()
+    check(app)
+    versions = {stored.version: Schema.from_yaml(stored.schema_yaml) for stored in shared_services.store.cohorts.list(owner)}
+    assert versions[2].feature("lactate").cost == 13 and versions[1].feature("lactate").cost == 12
+
+
+def test_a_yaml_file_that_is_none_is_refused_and_nothing_changes(shared_services: Services, owner: str, ward) -> None:
+    app = open_app(cohort=ward.id)
+    app.session_state["cohort-tabs"] = "Schema"
+    app = check(app.run())
+    app.file_uploader(key="schema-upload").upload("schema.yaml", b"features: [{name: nothing here}]").run()
+    assert app.error and len(shared_services.store.cohorts.list(owner)) == 1
+
+
+def test_deleting_asks_and_then_erases(shared_services: Services, owner: str, ward: StoredCohort) -> None:
+    app = open_app(cohort=ward.id)
+    app.session_state["cohort-tabs"] = "Manage"
+    app = press(check(app.run()), "cohort-delete")
+    assert shared_services.store.cohorts.list(owner) == () and "deleted" in texts(app)
+
+
+def test_what_another_owner_has_is_not_listed_and_not_opened(shared_services: Services, owner: str) -> None:
+    theirs = shared_services.add_cohort(f"{owner}-other", small_cohort())
+    app = open_app(cohort=theirs.id)
+    assert "ward" not in texts(app) and "Learning to Measure" in texts(app)
+
+
+def test_a_shared_cohort_can_be_used_and_not_deleted(shared_services: Services, owner: str) -> None:
+    from dataclasses import replace
+
+    other = f"{owner}-other"
+    theirs = shared_services.add_cohort(other, replace(small_cohort(), name="shared ward"))
+    shared_services.store.cohorts.share(other, theirs.id)
+    try:
+        app = open_app(cohort=theirs.id)
+        app.session_state["cohort-tabs"] = "Manage"
+        app = check(app.run())
+        assert "shared with you" in texts(app)
+        with pytest.raises(KeyError):
+            app.button(key="cohort-delete")
+    finally:
+        shared_services.store.cohorts.share(other, theirs.id, False)
+
+
+def test_a_gzipped_file_and_parquet_are_read_too(shared_services: Services, owner: str) -> None:
+    import gzip
+
+    app = upload(open_app(), "ward.csv.gz", gzip.compress(csv()))
+    assert app.selectbox(key="draft-outcome").value == "died"
+    buffer = io.BytesIO()
+    small_frame().to_parquet(buffer)
+    app = upload(open_app(), "ward.parquet", buffer.getvalue())
+    assert app.selectbox(key="draft-outcome").value == "died"

@@ -1,0 +1,124 @@
+"""Who is asking: cookies that cannot be made up, downloads for one browser only, headers on every answer."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.ui import downloads, guard, services
+from app.ui.identity import COOKIE, Signer, load_signer, user_owner
+
+
+def test_a_cookie_comes_back_as_the_browser_it_was_made_for() -> None:
+    signer = Signer(b"s" * 32)
+    browser = signer.new_browser()
+    assert signer.read(signer.sign(browser)) == browser
+
+
+@pytest.mark.parametrize("cookie", [None, "", "x", "a.b", "é" * 40, "a" * 32, "a" * 32 + "." + "0" * 64, "." * 99])
+def test_a_cookie_that_was_made_up_is_nobody(cookie: str | None) -> None:
+    assert Signer(b"s" * 32).read(cookie) is None
+
+
+def test_another_installation_signs_differently() -> None:
+    browser = "0" * 32
+    assert Signer(b"s" * 32).read(Signer(b"t" * 32).sign(browser)) is None
+
+
+def test_the_secret_is_made_once_and_kept_private(tmp_path: Path) -> None:
+    first = load_signer(tmp_path)
+    assert load_signer(tmp_path).secret == first.secret and len(first.secret) == 32
+    assert (tmp_path / "secret.key").stat().st_mode & 0o077 == 0
+    assert str(first.secret) not in repr(first)
+
+
+def test_a_signed_in_user_is_an_opaque_owner() -> None:
+    owner = user_owner("https://issuer.invalid", "ada@example.invalid")
+    assert owner == user_owner("https://issuer.invalid", "ada@example.invalid")
+    assert "ada" not in owner and owner != user_owner("https://other.invalid", "ada@example.invalid")
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+
+
+class Client:
+    """Asks the guard, which stands before a server that answers everything with 200."""
+
+    def __init__(self) -> None:
+        async def server(scope: Any, receive: Any, send: Any) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"content"})
+
+        self.app = guard.Guard(server)
+        self.cookie = ""
+
+    def get(self, path: str) -> Answer:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"cookie", f"{COOKIE}={self.cookie}".encode())] if self.cookie else []
+        scope = {"type": "http", "method": "GET", "path": path, "headers": headers, "scheme": "http"}
+        asyncio.run(self.app(scope, None, send))  # type: ignore[arg-type]
+        answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return Answer(sent[0]["status"], answered)
+
+
+@pytest.fixture
+def client(shared_services: services.Services) -> Client:
+    return Client()
+
+
+def test_the_page_sets_a_cookie_that_scripts_cannot_read_and_keeps_the_identity(client: Client) -> None:
+    first = client.get("/").headers["set-cookie"]
+    assert "HttpOnly" in first and "SameSite=Lax" in first and "Secure" not in first
+    client.cookie = first.split(";")[0].removeprefix(f"{COOKIE}=")
+    assert client.get("/").headers["set-cookie"].split(";")[0] == first.split(";")[0]
+    client.cookie = "forged"
+    assert client.get("/").headers["set-cookie"].split(";")[0] != first.split(";")[0]
+
+
+def test_a_page_from_the_browsers_own_cache_sets_the_cookie_too() -> None:
+    assert guard.is_page("/") and guard.is_page("/step_through")
+    assert not any(guard.is_page(path) for path in ("/static/js/x.js", "/_stcore/health", "/media/ab", "/favicon.png"))
+
+
+def test_a_download_is_for_the_browser_it_was_made_for_only(client: Client, shared_services) -> None:
+    signer = shared_services.signer
+    mine, other = signer.new_browser(), signer.new_browser()
+    downloads.allow("abcdef12", mine)
+    assert client.get("/media/abcdef12.json").status == 403
+    client.cookie = signer.sign(other)
+    assert client.get("/media/abcdef12.json").status == 403
+    client.cookie = signer.sign(mine)
+    answer = client.get("/media/abcdef12.json")
+    assert answer.status == 200 and answer.headers["cache-control"] == "no-store"
+    assert client.get("/media/abcdef13.json").status == 403
+
+
+def test_the_programs_own_fonts_are_no_downloads(client: Client) -> None:
+    assert client.get("/static/media/font.woff2").status == 200
+
+
+def test_what_names_functions_and_sessions_is_closed(client: Client) -> None:
+    assert client.get("/_stcore/metrics").status == 404
+    assert client.get("/_stcore/agent/openapi.json").status == 404
+
+
+def test_every_answer_keeps_the_page_to_itself(client: Client) -> None:
+    headers = client.get("/").headers
+    policy = headers["content-security-policy"]
+    assert "img-src 'self' data: blob:" in policy and "script-src 'self' 'sha256-" in policy
+    assert "unsafe-inline" not in policy.split("style-src")[0] and "frame-ancestors 'none'" in policy
+    assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+
+
+def test_a_file_name_holds_nothing_but_letters_digits_and_dashes() -> None:
+    assert downloads.file_name("../../etc/passwd", "ab", ending="csv") == "etc-passwd-ab.csv"
+    assert downloads.file_name("日本", ending="json") == "l2m.json"

@@ -1,0 +1,69 @@
+"""Names from a table are shown as they are written."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.ui import labels
+
+HOSTILE = [
+    "![x](http://example.invalid/pixel.png)",
+    "<img src=http://example.invalid/a onerror=alert(1)>",
+    "$\\frac{a}{b}$ costs $5",
+    ":red[alarm] :tada: :material/home: :red-badge[x]",
+    "[click](javascript:alert(1)) www.example.invalid a@example.invalid",
+    "*b* _i_ ~s~ `c` # h > q - l 1. l a -> b <= c -- d",
+    "&lt;b&gt; &amp; &#x41;",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_markdown_reacts_to_is_left_bare(text: str) -> None:
+    shown = labels.markdown(text)
+    for start in ("](", "![", "<", "$", "*", "`", "[", "&"):
+        position = shown.find(start)
+        while position >= 0:
+            assert position > 0 and shown[position - 1] == "\\", f"{start!r} is bare in {shown!r}"
+            position = shown.find(start, position + 1)
+    assert ":tada:" not in shown and ":red" not in shown.replace(labels.JOINER, "!") and "www." not in shown
+
+
+@given(st.text(max_size=60))
+def test_the_text_itself_is_unchanged(text: str) -> None:
+    shown = labels.markdown(text).replace(labels.JOINER, "")
+    unescaped = []
+    characters = iter(shown)
+    for character in characters:
+        unescaped.append(next(characters) if character == "\\" else character)
+    assert "".join(unescaped) == labels.plain(text).replace(labels.JOINER, "")
+
+
+def test_marks_that_turn_the_direction_of_text_are_made_visible() -> None:
+    assert labels.plain("glucose\u202egnp.exe") == "glucose\ufffdgnp.exe"
+    assert labels.plain("two\nlines") == "two lines"
+
+
+def test_a_chart_shows_tags_as_text() -> None:
+    assert labels.chart("<a href='x'>y</a>") == "&lt;a href='x'&gt;y&lt;/a&gt;"
+    assert "$x$" not in labels.chart("$x$")
+
+
+def test_a_long_name_keeps_both_ends() -> None:
+    shown = labels.short("concentration of the first thing in serum", 20)
+    assert len(shown) == 20 and shown.startswith("concentr") and shown.endswith("serum")
+    assert labels.short("short", 20) == "short"
+
+
+@pytest.mark.parametrize(
+    ("probability", "percent", "frequency"),
+    [
+        (0.0, "0%", "0 of 100"),
+        (0.002, "<1%", "fewer than 1 of 100"),
+        (0.31, "31%", "31 of 100"),
+        (0.999, ">99%", "more than 99 of 100"),
+        (1.0, "100%", "100 of 100"),
+    ],
+)
+def test_a_probability_is_never_rounded_to_certainty(probability: float, percent: str, frequency: str) -> None:
+    assert labels.percent(probability) == percent
+    assert labels.of_100(probability) == frequency

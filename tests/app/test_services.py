@@ -1,0 +1,73 @@
+"""What sessions share, and what they must not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.settings import Settings
+from app.store import NotFound
+from app.ui import services
+from app.ui.services import NOBODY, Services
+from l2m_core.errors import ModelFileError
+from tests.app.conftest import small_cohort
+
+
+def test_a_cohort_is_encoded_once_for_all_who_hold_the_same_content(shared_services: Services, owner: str) -> None:
+    mine = shared_services.add_cohort(owner, small_cohort())
+    model = shared_services.model(owner)
+    first = shared_services.conditioned(owner, mine, model)
+    assert shared_services.conditioned(owner, mine, model) is first
+
+
+def test_nobody_sees_the_name_that_another_gave_to_the_same_content(shared_services: Services, owner: str) -> None:
+    from dataclasses import replace
+
+    other = f"{owner}-other"
+    mine = shared_services.add_cohort(owner, small_cohort())
+    theirs = shared_services.add_cohort(other, replace(small_cohort(), name="ward of Dr. Who"))
+    assert mine.content_hash == theirs.content_hash
+    model = shared_services.model(owner)
+    memory = shared_services.conditioned(owner, mine, model).memory
+    their_memory = shared_services.conditioned(other, theirs, model).memory
+    assert (memory.cohort.name, their_memory.cohort.name) == ("ward", "ward of Dr. Who")
+    assert memory.memory is their_memory.memory
+    x = np.full((1, 6), np.nan, dtype=np.float32)
+    assert np.array_equal(memory.answer(x).prediction, their_memory.answer(x).prediction)
+
+
+def test_a_deleted_cohort_is_not_computed_with_any_more(shared_services: Services, owner: str) -> None:
+    stored = shared_services.add_cohort(owner, small_cohort())
+    shared_services.cohort(owner, stored)
+    shared_services.store.cohorts.delete(owner, stored.id)
+    with pytest.raises(NotFound, match="deleted"):
+        shared_services.cohort(owner, shared_services.store.cohorts.get(owner, stored.id))
+
+
+def test_a_model_is_found_by_its_fingerprint(shared_services: Services) -> None:
+    model = shared_services.model(NOBODY)
+    assert shared_services.model_of(NOBODY, model.fingerprint) is model
+    assert shared_services.model_of(NOBODY, "0" * 64) is None
+    with pytest.raises(ModelFileError, match="no model 'unheard of'"):
+        shared_services.model(NOBODY, "unheard of")
+
+
+def test_a_cohort_too_large_for_resampling_gets_no_band(
+    shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = shared_services.add_cohort(owner, small_cohort())
+    conditioned = shared_services.conditioned(owner, stored, shared_services.model(owner))
+    monkeypatch.setattr(services, "RESAMPLE_BYTES", conditioned.memory.memory.nbytes)
+    assert shared_services.resampled(conditioned) == ()
+
+
+def test_the_same_data_folder_serves_again_after_a_restart(tmp_path: Path) -> None:
+    settings = Settings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}")
+    first = Services(settings)
+    stored = first.add_cohort("me", small_cohort())
+    cookie = first.signer.sign("0" * 32)
+    first.store.close()
+    second = Services(settings)
+    assert second.signer.read(cookie) == "0" * 32
+    assert second.cohort("me", second.store.cohorts.get("me", stored.id)).content_hash == stored.content_hash
+    second.store.close()
