@@ -13,10 +13,11 @@ import pandas as pd
 
 from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns
 from l2m_core.errors import CohortError, FeatureError
-from l2m_core.frames import number_text, table_from_frame
+from l2m_core.frames import table_from_frame
 from l2m_core.inference import FEWEST_ROWS, combine, how_to_read, infer
 from l2m_core.reading import DEFAULT_LIMITS, Limits, Table, read_table
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
+from l2m_core.texts import number_text
 from l2m_core.values import UnseenLevelWarning, code_of, encode_value, value_text, warn_unseen
 
 __all__ = ["Cohort", "UnseenLevelWarning", "encode_value"]

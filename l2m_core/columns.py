@@ -7,7 +7,6 @@ column, a row and the remedy; it becomes an error only if the column is used.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,16 +16,23 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.errors import CohortError
-from l2m_core.frames import DATE_ADVICE, number_text
 from l2m_core.reading import SEPARATOR, Column, NumberColumn, RefusedColumn, TextColumn
+from l2m_core.texts import (
+    ADVICE,
+    DATE_ADVICE,
+    MISSING_AMONG_NUMBERS,
+    in_need_of_advice,
+    is_code,
+    is_compact_date,
+    is_grouped,
+    is_limit,
+    is_missing,
+    number_text,
+    parse_both,
+    parse_number,
+    without_limit_sign,
+)
 
-MISSING = frozenset(
-    ("", "na", "n/a", "#n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#null!")
-)
-# Words that mean "not measured" among numbers, but may well be a level among words.
-MISSING_AMONG_NUMBERS = frozenset(
-    ("none", "missing", "unknown", "not done", "not measured", "not available", "nil", "n.d.", "nd")
-)
 LARGEST = float(np.finfo(np.float32).max)
 LONGEST_LEVEL = 200
 CENSORED_RULES = ("refuse", "limit")
@@ -142,12 +148,17 @@ def read_column(name: str, column: Column, rows: np.ndarray, rules: Rules, kind:
     return plain if plain is not None else _Texts.of(name, column, rows, rules).read(kind)
 
 
+_PLAIN_ALPHABET = re.compile(r"[^0-9+\-.eE\0]")
+_LEADING_ZERO = re.compile(r"(?:^|\0)0\d+(?=\0|$)")
+_DOT_CERTAIN = re.compile(r"(?:^|\0)(?![-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:\0|$))[^\0]*\.")  # not 1.234
+
+
 def _read_plain(name, column, rows, rules) -> Reading | None:
     """Numbers and blanks only, at the speed of float(): characters for which float() has no surprises."""
     joined = column.joined
     if rules.decimal == "," or _PLAIN_ALPHABET.search(joined):
         return None
-    if _LEADING_ZERO.search(joined) or _COMPACT_DATE.match(joined.lstrip(SEPARATOR)):
+    if _LEADING_ZERO.search(joined) or is_compact_date(joined.lstrip(SEPARATOR).split(SEPARATOR, 1)[0]):
         return None
     try:
         numbers = np.array([float(cell) if cell else np.nan for cell in column.cells()])
@@ -157,72 +168,9 @@ def _read_plain(name, column, rows, rules) -> Reading | None:
     return _numbers(Reading(name, decimal=decimal), numbers, rows, rules)
 
 
-# Cells
-
-_NUMBER = {
-    ".": re.compile(r"[-+]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?:[ ']\d{3})+)?(?:\.\d*)?(?:[eE][-+]?\d+)?"),
-    ",": re.compile(r"[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+|[1-9]\d{0,2}(?:[ ']\d{3})+)?(?:,\d*)?(?:[eE][-+]?\d+)?"),
-}
-_PLAIN_ALPHABET = re.compile(r"[^0-9+\-.eE\0]")
-_LEADING_ZERO = re.compile(r"(?:^|\0)0\d+(?=\0|$)")
-_DOT_CERTAIN = re.compile(r"(?:^|\0)(?![-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:\0|$))[^\0]*\.")
-_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
-_CENSORED = re.compile(r"[<>\u2264\u2265]=?\s*")
-_UNIT = re.compile(
-    r"[-+]?\d[\d.,]*\s*(?:[%*!#\u2020\u2021]|[a-zA-Z\u00b5\u03bc\u00b0][^\d\s]*(?:/[^\d\s]+)?)"
-    r"|[$\u20ac\u00a3\u00a5]\s*\d[\d.,]*|\d[\d.,]*\s*[$\u20ac\u00a3\u00a5]|\(\d[\d.,]*\)"
-)
-_PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
-_DATES = (
-    re.compile(r"(?:1[6-9]|2[0-2])\d\d([-/.])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?:[T ].*)?"),
-    re.compile(r"(?:0?[1-9]|[12]\d|3[01])([-/.])(?:0?[1-9]|[12]\d|3[01])\1(?:\d\d|(?:1[6-9]|2[0-2])\d\d)(?:[T ,].*)?"),
-    re.compile(r"(?i)\d{1,2}[- .]*(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-., ]+\d{2,4}(?:[T ,].*)?"),
-    re.compile(
-        r"(?i)(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-. ]+\d{1,2},?[-. ]+\d{2,4}(?:[T ,].*)?"
-    ),
-    re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[aApP][mM])?"),
-)
-_DIGIT = re.compile(r"\d")
-_CODE = re.compile(r"[A-Za-z]{1,3}\d[\w.]*")  # such as V57 or E11.9 among numbers
-_BEGINS_AS_NUMBER_OR_MONTH = re.compile(
-    r"(?i)[-+($\u20ac\u00a3\u00a5]?\s*\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
-)
-_COMPACT_DATE = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
-
-
-def parse_number(text: str, decimal: str = ".") -> float | None:
-    """The number that a text writes, with thousands separated or not; None if it is none (inf and nan are none)."""
-    text = text.strip()
-    if not text.isascii():
-        text = _in_ascii(text)
-    if not _NUMBER[decimal].fullmatch(text) or not _DIGIT.search(text):
-        return None
-    text = text.replace(" ", "").replace("'", "")
-    text = text.replace(",", "") if decimal == "." else text.replace(".", "").replace(",", ".")
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _in_ascii(text: str) -> str:
-    """Digits of any script, the true minus, narrow blanks and typographic apostrophes as their plain forms."""
-    text = unicodedata.normalize("NFKC", text).replace("\u2212", "-").replace("\u2019", "'")
-    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
-
-
-def is_missing(text: str, rules: Rules = DEFAULT_RULES) -> bool:
-    stripped = text.strip()
-    return stripped.casefold() in MISSING or stripped in rules.missing
-
-
-def is_date(text: str) -> bool:
-    return any(pattern.fullmatch(text) for pattern in _DATES)
-
-
 def _undecided(name, column, rows) -> str:
     cells = column.cells()
-    first = next(i for i, cell in enumerate(cells) if _GROUPED.fullmatch(cell.strip()))
+    first = next(i for i, cell in enumerate(cells) if is_grouped(cell.strip()))
     cell = cells[first].strip()
     return (
         f"Column '{name}', row {rows[first]}: '{cell}' could be {cell.replace(',', '').replace('.', '')} or "
@@ -246,6 +194,51 @@ def _numbers(reading: Reading, values: np.ndarray, rows, rules) -> Reading:
     )
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What the distinct texts are, by their index, under the decimal sign that reads most of them as numbers."""
+
+    values: list[float | None]
+    values_otherwise: list[float | None]  # under the other sign
+    plain: list[int]  # numbers
+    limits: list[int]  # numbers below or above what can be measured
+    absent: list[int]  # words that mean "not measured" among numbers
+    words: list[int]  # all others
+    evidence: str | None  # of the decimal sign, as in Reading
+
+    @property
+    def numbers(self) -> list[int]:
+        return self.plain + self.limits
+
+    @classmethod
+    def of(cls, texts: list[str], decimal: str | None) -> _Found:
+        limits = {i for i, text in enumerate(texts) if is_limit(text)}
+        bare = [without_limit_sign(text) if i in limits else text for i, text in enumerate(texts)]
+        pairs = [parse_both(text) for text in bare]
+        point, comma = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        prefers_comma = decimal == "," or (decimal is None and _how_many(comma) > _how_many(point))
+        values, otherwise = (comma, point) if prefers_comma else (point, comma)
+        evidence = None
+        if decimal is None and any("," in text or "." in text for text in bare):
+            undecided = all((a is None) == (b is None) for a, b in pairs)
+            evidence = "either" if undecided else "," if prefers_comma else "."
+        words = [i for i, value in enumerate(values) if value is None]
+        absent = [i for i in words if texts[i].casefold() in MISSING_AMONG_NUMBERS]
+        return cls(
+            values,
+            otherwise if decimal is None else [None] * len(texts),
+            plain=[i for i, value in enumerate(values) if value is not None and i not in limits],
+            limits=sorted(i for i in limits if values[i] is not None),
+            absent=absent,
+            words=[i for i in words if texts[i].casefold() not in MISSING_AMONG_NUMBERS],
+            evidence=evidence,
+        )
+
+
+def _how_many(values) -> int:
+    return sum(value is not None for value in values)
+
+
 @dataclass
 class _Texts:
     """The distinct texts of a column and where each stands: all questions are asked once for each text."""
@@ -266,7 +259,7 @@ class _Texts:
         signs = {text for text in stripped if text and text != "-"}
         minus_is_a_level = bool(signs) and all(set(text) == {"+"} for text in signs)
         for index, text in enumerate(stripped):
-            if not is_missing(text, rules) or (minus_is_a_level and text == "-"):
+            if not is_missing(text, rules.missing) or (minus_is_a_level and text == "-"):
                 mapping[index] = levels.setdefault(text, len(levels))
         return cls(name, mapping[codes], list(levels), rows, rules)
 
@@ -279,7 +272,7 @@ class _Texts:
                 "If it is a number, state kind: number."
             )
             return self.levels()
-        if len(self.texts) >= 5 and all(_COMPACT_DATE.fullmatch(text) for text in self.texts):
+        if len(self.texts) >= 5 and all(map(is_compact_date, self.texts)):
             return self._problem(f"'{self.texts[0]}' is a date. {DATE_ADVICE}", 0)
         return self._written_numbers(kind)
 
@@ -288,99 +281,74 @@ class _Texts:
 
     def _written_numbers(self, kind) -> Reading:
         """Decimal commas, thousands separators, detection limits, and words among numbers."""
-        texts, warnings = self.texts, []
-        limits = {i for i, text in enumerate(texts) if _CENSORED.match(text)}
-        bare = [_CENSORED.sub("", text, count=1) if i in limits else text for i, text in enumerate(texts)]
-        signs = (self.rules.decimal,) if self.rules.decimal else (".", ",")
-        parsed = {sign: [parse_number(text, sign) if _DIGIT.search(text) else None for text in bare] for sign in signs}
-        sign = max(signs, key=lambda sign: sum(value is not None for value in parsed[sign]))
-        values = parsed[sign]
-        numeric = [i for i, value in enumerate(values) if value is not None]
-        plain = [i for i in numeric if i not in limits]
-        words = [i for i, value in enumerate(values) if value is None]
-        absent = {i for i in words if texts[i].casefold() in MISSING_AMONG_NUMBERS}
-        words = [i for i in words if i not in absent]
-        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(texts))
-        mostly_numbers = counts[numeric].sum() * 2 >= counts[numeric + words].sum()
-        remarks = len(plain) >= 10 and len(words) <= 3  # numbers, however few, beside a remark such as 'pending'
-        if not plain or (kind is None and not mostly_numbers and not remarks):
-            return self._words(kind, limits)
-        if words:
-            return self._mixed(kind, signs, parsed, words, values)
-        if limits and self.rules.censored == "refuse":
+        found = _Found.of(self.texts, self.rules.decimal)
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
+        mostly_numbers = counts[found.numbers].sum() >= counts[found.words].sum()
+        remarks = len(found.plain) >= 10 and len(found.words) <= 3  # numbers, however few, beside such as 'pending'
+        if not found.plain or (kind is None and not mostly_numbers and not remarks):
+            return self._words(kind, found)
+        if found.words:
+            return self._mixed(kind, found)
+        for indices, what in ((found.limits, "the limit itself"), (found.absent, "not measured")):
+            if indices:
+                self.warnings.append(
+                    f"Column '{self.name}': {counts[indices].sum()} cells such as '{self.texts[indices[0]]}' "
+                    f"were read as {what}."
+                )
+        if found.limits and self.rules.censored == "refuse":
             return self._problem(
-                f"'{texts[min(limits)]}' is a detection limit, not a number ({counts[list(limits)].sum()} such cells). "
-                "Write the number to use, leave it empty, or read with censored='limit' to take the limit itself.",
-                min(limits),
+                f"'{self.texts[found.limits[0]]}' is a detection limit, not a number "
+                f"({counts[found.limits].sum()} such cells). Write the number to use, leave it empty, "
+                "or read with censored='limit' to take the limit.",
+                found.limits[0],
             )
-        if limits:
-            warnings.append(
-                f"Column '{self.name}': {counts[list(limits)].sum()} cells such as '{texts[min(limits)]}' "
-                "were read as the limit itself."
-            )
-        if absent:
-            warnings.append(
-                f"Column '{self.name}': {counts[list(absent)].sum()} cells such as '{texts[min(absent)]}' "
-                "were read as not measured."
-            )
-        self.warnings += warnings
-        numbers = np.array([np.nan if value is None else value for value in values])
-        return self._numbers(numbers, self._evidence(bare, parsed, signs, sign))
+        values = np.array([np.nan if value is None else value for value in found.values])
+        reading = self._reading(decimal=found.evidence)
+        return _numbers(reading, np.append(values, np.nan)[self.codes], self.rows, self.rules)
 
-    def _evidence(self, bare, parsed, signs, sign) -> str | None:
-        if len(signs) == 1 or not any(("," in text or "." in text) for text in bare):
-            return None
-        other = parsed["," if sign == "." else "."]
-        same = all((mine is None) == (theirs is None) for mine, theirs in zip(parsed[sign], other, strict=True))
-        return "either" if same else sign
-
-    def _mixed(self, kind, signs, parsed, words, values) -> Reading:
+    def _mixed(self, kind, found) -> Reading:
         """Mostly numbers, and some cells that are not."""
-        texts = self.texts
-        if len(signs) == 2 and all(parsed["."][i] is not None or parsed[","][i] is not None for i in words):
-            return self._problem(
-                f"'{texts[words[0]]}' and other cells use different decimal signs. Use one in the whole column.",
-                words[0],
+        first = found.words[0]
+        if all(found.values_otherwise[i] is not None for i in found.words):
+            sentence = (
+                f"'{self.texts[first]}' and other cells use different decimal signs. Use one in the whole column."
             )
-        special = self._special(words)
+            return self._problem(sentence, first)
+        special = self._special(found.words)
         if special is not None:
             return special
-        if kind is None and len(words) >= 3 and all(_CODE.fullmatch(texts[i]) for i in words):
+        if kind is None and len(found.words) >= 3 and all(is_code(self.texts[i]) for i in found.words):
             self.warnings.append(
-                f"Column '{self.name}' mixes numbers and texts such as '{texts[words[0]]}', "
+                f"Column '{self.name}' mixes numbers and texts such as '{self.texts[first]}', "
                 "so it is read as categories."
             )
             return self.levels()
         return self._problem(
-            f"'{texts[words[0]]}' is not a number, unlike most cells of the column. "
+            f"'{self.texts[first]}' is not a number, unlike most cells of the column. "
             "Correct it, leave it empty, or state kind: category.",
-            words[0],
+            first,
         )
 
-    def _words(self, kind, limits) -> Reading:
+    def _words(self, kind, found) -> Reading:
         special = self._special(range(len(self.texts)))
         if special is not None:
             return special
         if kind == "number":
             return self._problem(f"'{self.texts[0]}' is not a number, unlike what the schema states.", 0)
-        if limits:
+        if found.limits:
             self.warnings.append(
-                f"Column '{self.name}': cells such as '{self.texts[min(limits)]}' are read as categories, "
+                f"Column '{self.name}': cells such as '{self.texts[found.limits[0]]}' are read as categories, "
                 "not as limits."
             )
         return self.levels()
 
     def _special(self, indices) -> Reading | None:
-        """Dates, pairs such as 120/80, and numbers with their unit are refused with advice."""
-        indices = list(indices)
-        for is_such, sentence in (
-            (is_date, "is a date or a time. " + DATE_ADVICE),
-            (_PAIR.fullmatch, "holds two numbers. Split the column into two."),
-            (_UNIT.fullmatch, "is a number with a unit or a mark. Keep the number; the unit belongs in the schema."),
-        ):
-            such = [i for i in indices if _BEGINS_AS_NUMBER_OR_MONTH.match(self.texts[i]) and is_such(self.texts[i])]
+        """Dates, pairs such as 120/80, and numbers with their unit are refused with advice, if they are the rule."""
+        needs = {i: need for i in indices if (need := in_need_of_advice(self.texts[i])) is not None}
+        for need, advice in ADVICE.items():
+            such = [i for i in needs if needs[i] == need]
             if such and len(such) * 2 >= len(indices):
-                return self._problem(f"'{self.texts[such[0]]}' {sentence}", such[0])
+                return self._problem(f"'{self.texts[such[0]]}' {advice}", such[0])
         return None
 
     def levels(self) -> Reading:
@@ -394,9 +362,6 @@ class _Texts:
                     f"Column '{self.name}' holds '{twin}' and '{text}', which are read as two different levels."
                 )
         return self._reading(codes=codes, texts=tuple(texts))
-
-    def _numbers(self, values, decimal) -> Reading:
-        return _numbers(self._reading(decimal=decimal), np.append(values, np.nan)[self.codes], self.rows, self.rules)
 
     def _reading(self, **content) -> Reading:
         return Reading(self.name, warnings=tuple(self.warnings), **content)

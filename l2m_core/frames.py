@@ -24,8 +24,7 @@ from l2m_core.reading import (
     check_width,
     clean_names,
 )
-
-DATE_ADVICE = "Turn it into a number, such as days since admission or age in years, or set its role to ignored."
+from l2m_core.texts import DATE_ADVICE, number_text
 
 
 def table_from_frame(frame: pd.DataFrame, limits: Limits = DEFAULT_LIMITS, name: str = "cohort") -> Table:
@@ -118,10 +117,3 @@ def cell_text(value: Any, name: str) -> str:
     if isinstance(value, datetime.date | datetime.time | pd.Timestamp | np.datetime64):
         return str(value)
     raise CohortError(f"Column '{name}' holds a {type(value).__name__}; cells must be numbers or texts.")
-
-
-def number_text(value: float) -> str:
-    """The shortest text that reads back as this number: 1, not 1.0; '' for NaN."""
-    if value != value:
-        return ""
-    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from l2m_core.columns import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, parse_number, read_column, read_columns
+from l2m_core.columns import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, read_column, read_columns
 from l2m_core.errors import CohortError, InputError, SchemaError
-from l2m_core.frames import number_text
 from l2m_core.reading import Table
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.strict_yaml import LARGEST_TEXT
+from l2m_core.texts import number_text, parse_number
 
 FEWEST_ROWS = 10
 # Of two levels or classes, the one that means "no" comes first; alphabetical order already puts no < yes, false < true.

@@ -302,7 +302,7 @@ def _find_delimiter(data, encoding, skip, limits) -> str:
     for delimiter, (header, *body) in samples.items():
         width = len(header)
         same = sum(len(row) == width for row in body) / max(len(body), 1)
-        numbers = sum(bool(_NUMBER_LIKE.fullmatch(cell)) for row in body for cell in row)
+        numbers = sum(bool(_NUMBER_LIKE.fullmatch(cell[:40])) for row in body for cell in row)
         scores[delimiter] = (round(same, 3), round(numbers / max(sum(map(len, body)), 1), 3), width)
     if not scores:
         raise CohortError(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.columns import LARGEST, is_missing, parse_number
+from l2m_core.columns import LARGEST
 from l2m_core.errors import FeatureError
-from l2m_core.frames import number_text
 from l2m_core.schema import OTHER, Feature, did_you_mean
+from l2m_core.texts import is_missing, number_text, parse_both, parse_number
 
 BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative", "positive"), ("absent", "present"))
 
@@ -65,7 +65,7 @@ def _code_of_number(feature, value) -> float:
 
 def _parse(feature, text) -> float | None:
     """A number with either decimal sign; one that could be both, such as 1,234, is refused."""
-    readings = {parse_number(text, sign) for sign in ".,"} - {None} if "," in text else {parse_number(text)}
+    readings = set(parse_both(text.strip())) - {None} if "," in text else {parse_number(text)}
     if len(readings) > 1:
         raise FeatureError(
             f"'{feature.name}' = {text!r:.60} can be read in two ways. Write it with a point or plainly."

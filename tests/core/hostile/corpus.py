@@ -138,6 +138,16 @@ def shape() -> list[Hostile]:
         Hostile(
             "a million columns", (",".join(map(str, range(1_000_000))) + "\n").encode() * 2, ("1,000,000 columns",)
         ),
+        Hostile(
+            "cells that make careless patterns slow",
+            csv(note=["1" * 60_000 + "x", "1" + "/" * 60_000 + " x", "1" + "," * 60_000, "1.1" * 20_000] * 6),
+            ("Row 4", "60004 cells"),
+        ),
+        Hostile(
+            "the same between semicolons",
+            text(usual(note=[*["1" * 60_000 + "x", "1" + "/" * 60_000 + " x", "1,1" * 9000] * 8]), ";").encode(),
+            right=not_used("note"),
+        ),
         Hostile("501 columns", text({**{f"f{i}": AGES for i in range(500)}, "died": DIED}).encode(), ("501 columns",)),
         Hostile("too many rows", b"a,died\n" + b"1,0\n2,1\n" * 100_001, ("200,000 rows",)),
         Hostile("too large", b"a,died\n" + b"1,0\n" * 260_000, ("1 MB",), options={"limits": ONE_MEGABYTE}),
@@ -346,7 +356,8 @@ def outcomes() -> list[Hostile]:
                 right=lambda c: c.kind == "continuous" and c.y.dtype == np.float32),
         Hostile("a positive class of wrong name", csv(died=["alive", "dead"] * 12), ("positive", "'deat'", "'dead'"),
                 options={"positive": "deat"}),
-        Hostile("texts stated as continuous", csv(died=["alive", "dead"] * 12), ("outcome", "'died'", "'alive'", "not a number"),
+        Hostile("texts stated as continuous", csv(died=["alive", "dead"] * 12),
+                ("outcome", "'died'", "'alive'", "not a number"),
                 options={"schema": "outcome: {name: died, kind: continuous}\n"}),
         Hostile("a class outside those stated", csv(died=["a", "b", "c"] * 8), ("'died'", "'c'"),
                 options={"schema": "outcome: {name: died, kind: multiclass, classes: [a, b]}\n"}),

@@ -1,0 +1,120 @@
+"""What one text can mean: a number, a date, a detection limit, "not recorded" … Nothing here knows of columns."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MISSING = frozenset(
+    ("", "na", "n/a", "#n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#null!")
+)
+# Words that mean "not measured" among numbers, but may well be a level among words.
+MISSING_AMONG_NUMBERS = frozenset(
+    ("none", "missing", "unknown", "not done", "not measured", "not available", "nil", "n.d.", "nd")
+)
+LONGEST_NUMBER = 400  # characters; a longer text is none, and no pattern below is tried on it
+
+_NUMBER = {
+    ".": re.compile(r"[-+]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?:[ ']\d{3})+)?(?:\.\d*)?(?:[eE][-+]?\d+)?"),
+    ",": re.compile(r"[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+|[1-9]\d{0,2}(?:[ ']\d{3})+)?(?:,\d*)?(?:[eE][-+]?\d+)?"),
+}
+_MAYBE_NUMBER = re.compile(r"[-+\u2212]?\s*[.,]?\d")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
+_LIMIT = re.compile(r"[<>\u2264\u2265]=?\s*")
+_CODE = re.compile(r"[A-Za-z]{1,3}\d[\w.]*")
+_MAYBE_MEASURE = re.compile(r"(?i)[-+($\u20ac\u00a3\u00a5]?\s*\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec")
+_MEASURE = re.compile(
+    r"[-+]?\d[\d.,]*\s*(?:[%*!#\u2020\u2021]|[a-zA-Z\u00b5\u03bc\u00b0][^\d\s]*)"
+    r"|[$\u20ac\u00a3\u00a5]\s*\d[\d.,]*|\d[\d.,]*\s*[$\u20ac\u00a3\u00a5]|\(\d[\d.,]*\)"
+)
+_PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
+_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_DATES = (
+    re.compile(r"(?:1[6-9]|2[0-2])\d\d([-/.])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?:[T ].*)?"),
+    re.compile(r"(?:0?[1-9]|[12]\d|3[01])([-/.])(?:0?[1-9]|[12]\d|3[01])\1(?:\d\d|(?:1[6-9]|2[0-2])\d\d)(?:[T ,].*)?"),
+    re.compile(rf"(?i)\d{{1,2}}[- .]*{_MONTH}[-., ]+\d{{2,4}}(?:[T ,].*)?"),
+    re.compile(rf"(?i){_MONTH}[-. ]+\d{{1,2}},?[-. ]+\d{{2,4}}(?:[T ,].*)?"),
+    re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[aApP][mM])?"),
+)
+_COMPACT_DATE = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+
+DATE_ADVICE = "Turn it into a number, such as days since admission or age in years, or set its role to ignored."
+# Texts that hold a number which we must not take out by ourselves, and what to do with them.
+ADVICE = {
+    "date": "is a date or a time. " + DATE_ADVICE,
+    "pair": "holds two numbers. Split the column into two.",
+    "measure": "is a number with a unit or a mark. Keep the number; the unit belongs in the schema.",
+}
+
+
+def parse_number(text: str, decimal: str = ".") -> float | None:
+    """The number that a text writes, with thousands separated or not; None if it is none (inf and nan are none)."""
+    text = text.strip()
+    if not text.isascii():
+        text = _in_ascii(text)
+    if len(text) > LONGEST_NUMBER or not _NUMBER[decimal].fullmatch(text) or not _MAYBE_NUMBER.match(text):
+        return None
+    text = text.replace(" ", "").replace("'", "")
+    text = text.replace(",", "") if decimal == "." else text.replace(".", "").replace(",", ".")
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def parse_both(text: str) -> tuple[float | None, float | None]:
+    """The number under a decimal point, and under a decimal comma."""
+    if not _MAYBE_NUMBER.match(text) and text.isascii():
+        return None, None
+    point = parse_number(text, ".")
+    return point, parse_number(text, ",") if "," in text or "." in text or not text.isascii() else point
+
+
+def _in_ascii(text: str) -> str:
+    """Digits of any script, the true minus, narrow blanks and typographic apostrophes as their plain forms."""
+    text = unicodedata.normalize("NFKC", text[: LONGEST_NUMBER + 1]).replace("\u2212", "-").replace("\u2019", "'")
+    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
+
+
+def number_text(value: float) -> str:
+    """The shortest text that reads back as this number: 1, not 1.0; '' for NaN."""
+    if value != value:
+        return ""
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
+
+
+def is_missing(text: str, further: frozenset[str] = frozenset()) -> bool:
+    stripped = text.strip()
+    return stripped.casefold() in MISSING or stripped in further
+
+
+def is_limit(text: str) -> bool:
+    """Below or above what can be measured: <5, ≥ 100."""
+    return _LIMIT.match(text) is not None
+
+
+def without_limit_sign(text: str) -> str:
+    return _LIMIT.sub("", text, count=1)
+
+
+def is_code(text: str) -> bool:
+    """Such as V57 or E11.9, which stand among numbers in some coding systems."""
+    return _CODE.fullmatch(text) is not None
+
+
+def is_grouped(text: str) -> bool:
+    """1,234 or 1.234: a number of thousands, or one with three decimals."""
+    return _GROUPED.fullmatch(text) is not None
+
+
+def is_compact_date(text: str) -> bool:
+    return _COMPACT_DATE.fullmatch(text) is not None
+
+
+def in_need_of_advice(text: str) -> str | None:
+    """The key of ADVICE that fits, if any."""
+    if len(text) > LONGEST_NUMBER or not _MAYBE_MEASURE.match(text):
+        return None
+    if any(pattern.fullmatch(text) for pattern in _DATES):
+        return "date"
+    return "pair" if _PAIR.fullmatch(text) else "measure" if _MEASURE.fullmatch(text) else None
