@@ -35,7 +35,9 @@ class PooledCells(Cells):
             block = cast(Block, each)
             tokens = block.mix_cells(tokens)
             _, k, v = block.remember(tokens)
-            pooled = block.down.read(self._seeds_of(seeds, tokens), k, v)  # (B, C, summaries, width)
+            # Residual: a fresh block's read is zero, and from zeros alone no gradient would ever start.
+            asking = self._seeds_of(seeds, tokens)
+            pooled = asking + block.down.read(asking, k, v)  # (B, C, summaries, width)
             k, v = block.down.remember(pooled)
             keys.append(k.contiguous())
             values.append(v.contiguous())

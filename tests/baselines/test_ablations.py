@@ -111,6 +111,26 @@ def test_conditioning_works_in_inference_mode(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_fresh_model_comes_to_read_its_context(kind):
+    """Zero-initialised outputs must not be a place that training cannot leave."""
+    torch.manual_seed(0)
+    model = kind(ModelConfig(layers=2, width=16, heads=2, feedforward=16, max_classes=2, bins=8))
+    stage = Stage(steps=20, tasks=4, rows=(32,), features=(4,), continuous=0.0)
+    stream = ExerciseStream({"classes": build_prior("bnn", {})}, (stage,), 0)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    loss_module = PredictorLoss(model)
+    for step in range(8):
+        optimiser.zero_grad()
+        loss_module(stream.exercise(step))[0].backward()
+        optimiser.step()
+    batch = build_prior("bnn", {}).sample(torch.Generator().manual_seed(1), 2, 40, 4)
+    context, x = context_of(batch, 30), batch.x[:, 30:]
+    other = Context(context.x, context.r, 1 - context.y, context.n_classes, context.categorical)
+    a = torch.ones_like(x, dtype=torch.bool)
+    assert not torch.allclose(answer(model, context, x, a), answer(model, other, x, a), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_training_reaches_every_part(kind):
     model, _ = make(kind)
     stage = Stage(steps=1, tasks=2, rows=(24,), features=(4,), continuous=0.0)
