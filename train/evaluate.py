@@ -14,6 +14,7 @@ from typing import Any
 from l2m_core.baselines import METHODS
 from l2m_core.errors import ConfigError
 from train.engines import ENGINES, fan_out
+from train.evaluation.advice import measure_first_advice
 from train.evaluation.cells import Cell, draw_trial, real_cells
 from train.evaluation.compare import Choice, compare, load_model
 from train.evaluation.manifest import Source, default_data_folder, read_manifest
@@ -111,7 +112,8 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
         and r["test_rows"] == given.test_rows
     ]
     about = f"model {Path(given.model).name} ({fingerprint[:12]})" if fingerprint else "no pretrained model"
-    return write_report(given.out, "real", records, methods[0], command, about)
+    advice = measure_first_advice(sources, given.model, given.partial, not given.report_only) if fingerprint else ""
+    return write_report(given.out, "real", records, methods[0], command, about, advice)
 
 
 def check_methods(names: Sequence[str]) -> tuple[str, ...]:

@@ -241,6 +241,16 @@ def test_the_command_writes_its_table_and_a_second_run_repeats_nothing(folder, c
     assert capsys.readouterr().err == ""
 
 
+def test_the_time_to_first_advice_is_measured_once_for_each_model(folder, tiny_model):
+    arguments = ["--model", str(tiny_model), "--methods", "l2m", "l2m_random", "base_rate"]
+    page = run(folder, *arguments)
+    assert "From a CSV file to first advice" in page and "Default policy against random order" in page
+    measured = (folder / "partial" / "advice.jsonl").read_text()
+    assert measured.count("\n") == 2
+    run(folder, *arguments)
+    assert (folder / "partial" / "advice.jsonl").read_text() == measured
+
+
 def test_two_workers_find_what_one_finds(folder, tmp_path):
     run(folder)
     alone = PartialTable(folder / "partial" / "real.jsonl", ("cohort", "method")).records

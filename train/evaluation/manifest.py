@@ -75,6 +75,11 @@ def _source(entry: dict, folder: Path) -> Source:
 
 @lru_cache(maxsize=32)
 def _load(source: Source) -> Cohort:
+    return read_cohort(source)
+
+
+def read_cohort(source: Source) -> Cohort:
+    """As `Source.load`, from the file whether or not it has been read before."""
     with source.path.open(encoding="utf-8") as file:
         header = [name.strip().strip('"') for name in file.readline().rstrip("\r\n").split(",")]
     roles = {name: "baseline" for name in source.baseline} | {name: "acquirable" for name in source.acquirable}

@@ -19,14 +19,18 @@ NUMBER_COLUMNS = ["information", "log_loss", "log_loss_end", "crps", "crps_end",
                   "fit_seconds", "query_seconds"]  # fmt: skip
 
 
-def write_report(folder: Path, name: str, records: Sequence[dict], lead: str, command: str, about: str) -> str:
-    """Writes NAME.csv and NAME.md; returns the page."""
+def write_report(
+    folder: Path, name: str, records: Sequence[dict], lead: str, command: str, about: str, advice: str = ""
+) -> str:
+    """Writes NAME.csv and NAME.md; returns the page. advice: a section on the time to first advice."""
     folder.mkdir(parents=True, exist_ok=True)
     flat = pd.DataFrame([{k: v for k, v in r.items() if not isinstance(v, list)} for r in records])
     if not flat.empty:
         flat = flat.sort_values(["cohort", "context", "missing", "seed", "method"])
     write_text(folder / f"{name}.csv", flat.to_csv(index=False, float_format="%.6g"))
     page = make_page(records, lead, command, about)
+    if advice:
+        page += f"\n## From a CSV file to first advice\n\n{advice}\n"
     write_text(folder / f"{name}.md", page)
     return page
 
