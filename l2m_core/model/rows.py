@@ -116,18 +116,22 @@ class Rows(nn.Module):
         scale, shift, spread = self._fit(context)
         own, joining = (self._embed_known(rows, scale, shift, spread) for rows in (context, targets))
         memory = Memory((), (), scale, context.n_classes, shift, spread)
-        queries = self._embed_query(memory, targets.x[:, None], a, None)
+        m, joined = a.shape[1], own.shape[-2]
+        # Queries one after another by target, its m ways side by side: whoever reads the same keys stays together.
+        ways = a.transpose(1, 2).flatten(1, 2)[:, None]  # (B, 1, T·m, d)
+        queries = self._embed_query(memory, targets.x.repeat_interleave(m, 1)[:, None], ways, None)
         keys, values = [], []
         for index, block in enumerate(self.blocks):
             (own_k, own_v), (joining_k, joining_v) = block.remember(own), block.remember(joining)
             k, v = torch.cat([own_k, joining_k], -2), torch.cat([own_v, joining_v], -2)
-            queries = _read_in_order(block, queries, k, v, own.shape[-2])
+            queries = _read_in_order(block, queries, k, v, joined, m)
             keys.append(k)
             values.append(v)
             if index < len(self.blocks) - 1:
-                own, joining = block.read(own, own_k, own_v), _read_in_order(block, joining, k, v, own.shape[-2] + 1)
+                own, joining = block.read(own, own_k, own_v), _read_in_order(block, joining, k, v, joined + 1)
         memory = Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
-        return self._answer(queries.flatten(1, 2), memory, a.shape[-1]), memory
+        queries = queries[:, 0].unflatten(1, (-1, m)).transpose(1, 2).flatten(1, 2)
+        return self._answer(queries, memory, a.shape[-1]), memory
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -183,18 +187,23 @@ class Rows(nn.Module):
         return Output(prediction, policy, gain)
 
 
-def _read_in_order(block, tokens: Tensor, k: Tensor, v: Tensor, first: int) -> Tensor:
-    """Token i reads the first `first + i` keys; in segments, so that most of what a mask would hide is not computed."""
+def _read_in_order(block: RowBlock, tokens: Tensor, k: Tensor, v: Tensor, first: int, ways: int = 1) -> Tensor:
+    """Token i reads the first `first + i // ways` keys.
+
+    In segments, so that most of what a mask would hide is not computed.
+    """
     parts = []
-    for begin in range(0, tokens.shape[-2], SEGMENT):
-        part = tokens[..., begin : begin + SEGMENT, :]
-        reach = first + begin + part.shape[-2] - 1  # of the segment's last token
-        mask = _staircase(part.shape[-2], reach, tokens.device)
+    for begin in range(0, tokens.shape[-2], SEGMENT * ways):
+        part = tokens[..., begin : begin + SEGMENT * ways, :]
+        steps = part.shape[-2] // ways
+        reach = first + begin // ways + steps - 1  # of the segment's last token
+        mask = _staircase(steps, reach, ways, tokens.device)
         parts.append(block.read(part, k[..., :reach, :], v[..., :reach, :], mask))
     return torch.cat(parts, dim=-2)
 
 
 @functools.lru_cache(maxsize=256)
-def _staircase(rows: int, reach: int, device: torch.device) -> Tensor:
-    """(rows, reach) bool: the last row reads all, each one above one less. Kept from step to step."""
-    return torch.ones(rows, reach, dtype=torch.bool, device=device).tril(reach - rows)
+def _staircase(steps: int, reach: int, ways: int, device: torch.device) -> Tensor:
+    """(steps · ways, reach) bool: the last step reads all, each one above one less. Kept from step to step."""
+    stairs = torch.ones(steps, reach, dtype=torch.bool, device=device).tril(reach - steps)
+    return stairs.repeat_interleave(ways, 0)
