@@ -71,10 +71,10 @@ def record(step_id: str, expected_length: int, fields: dict[str, str], limit_key
     if not values:
         state.notify("error", "Enter a result first, or say that the test is not available, declined or pending.", NEXT)
         return
-    if _is_unusual_and_unconfirmed(step_id, values):
-        return
     limit = st.session_state.get(limit_key, inputs.EXACT)
-    limits = {name: limit for name in values} if limit in ("below", "above") and len(fields) == 1 else {}
+    limits = dict.fromkeys(values, limit) if limit in ("below", "above") and len(fields) == 1 else {}
+    if not limits and _is_unusual_and_unconfirmed(step_id, values):
+        return
     reason = str(st.session_state.get(reason_key) or "")
 
     def act(patient: Patient, **event: Any) -> Patient:
