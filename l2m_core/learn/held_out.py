@@ -23,11 +23,12 @@ class HeldOut:
     exercises: tuple[Exercise, ...]
 
 
-# Small, middle and wide tasks with classes, and middle ones with a continuous outcome.
+# Small, middle, wide and long tasks with classes, and middle ones with a continuous outcome.
 SHAPES = {
     "small": Stage(steps=1, cells=60_000, rows=(160,), features=(5,), context=(0.5,), continuous=0.0),
     "middle": Stage(steps=1, cells=60_000, rows=(256,), features=(14,), context=(0.5,), continuous=0.0),
     "wide": Stage(steps=1, cells=60_000, rows=(256,), features=(32,), context=(0.5,), continuous=0.0),
+    "long": Stage(steps=1, cells=60_000, rows=(600,), features=(14,), context=(0.75,), continuous=0.0),
     "continuous": Stage(steps=1, cells=60_000, rows=(256,), features=(14,), context=(0.5,), continuous=1.0),
 }
 

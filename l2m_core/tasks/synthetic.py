@@ -26,17 +26,17 @@ class SyntheticConfig:
     """"classes" or "continuous"."""
     max_classes: int = 10
     """Most classes of a task; 2 makes every task binary."""
-    binary_share: float = 0.65
+    binary_share: float = 0.75
     """Share of binary tasks among those with classes."""
     covariate_weights: tuple[float, float, float] = (0.35, 0.35, 0.30)
     """Shares of gaussian, graph and cluster covariates."""
-    mechanism_weights: tuple[float, ...] = (0.24, 0.10, 0.12, 0.12, 0.12, 0.08, 0.10, 0.12)
+    mechanism_weights: tuple[float, ...] = (0.36, 0.07, 0.10, 0.12, 0.12, 0.05, 0.08, 0.10)
     """Shares of the mechanisms of `labels.MECHANISMS`, and last of hidden causes and effects of the covariates."""
-    temperature: tuple[float, float] = (0.6, 14.0)
+    temperature: tuple[float, float] = (1.0, 14.0)
     """Range of the sharpness of p(y | scores), log-uniform; scores have unit variance."""
     noiseless_share: float = 0.12
     """Share of tasks whose outcome is all but determined by the scores."""
-    gated_share: float = 0.15
+    gated_share: float = 0.08
     """Share of tasks in which one feature decides which others matter."""
     rare_share: float = 0.35
     """Share of binary tasks with a rare outcome, log-uniform in `rare_prevalence`."""
@@ -44,7 +44,7 @@ class SyntheticConfig:
     """Range of a rare outcome's prevalence, log-uniform."""
     noise: tuple[float, float] = (0.05, 2.0)
     """Range of the noise of a continuous outcome, against a signal of unit variance."""
-    least_gain: float = 0.03
+    least_gain: float = 0.1
     """Tasks whose covariates explain less than this share of the outcome's entropy are drawn again."""
     missingness: Missingness = field(default_factory=Missingness)
     """How values come to be missing."""
@@ -120,7 +120,8 @@ def _draw_importance(generator, tasks: int, features: int) -> Tensor:
 
 
 def _draw_class_counts(generator, config: SyntheticConfig, tasks: int) -> Tensor:
-    several = integers(generator, (tasks,), 3, max(3, config.max_classes))
+    # Few classes are common; ten of them are beyond what a hundred rows can teach, so they are rare.
+    several = log_uniform(generator, (tasks,), 3.0, max(3, config.max_classes) + 0.999).long()
     binary = coin(generator, (tasks,), config.binary_share) | (config.max_classes == 2)
     return torch.where(binary, 2, several)
 
