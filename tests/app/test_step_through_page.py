@@ -244,8 +244,8 @@ def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -
 
 
 def test_a_double_press_is_one_event(owner: str, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "ECHO_SECONDS", 3600.0)
     app = enter(enter(app, "lactate", 2.2), "sodium", 139.0)
+    monkeypatch.setattr(state, "ECHO_SECONDS", 3600.0)
     app = press(press(app, "undo"), "undo")
     assert kinds(owner, app) == ["start", "observe", "observe", "undo"]
 
