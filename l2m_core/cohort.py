@@ -171,7 +171,10 @@ class Cohort:
 
     @cached_property
     def costs(self) -> np.ndarray:
-        return _frozen(np.array([feature.cost for feature in self.features], dtype=np.float32))
+        """(d,) price of the action that measures each feature; a panel's is the dearest of its acquirable members'."""
+        own = np.array([feature.cost for feature in self.features], dtype=np.float32)
+        same = (self.groups[:, None] == self.groups) & self.acquirable  # (d, d): who is measured along with whom
+        return _frozen(np.maximum(own, np.where(same, own, 0.0).max(1, initial=0.0)))
 
     @cached_property
     def groups(self) -> np.ndarray:

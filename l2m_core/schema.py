@@ -28,7 +28,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class Feature:
-    """One column. A panel (`group`) is measured as one action, whose cost is the sum of its features' costs."""
+    """One column. A panel (`group`) is measured as one action with one price: the dearest of its features' costs."""
 
     name: str
     kind: str = "number"

@@ -132,7 +132,7 @@ class Patient:
     @property
     def spent(self) -> float:
         """Cost so far; a panel is paid once."""
-        cost = {f.name: f.cost for f in self.memory.cohort.features}
+        cost = dict(zip(self.memory.cohort.names, self.memory.cohort.costs, strict=True))
         return float(sum(max(cost[name] for name in action) for action in self.state.acquired))
 
     # -- what the model makes of it ---------------------------------------------------------------------------------
@@ -160,6 +160,7 @@ class Patient:
         for i, feature in enumerate(cohort.features):
             if feature.role != "acquirable":
                 continue
+            cost = float(cohort.costs[i])
             status = self.state.statuses.get(feature.name, "known" if feature.name in self.state.values else "open")
             gain = float(self.answer.gain[0, i]) if status != "known" else np.nan
             rows.append(
@@ -168,8 +169,8 @@ class Patient:
                     "score": float(scores[i]),
                     "gain": gain,
                     "policy": float(share[i]),
-                    "cost": feature.cost,
-                    "gain_per_cost": gain / feature.cost if feature.cost > 0 else np.nan,
+                    "cost": cost,
+                    "gain_per_cost": gain / cost if cost > 0 else np.nan,
                     "turnaround": feature.turnaround,
                     "group": feature.group,
                     "status": status,

@@ -62,11 +62,13 @@ def roll_out(memory: CohortMemory, x: np.ndarray, budget: int = 8, policy=None, 
 
 def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, costs=None, budget: int = 8, y=None,
                     start: np.ndarray | None = None, stopping: Stopping | None = None) -> Rollout:  # fmt: skip
-    """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be had and is never asked for."""
+    """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be had and is never asked for.
+
+    groups, costs: (d,) as `Cohort` has them; features of one group are measured by one action, paid once.
+    """
     recorded = ~np.isnan(x)
     groups = np.arange(x.shape[1]) if groups is None else groups
     costs = np.ones(x.shape[1], dtype=np.float32) if costs is None else costs
-    panel_cost = np.array([costs[(groups == group) & acquirable].max(initial=0.0) for group in groups])
     a = recorded & (~acquirable if start is None else start)
     rule = replace(stopping or Stopping(), budget=None)
     running = np.ones(len(x), dtype=bool)
@@ -84,13 +86,13 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
         best = scores.max(1)
         running &= np.isfinite(best) & ~rule.reached(prediction, best, taken, spent)
         if stopping is not None and stopping.cost_budget is not None:
-            scores = np.where(spent[:, None] + panel_cost <= stopping.cost_budget, scores, -np.inf)
+            scores = np.where(spent[:, None] + costs <= stopping.cost_budget, scores, -np.inf)
             running &= np.isfinite(scores.max(1))
         chosen = scores.argmax(1)
         for i in np.flatnonzero(running):
             panel = (groups == groups[chosen[i]]) & acquirable & recorded[i] & ~a[i]
             a[i, panel] = True
-            spent[i] += panel_cost[chosen[i]]  # a panel is one action and is paid once
+            spent[i] += costs[chosen[i]]  # a panel is one action and is paid once
             actions[i, step] = chosen[i]
         taken += running
     losses = None if y is None else np.stack([row_losses(p, y) for p in predictions], axis=1)

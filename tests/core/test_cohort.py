@@ -55,7 +55,7 @@ def test_a_cohort_is_arrays_with_names(cohort):
     assert np.array_equal(cohort.r, ~np.isnan(cohort.x)) and (~cohort.r[:, 3]).sum() == 8
     assert cohort.acquirable.tolist() == [False, False, True, True, True]
     assert cohort.categorical.tolist() == [False, False, True, False, False]
-    assert cohort.costs.tolist() == [1, 1, 1, 12, 1] and cohort.costs.dtype == np.float32
+    assert cohort.costs.tolist() == [1, 1, 1, 12, 12] and cohort.costs.dtype == np.float32
     assert cohort.groups.tolist() == [0, 1, 2, 3, 3] and cohort.groups.dtype == np.int64
 
 
@@ -275,7 +275,7 @@ def test_arrays_are_taken_as_they_are():
     assert np.array_equal(cohort.x, x.astype(np.float32), equal_nan=True)
     assert (cohort.kind, cohort.classes) == ("multiclass", ("low", "mid", "high"))
     assert cohort.feature("code").levels == ("0", "1", "2")
-    assert (cohort.groups.tolist(), cohort.costs.tolist()) == ([0, 1, 1], [1, 2, 3])
+    assert (cohort.groups.tolist(), cohort.costs.tolist()) == ([0, 1, 1], [1, 3, 3])  # one order, one price
     assert cohort.acquirable.tolist() == [False, True, True] and cohort.categorical.tolist() == [False, True, False]
     again = Cohort.from_frame(cohort.frame(), schema=cohort.schema)
     assert again.content_hash == cohort.content_hash
