@@ -1,0 +1,44 @@
+"""Every chart of the app. Each has units, a description for those who cannot see it, and a table of its numbers.
+
+A chart is made from plain numbers, never from a model. No meaning hangs on colour alone: signs, fills and texts carry
+it too.
+"""
+
+from typing import Any
+
+from app.ui.charts.answers import Point, class_bars, density, history, icon_array, preview
+from app.ui.charts.base import Chart, Drawn, clicked, draw, show_table
+from app.ui.charts.cohorts import recorded_map
+from app.ui.charts.gains import MOST_ROWS, STATUS_SIGNS, SUGGESTED, Column, gain_map
+
+__all__ = [
+    "MOST_ROWS",
+    "STATUS_SIGNS",
+    "SUGGESTED",
+    "Chart",
+    "Column",
+    "Drawn",
+    "Point",
+    "class_bars",
+    "clicked",
+    "density",
+    "draw",
+    "gain_map",
+    "history",
+    "icon_array",
+    "preview",
+    "recorded_map",
+    "show_table",
+    "warm_up",
+]
+
+
+def warm_up(patient: Any) -> None:
+    """Makes one of each kind once, so that the first visitor does not wait for imports."""
+    gains = dict(zip(patient.ranking.feature, patient.ranking.gain, strict=True))
+    for chart in (
+        icon_array(0.3, "outcome"),
+        history([Point("start", {"outcome": 0.3})], "probability", True),
+        gain_map(list(gains), [Column("start", gains, {}, patient.suggestion)]),
+    ):
+        Drawn(chart.spec).to_dict()

@@ -1,0 +1,89 @@
+"""What every chart has: a figure, words for those who cannot see it, a table of its numbers; and how it is drawn.
+
+Colours come from the theme, so that light and dark both work: Streamlit puts its own in place of these markers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from plotly.basedatatypes import BaseFigure
+from streamlit.elements.lib.streamlit_plotly_theme import CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
+
+from app.ui import labels
+
+ACCENT, NEUTRAL, ATTENTION, TEXT = CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
+CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "showTips": False}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """spec: a Plotly figure as plain data; alt: what it shows, in words; table: its numbers."""
+
+    spec: dict[str, Any]
+    alt: str
+    table: pd.DataFrame
+    formats: Mapping[str, str] = field(default_factory=dict)
+
+
+class Drawn(BaseFigure):
+    """A figure that is known to be valid (tests see to that): checking it again would take longer than a step."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        object.__setattr__(self, "_spec", spec)
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._spec  # type: ignore[no-any-return]
+
+
+def draw(chart: Chart, key: str, on_click: Callable[[], None] | None = None, table: bool = True) -> None:
+    """The chart, and below it the table of its numbers, made when it is opened."""
+    st.plotly_chart(
+        Drawn(chart.spec), key=key, alt=chart.alt, config=CONFIG, theme="streamlit", width="stretch",
+        on_select=on_click or "ignore", selection_mode="points",
+    )  # fmt: skip
+    if table:
+        twin = st.expander("Numbers", key=f"{key}-numbers", type="compact", on_change="rerun")
+        if twin.open:
+            with twin:
+                show_table(chart, f"{key}-table")
+
+
+def show_table(chart: Chart, key: str) -> None:
+    columns = {
+        name: st.column_config.NumberColumn(format=chart.formats[name]) if name in chart.formats else None
+        for name in chart.table.columns
+    }
+    st.dataframe(
+        chart.table, key=key, hide_index=True, alt=f"Numbers behind the chart: {labels.plain(chart.alt)}",
+        column_config={name: column for name, column in columns.items() if column is not None},
+    )  # fmt: skip
+
+
+def clicked(key: str) -> str | None:
+    """In an `on_click` callback: the custom data of the point that was clicked."""
+    points = st.session_state.get(key, {}).get("selection", {}).get("points", [])
+    data = points[0].get("customdata") if points else None
+    return str(data[0] if isinstance(data, list | tuple) else data) if data else None
+
+
+def layout_of(height: int, **more: Any) -> dict[str, Any]:
+    return {
+        "height": height,
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+        "showlegend": False,
+        "dragmode": False,
+        "hovermode": "closest",
+        **more,
+    }
+
+
+def axis_of(**more: Any) -> dict[str, Any]:
+    return {"fixedrange": True, "zeroline": False, "automargin": True, **more}
+
+
+HIDDEN = {"visible": False, "fixedrange": True}

@@ -1,0 +1,44 @@
+"""What a cohort holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from app.ui import labels
+from app.ui.charts.base import Chart, axis_of, layout_of
+
+ROWS_SHOWN = 250  # cohort rows in the map of what was recorded
+
+
+def recorded_map(recorded: np.ndarray, features: Sequence[str], seed: int = 0) -> Chart:
+    """(N, d) bool: which values the cohort holds, rows with like holes together."""
+    rows = np.arange(len(recorded))
+    if len(rows) > ROWS_SHOWN:
+        rows = np.random.default_rng(seed).choice(rows, ROWS_SHOWN, replace=False)
+    part = recorded[rows]
+    order = np.argsort(-part.mean(axis=0), kind="stable")
+    part = part[np.lexsort(part[:, order[::-1]].T)][::-1]
+    heat = {
+        "type": "heatmap", "z": part.T.astype(int).tolist(), "y": list(range(len(features))),
+        "colorscale": [[0, "#c9a23a"], [0.5, "#c9a23a"], [0.5, "#1f4e79"], [1, "#1f4e79"]], "zmin": 0, "zmax": 1,
+        "showscale": False, "ygap": 1, "hoverinfo": "skip",
+    }  # fmt: skip
+    share = recorded.mean(axis=0)
+    ticks = [f"{labels.chart(name, 22)}  {labels.percent(part)}" for name, part in zip(features, share, strict=True)]
+    layout = layout_of(
+        56 + 19 * len(features),
+        xaxis=axis_of(title={"text": f"{len(rows)} rows"}, showticklabels=False, showgrid=False),
+        yaxis=axis_of(tickmode="array", tickvals=list(range(len(features))), ticktext=ticks,
+                    range=[len(features) - 0.5, -0.5], showgrid=False),
+    )  # fmt: skip
+    table = pd.DataFrame({"feature": list(features), "recorded": recorded.sum(axis=0), "share": share})
+    fewest = features[int(share.argmin())]
+    alt = (
+        f"Which values are recorded (dark) and which are missing (light) in {len(rows)} rows. "
+        f"Overall {labels.percent(float(recorded.mean()))} are recorded; fewest of {fewest} "
+        f"({labels.percent(float(share.min()))})."
+    )
+    return Chart({"data": [heat], "layout": layout}, alt, table, {"share": "percent"})

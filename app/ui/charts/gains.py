@@ -1,0 +1,92 @@
+"""What each test promises, features × steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from app.ui import labels
+from app.ui.charts.base import TEXT, Chart, axis_of, layout_of
+
+STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
+SUGGESTED = "★"
+MOST_ROWS = 40  # features in one heat map; the table holds all
+
+
+@dataclass(frozen=True)
+class Column:
+    """One step of the heat map: feature → gain in nats, feature → status where it is not open, and the suggestion."""
+
+    title: str
+    gains: Mapping[str, float]
+    statuses: Mapping[str, str]
+    suggested: str | None
+
+
+def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
+    """Features × steps. Signs mark what is known, cannot be had, or was suggested."""
+    latest = columns[-1]
+    ranked = sorted(features, key=lambda name: -latest.gains.get(name, -np.inf))
+    shown = [name for name in features if name in set(ranked[:MOST_ROWS])]
+    steps = list(range(len(columns)))
+    gains = [[_finite(column.gains.get(name)) for column in columns] for name in shown]
+    rows = list(range(len(shown)))
+    top = max((gain for row in gains for gain in row if gain is not None), default=0.0) or 1.0
+    heat = {
+        "type": "heatmap", "x": steps, "y": rows, "z": gains, "zmin": 0.0, "zmax": top, "xgap": 2, "ygap": 2,
+        "colorscale": "Cividis", "hoverinfo": "skip",
+        "colorbar": {"title": {"text": "gain<br>(nats)"}, "thickness": 10, "len": 0.9, "tickformat": ".2~g", "x": 1.01},
+    }  # fmt: skip
+    signs: dict[str, list[Any]] = {"x": [], "y": [], "text": [], "color": []}
+    cells: dict[str, list[Any]] = {"x": [], "y": [], "customdata": [], "text": []}
+    for step, column in enumerate(columns):
+        for row, name in zip(rows, shown, strict=True):
+            status = column.statuses.get(name)
+            sign = STATUS_SIGNS.get(status or "", SUGGESTED if name == column.suggested else "")
+            gain = column.gains.get(name)
+            if sign:
+                bright = status is None and gain is not None and gain > 0.55 * top
+                signs["x"].append(step)
+                signs["y"].append(row)
+                signs["text"].append(sign)
+                signs["color"].append("#10181c" if bright else "#ffffff" if status is None else TEXT)
+            cells["x"].append(step)
+            cells["y"].append(row)
+            cells["customdata"].append([name])
+            words = status or ("not ranked" if gain is None else f"{gain:.3f} nats")
+            cells["text"].append(f"{labels.chart(name, 40)}<br>step {step}: {words}")
+    overlay = {
+        "type": "scatter", "mode": "markers", **cells, "hoverinfo": "text",
+        "marker": {"symbol": "square", "size": 17, "opacity": 0.0},
+    }  # fmt: skip
+    marks = {
+        "type": "scatter", "mode": "text", "x": signs["x"], "y": signs["y"], "text": signs["text"],
+        "textfont": {"color": signs["color"], "size": 13}, "hoverinfo": "skip",
+    }  # fmt: skip
+    layout = layout_of(
+        64 + 21 * len(shown),
+        xaxis=axis_of(tickmode="array", tickvals=steps, ticktext=[str(step) for step in steps], side="top",
+                    title={"text": "step"}, showgrid=False, range=[-0.5, max(len(columns), 3) - 0.5]),
+        yaxis=axis_of(tickmode="array", tickvals=rows, ticktext=[labels.chart(name, 22) for name in shown],
+                    range=[len(shown) - 0.5, -0.5], showgrid=False),
+    )  # fmt: skip
+    table = pd.DataFrame({"feature": list(features)})
+    for step, column in enumerate(columns):
+        table[f"{step} {column.title}"] = [
+            column.statuses.get(name) or _gain_text(column.gains.get(name)) for name in features
+        ]
+    best = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
+    alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best}"
+    return Chart({"data": [heat, marks, overlay], "layout": layout}, alt, table)
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or value != value else float(value)
+
+
+def _gain_text(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.4f}"
