@@ -6,7 +6,7 @@ A step-through *is* its list of events: undo, replay, audit and export all follo
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -57,13 +57,41 @@ class Event:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Event:
-        known = {"id", "at", "kind", "values", "features", "limits", "suggested", "reason"}
-        unknown = sorted(set(plain) - known)
+        unknown = sorted(set(plain) - set(_SHAPES))
         if unknown:
-            raise InputError(f"An event has the unknown field '{unknown[0]}'; known: {', '.join(sorted(known))}.")
+            raise InputError(f"An event has the unknown field '{unknown[0]}'; known: {', '.join(sorted(_SHAPES))}.")
         if "kind" not in plain:
             raise InputError("An event has no 'kind'; the trace is not one that L2M wrote.")
+        for name, given in plain.items():
+            if not _SHAPES[name](given):
+                raise InputError(f"The field '{name}' of an event holds something else than it should.")
         return cls(**{**plain, "features": tuple(plain.get("features", ()))})
+
+
+def _is_text(given: Any) -> bool:
+    return isinstance(given, str)
+
+
+def _is_moment(given: Any) -> bool:
+    try:
+        datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+# What each field of an event looks like in a file.
+_SHAPES: dict[str, Callable[[Any], bool]] = {
+    "id": _is_text,
+    "at": _is_moment,
+    "kind": _is_text,
+    "values": lambda given: isinstance(given, Mapping)
+    and all(_is_text(name) and (v is None or isinstance(v, str | bool | int | float)) for name, v in given.items()),
+    "features": lambda given: isinstance(given, list | tuple) and all(map(_is_text, given)),
+    "limits": lambda given: isinstance(given, Mapping) and all(_is_text(name) for name in given),
+    "suggested": lambda given: given is None or _is_text(given),
+    "reason": _is_text,
+}
 
 
 @dataclass(frozen=True)

@@ -75,14 +75,45 @@ class Trace:
                     f"with that {what}, or start a new step-through with its values."
                 )
         patient = Patient.replay(memory, self.events)
-        for number, (was, now) in enumerate(zip(self.steps, patient.trace.steps, strict=True)):
-            apart = max((abs(now.posterior[k] - v) for k, v in was.posterior.items()), default=0.0)
-            if set(was.posterior) != set(now.posterior) or not apart <= tolerance * max(1.0, *map(abs, was.posterior.values())):
+        for number, (was, apart) in enumerate(zip(self.steps, self.differences(memory), strict=True)):
+            if not apart <= tolerance * max(1.0, *map(abs, was.posterior.values())):
                 raise InputError(
                     f"Step {number} replays to another posterior (largest difference {apart:.2g}); "
                     f"the trace was changed, or made by another build."
                 )
         return patient
+
+    def differences(self, memory: CohortMemory) -> tuple[float, ...]:
+        """For each step, how far the posterior that this memory gives lies from the one in the trace: largest absolute
+        difference; infinite where the two name different outcomes."""
+        events = self.events
+        found = []
+        for count, step in enumerate(self.steps, start=1):
+            now = summarise(Patient.replay(memory, events[:count]))
+            same = set(now) == set(step.posterior)
+            apart = np.max([abs(now[k] - v) for k, v in step.posterior.items()]) if same else np.inf
+            found.append(float(apart))
+        return tuple(found)
+
+    # -- choices ----------------------------------------------------------------------------------------------------
+
+    @property
+    def regrets(self) -> tuple[float | None, ...]:
+        """For each step, the expected gain of the suggested test minus that of the one done instead, in nats.
+
+        0 where the suggestion was followed. A panel counts as the best of its tests. None where nothing was measured,
+        or where the gain of what was measured was not known, as for a test that had been declared unavailable.
+        """
+        found: list[float | None] = []
+        for before, step in zip((None, *self.steps), self.steps, strict=False):
+            event = step.event
+            done = [before.gains[name] for name in event.about if name in before.gains] if before else []
+            suggested = before.gains.get(event.suggested) if before and event.suggested else None
+            if event.kind != "observe" or not done or suggested is None:
+                found.append(None)
+            else:
+                found.append(0.0 if event.suggested in event.about else suggested - max(done))
+        return tuple(found)
 
     # -- files ------------------------------------------------------------------------------------------------------
 
@@ -110,7 +141,7 @@ class Trace:
     def from_json(cls, text: str) -> Trace:
         try:
             plain = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"The trace is not valid JSON: {error}.") from error
         if not isinstance(plain, dict) or plain.get("kind") != "learning-to-measure trace":
             raise InputError("This file is not a trace that L2M wrote (its 'kind' is missing).")
@@ -126,7 +157,9 @@ class Trace:
                 steps, str(plain["model"]["name"]), str(plain["model"]["fingerprint"]), str(plain["cohort"]["name"]),
                 str(plain["cohort"]["hash"]), str(plain["cohort"]["outcome"]), dict(plain["versions"]),
             )  # fmt: skip
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except InputError as error:
+            raise InputError(f"The trace was changed by hand, or is not one that L2M wrote. {error}") from error
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InputError(f"The trace is incomplete or was changed by hand: {error}.") from error
 
     def to_csv(self) -> str:
@@ -134,12 +167,12 @@ class Trace:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         outcomes = list(self.steps[0].posterior) if self.steps else []
-        head = ["step", "at", "event", "features", "values", "limits", "suggested_before", "reason", "spent"]
+        head = ["step", "at", "event", "features", "values", "limits", "suggested_before", "reason", "regret", "spent"]
         tail = ["suggested_next", "gain_next", "model_fingerprint", "cohort_hash"]
         writer.writerow([*head, *(plain_cell(f"posterior {name}") for name in outcomes), *tail])
-        for number, step in enumerate(self.steps):
+        for number, (step, regret) in enumerate(zip(self.steps, self.regrets, strict=True)):
             event = step.event
-            values = "; ".join(str(v) for v in event.values.values())
+            values = "; ".join("taken back" if v is None else str(v) for v in event.values.values())
             cells = [
                 event.at, event.kind, "; ".join(event.about), values, "; ".join(event.limits.values()),
                 event.suggested or "", event.reason,
@@ -147,7 +180,8 @@ class Trace:
             gain = step.gains.get(step.suggested, "") if step.suggested else ""
             writer.writerow(
                 [
-                    number, *map(plain_cell, cells), step.spent, *(step.posterior[name] for name in outcomes),
+                    number, *map(plain_cell, cells), "" if regret is None else regret, step.spent,
+                    *(step.posterior[name] for name in outcomes),
                     plain_cell(step.suggested or ""), gain, self.model_fingerprint, self.cohort_hash,
                 ]
             )  # fmt: skip
@@ -192,4 +226,8 @@ def versions() -> dict[str, str]:
 
 
 def _numbers(plain: Mapping[str, Any]) -> dict[str, float]:
-    return {str(key): float(value) for key, value in plain.items()}
+    """Finite ones: an infinity would agree with anything, as the tolerance grows with it."""
+    numbers = {str(key): float(value) for key, value in plain.items()}
+    if not np.isfinite(list(numbers.values())).all():
+        raise ValueError("a posterior or a gain is no finite number")
+    return numbers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import numpy as np
@@ -186,6 +188,47 @@ def test_a_trace_cut_in_half_is_refused(patient):
     del plain["steps"][0]["event"]["kind"]
     with pytest.raises(InputError, match="kind"):
         l2m.Trace.from_json(json.dumps(plain))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"at": "yesterday"}, {"values": {"age": [71]}}, {"values": [1]}, {"reason": 3}, {"features": "ct"}, {"limits": [1]},
+     {"suggested": 4}, {"kind": "cure"}, {"id": None}, {"unheard": 1}],
+)  # fmt: skip
+def test_an_event_changed_by_hand_is_refused_in_words(patient, change):
+    plain = json.loads(patient.trace.to_json())
+    plain["steps"][-1]["event"].update(change)
+    with pytest.raises(InputError, match="changed by hand"):
+        l2m.Trace.from_json(json.dumps(plain))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"kind": 1' + "0" * 5000 + "}", "\x00", "{'a': 1}"])
+def test_text_that_is_no_json_is_refused_in_words(text):
+    with pytest.raises(InputError, match="not valid JSON"):
+        l2m.Trace.from_json(text)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 10**400])
+def test_a_posterior_that_is_no_number_never_replays(patient, memory, wrong):
+    plain = json.loads(patient.trace.to_json())
+    plain["steps"][-1]["posterior"][memory.classes[-1]] = wrong
+    with pytest.raises(InputError):
+        l2m.Trace.from_json(json.dumps(plain)).replay(memory)
+
+
+def test_regret_is_the_gain_of_the_suggested_test_minus_that_of_the_chosen_one(memory):
+    patient = memory.start({"age": 71})
+    first, second = patient.trace.steps[0].gains, patient.suggestion
+    other = next(name for name in first if name != second)
+    value = memory.cohort.decode(other, float(np.nanmedian(memory.cohort.x[:, memory.cohort.names.index(other)])))
+    followed = patient.observe(second, memory.cohort.decode(
+        second, float(np.nanmedian(memory.cohort.x[:, memory.cohort.names.index(second)]))
+    ))  # fmt: skip
+    assert followed.trace.regrets == (None, 0.0)
+    overridden = patient.observe(other, value).unavailable(second).undo()
+    assert overridden.trace.regrets == (None, pytest.approx(first[second] - first[other]), None, None)
+    rows = list(csv.DictReader(io.StringIO(overridden.trace.to_csv())))
+    assert float(rows[1]["regret"]) == overridden.trace.regrets[1] and rows[2]["regret"] == ""
 
 
 def test_csv_cells_never_run_as_formulas(memory):
