@@ -26,9 +26,13 @@ class Range:
     """What the model was trained on; outside it answers come with a warning."""
 
     features: int = 40
+    """Most features of a training task."""
     context_rows: int = 2000
+    """Most context rows of a training task."""
     classes: int = 10
+    """Most classes; an outcome with more is refused."""
     outcomes: tuple[str, ...] = ("binary", "multiclass", "continuous")
+    """Kinds of outcome; others are refused."""
 
 
 @dataclass(frozen=True)

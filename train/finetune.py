@@ -32,8 +32,11 @@ class FinetuneJob:
     init: str = "general"
     """The model to begin with: a released one (name or folder), a job's folder, or a checkpoint."""
     finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
+    """How far the model may move."""
     seed: int = 0
+    """Of the splits of the cohort."""
     device: str = "cpu"
+    """"cpu", or "cuda" with a GPU."""
 
 
 def run(job: FinetuneJob, resume: bool) -> None:

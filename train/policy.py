@@ -17,6 +17,7 @@ class PolicyJob(DrawnTasks):
     init: str
     """The predictor: a job's folder, a checkpoint, or a released model (name or folder)."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
+    """What is taught, and how."""
     backbone: float = 0.0
     """Learning rate of everything but the heads, as a share of the policy's; 0: frozen."""
     held_out_pools: int = 1

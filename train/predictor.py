@@ -18,6 +18,7 @@ class PredictorJob(DrawnTasks):
     """Pretraining of the predictor."""
 
     model: ModelConfig = field(default_factory=ModelConfig)
+    """The shape of fresh weights."""
     init: str = ""
     """Start from this checkpoint or released model (then `model` is not read), instead of from fresh weights."""
     orders: int = 4

@@ -24,15 +24,20 @@ class DrawnTasks:
     folder: str
     """Where checkpoints and logs go."""
     stages: tuple[Stage, ...]
+    """Stretches of steps, one after the other, each with its own way of drawing tasks."""
     prior: PriorChoice = field(default_factory=PriorChoice)
+    """Where tasks are drawn from."""
     loop: LoopConfig = field(default_factory=LoopConfig)
+    """How to train."""
     held_out: tuple[str, ...] = ()
-    """Shapes of held-out tasks: small, middle, wide, continuous, or own (as in the last stage). Default: the first
-    four for cells, own for rows, as far as the prior has them."""
+    """Shapes of held-out tasks: small, middle, wide, long, continuous, or own (as in the last stage). Default: the first
+    five for cells, own for rows, as far as the prior has them."""
     held_out_pools: int = 4
     """Batches of held-out tasks of each shape."""
     seed: int = 0
+    """Everything drawn follows from it and the step."""
     device: str = "cpu"
+    """"cpu", or "cuda" with a GPU."""
     stop_at: int = 0
     """When positive, stop after so many steps in all (the schedule stays that of the stages)."""
 

@@ -15,6 +15,7 @@ class PriorChoice:
     """A prior of `l2m_core.tasks.registry`."""
 
     name: str = "synthetic"
+    """Its name."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings in place of its defaults. One that names the `outcome` leaves out the other kind of outcome."""
 

@@ -17,8 +17,11 @@ class ReleaseJob:
     run: str
     """Folder of the job whose checkpoint is released; its running average of the weights is what counts."""
     folder: str = "pretrained/general"
+    """Where the model folder is written."""
     trained: Range = field(default_factory=Range)
+    """What it was trained for; cohorts beyond it are answered with a warning."""
     inference: Inference = field(default_factory=Inference)
+    """How its answers are read."""
     curves: tuple[str, ...] = ()
     """Folders of earlier legs; their learning curves are kept beside the card, this run's last."""
 

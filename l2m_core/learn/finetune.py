@@ -28,7 +28,9 @@ class FinetuneConfig:
     """How far a model may move towards a cohort."""
 
     steps: int = 300
+    """At most so many steps."""
     lr: float = 1e-4
+    """Learning rate."""
     tasks: int = 4
     """Splits of the cohort per step."""
     rows: int = 512
@@ -38,12 +40,15 @@ class FinetuneConfig:
     held_out: float = 0.2
     """Share of the cohort's rows that only decides when to stop."""
     evaluate_every: int = 20
+    """Steps between looks at the stopping rows."""
     patience: int = 4
     """Looks at the stopping rows without a new lowest loss that end the training."""
     average: float = 0.9
     """Decay of the running average of the weights, which is what is judged and returned."""
     dtype: str = "bfloat16"
+    """Arithmetic of the forward and backward pass."""
     threads: int = 1
+    """CPU threads: set, not guessed."""
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:

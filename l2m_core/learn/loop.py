@@ -36,11 +36,15 @@ class LoopConfig:
     """How to train, whatever is trained."""
 
     lr: float = 2e-3
+    """Peak of the learning rate."""
     weight_decay: float = 0.01
+    """Decoupled weight decay."""
     muon: bool = True
+    """Whether matrices inside the blocks are updated by Muon; all else, or everything, by AdamW."""
     clip: float = 1.0
     """Largest norm of the gradient."""
     warmup: int = 100
+    """Steps over which the learning rate rises from zero."""
     average: float = 0.998
     """Decay of the running average of the weights; the average is what gets released."""
     dtype: str = "bfloat16"
@@ -48,6 +52,7 @@ class LoopConfig:
     compile: bool = False
     """Whether `torch.compile` builds kernels for the step: for GPUs, with few shapes."""
     checkpoint_minutes: float = 5.0
+    """Minutes between checkpoints; one is also written at the end and on SIGTERM."""
     evaluate_every: int = 500
     """Steps between looks at held-out tasks (0: only at the end)."""
     log_every: int = 10

@@ -22,11 +22,13 @@ class Stage:
     """A stretch of steps with one way of drawing shapes."""
 
     steps: int
+    """Steps of the stage."""
     tasks: int = 8
     """Tasks of a step at the reference size; smaller shapes get more, larger fewer (see `cells`)."""
     cells: int = 0
     """When positive, tasks per step = cells / (rows × features), at least 1: every step costs about the same."""
     rows: tuple[int, ...] = (224,)
+    """Rows of a task, context and queries together; one is drawn for each pool of steps."""
     features: tuple[int, ...] = (4, 8, 12, 16)
     """A few widths only: each new shape costs kernels, and memory on a CPU."""
     context: tuple[float, ...] = (0.25, 0.5, 0.75)

@@ -21,10 +21,15 @@ class ModelConfig:
     encoder: str = "cells"
     """"cells" (any number of features, the released model) or "rows" (the study's, fixed in width)."""
     layers: int = 6
+    """Blocks of attention and feed-forward."""
     width: int = 128
+    """Numbers of a token; a multiple of `heads`."""
     heads: int = 4
+    """Heads of attention."""
     feedforward: int = 256
+    """Width of the feed-forward layers."""
     max_classes: int = 10
+    """Most classes of an outcome."""
     bins: int = 64
     """Bins of the predictive distribution of a continuous outcome (cells)."""
     thinking: int = 0
