@@ -187,7 +187,7 @@ class Rows(nn.Module):
         return Output(prediction, policy, gain)
 
 
-def _read_in_order(block: RowBlock, tokens: Tensor, k: Tensor, v: Tensor, first: int, ways: int = 1) -> Tensor:
+def _read_in_order(block: nn.Module, tokens: Tensor, k: Tensor, v: Tensor, first: int, ways: int = 1) -> Tensor:
     """Token i reads the first `first + i // ways` keys.
 
     In segments, so that most of what a mask would hide is not computed.
