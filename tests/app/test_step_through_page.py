@@ -316,6 +316,19 @@ def test_a_deleted_cohort_is_said_and_the_record_stays(owner: str, app: AppTest,
     assert shared_services.store.step_throughs.list(owner), "the record is gone"
 
 
+def test_what_was_believed_is_in_the_record_and_so_are_the_rules_of_the_time(owner: str, app: AppTest) -> None:
+    before = recorded(owner, app).believed[0]
+    budget = next(number for number in app.number_input if number.key and number.key.endswith("-budget"))
+    budget.set_value(3)
+    app = enter(press(app, "rules-save"), "lactate", 3.6)
+    stored = recorded(owner, app)
+    assert stored.believed == (before, moment.load(owner, step_id(app)).view.step.posterior)
+    assert [rules.stopping.budget for rules in stored.rules] == [3, 3] and stored.until(1).events == stored.events[:1]
+    assert stored.believed[1] == Patient.replay(
+        moment.load(owner, step_id(app)).conditioned.memory, stored.events
+    ).trace.steps[-1].posterior  # fmt: skip
+
+
 # -- export ---------------------------------------------------------------------------------------------------------
 
 

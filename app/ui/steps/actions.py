@@ -12,6 +12,7 @@ from app.ui import inputs, notices, services, state
 from app.ui.steps import moment
 from app.ui.steps.record import SETTINGS, Settings, new_event
 from l2m_core.session import Patient
+from l2m_core.trace import summarise
 
 NEXT = "next"  # place of messages beside the test to measure
 KNOWN = "known"  # … beside what is known
@@ -36,15 +37,16 @@ def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, .
             _say_conflict(place)
             return False
         after = act(present.patient, id=event_id)
-        event = new_event(after.events[-1])
+        event = new_event(after.events[-1], summarise(after))
         try:
-            services.get().store.step_throughs.append_event(
+            stored = services.get().store.step_throughs.append_event(
                 owner, step_id, event.event_id, expected_length, event.kind, event.payload,
                 status="finished" if after.state.stopped else "running",
             )  # fmt: skip
         except Conflict:
             _say_conflict(place)
             return False
+        moment.keep(present, stored.hash, after)
         state.acted(kind)
         st.session_state.pop(CHOSEN, None)
         return True
@@ -188,7 +190,7 @@ def start(cohort_id: str, model_name: str, title: str, values: dict[str, Any], s
     model = shared.model(owner, model_name)
     memory = shared.conditioned(owner, shared.store.cohorts.get(owner, cohort_id), model).memory
     patient = Patient.start(memory, values, id=state.new_id("start event"))
-    events = [new_event(patient.events[0])]
+    events = [new_event(patient.events[0], summarise(patient))]
     if settings != Settings():
         events.append(NewEvent(state.new_id("start settings"), SETTINGS, settings.to_payload()))
     step_through = shared.store.step_throughs.create(

@@ -117,10 +117,18 @@ class Moment:
 def load(owner: str, step_through_id: str) -> Moment:
     """The step-through as it is stored now, replayed. Only what nobody computed before is computed."""
     record = read(owner, step_through_id)
+    return of(record, condition(owner, record))
+
+
+def condition(owner: str, record: Record) -> Conditioned:
+    """The record's own model, having read its own cohort."""
     model = services.get().model_of(owner, record.step_through.model_fingerprint)
     if model is None:
         raise ModelGone(record)
-    conditioned = services.get().conditioned(owner, record.cohort, model)
+    return services.get().conditioned(owner, record.cohort, model)
+
+
+def of(record: Record, conditioned: Conditioned) -> Moment:
     position = {event.id: number for number, event in enumerate(record.events)}
     ends = [position[event.id] + 1 for event in effective(record.events)]
     # The last view holds all events, so that what follows is appended to the whole record, undone steps included.
@@ -128,6 +136,11 @@ def load(owner: str, step_through_id: str) -> Moment:
     keys = tuple((record.hashes[end - 1], record.settings.policy) for end in ends)
     views = tuple(_view(conditioned, record, end, key) for end, key in zip(ends, keys, strict=True))
     return Moment(record, conditioned, views, keys)
+
+
+def keep(present: Moment, event_hash: str, after: Patient) -> None:
+    """What was computed to make an event is what will be shown after it."""
+    present.conditioned.views.get((event_hash, present.record.settings.policy), lambda: View(after))
 
 
 def _view(conditioned: Conditioned, record: Record, end: int, key: Any) -> View:

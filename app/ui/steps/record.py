@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from app.store import NewEvent, StepThrough, StoredCohort, StoredEvent
@@ -11,6 +12,7 @@ from l2m_core.acquire.stopping import Stopping
 from l2m_core.events import Event
 
 SETTINGS = "settings"  # kind of an event that says how to rank and when to stop; nothing is known by it
+BELIEVED = "believed"  # part of an event's payload: the posterior that followed it, as it was shown
 POLICIES = ("gain", "gain per cost", "learned")
 
 
@@ -31,12 +33,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Record:
-    """events: the core's, in order; hashes: of each of them in the chain; settings: those in force now."""
+    """events: the core's, in order. Of each of them, hashes: its hash in the chain; believed: the posterior that was
+    shown after it, where that was stored; rules: the settings in force when the next event came. settings: those now."""
 
     step_through: StepThrough
     cohort: StoredCohort
     events: tuple[Event, ...]
     hashes: tuple[str, ...]
+    believed: tuple[Mapping[str, float] | None, ...]
+    rules: tuple[Settings, ...]
     settings: Settings
     event_ids: frozenset[str]
 
@@ -49,6 +54,13 @@ class Record:
         """Events of any kind: what the next one has to follow."""
         return self.step_through.length
 
+    def until(self, count: int) -> Record:
+        """As it stood after its first `count` events, just before the next one."""
+        return replace(
+            self, events=self.events[:count], hashes=self.hashes[:count], believed=self.believed[:count],
+            rules=self.rules[:count], settings=self.rules[count - 1],
+        )  # fmt: skip
+
 
 def read(owner: str, step_through_id: str) -> Record:
     """As it is now; NotFound where it is not this owner's."""
@@ -57,18 +69,30 @@ def read(owner: str, step_through_id: str) -> Record:
     return record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
 
 
-def record_of(step_through: StepThrough, cohort: StoredCohort, stored: tuple[StoredEvent, ...]) -> Record:
+def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[StoredEvent]) -> Record:
     core = [event for event in stored if event.kind != SETTINGS]
-    latest = next((event.payload for event in reversed(stored) if event.kind == SETTINGS), None)
+    payloads = [{**event.payload} for event in core]
+    believed = tuple(payload.pop(BELIEVED, None) for payload in payloads)
+    rules: list[Settings] = []
+    settings = Settings()
+    for event in stored:
+        if event.kind == SETTINGS:
+            settings = Settings.from_payload(event.payload)
+            rules[-1:] = [settings] if rules else []
+        else:
+            rules.append(settings)
     return Record(
         step_through,
         cohort,
-        tuple(Event.from_dict(event.payload) for event in core),
+        tuple(Event.from_dict(payload) for payload in payloads),
         tuple(event.hash for event in core),
-        Settings.from_payload(latest) if latest else Settings(),
+        believed,
+        tuple(rules),
+        settings,
         frozenset(event.event_id for event in stored),
     )
 
 
-def new_event(event: Event) -> NewEvent:
-    return NewEvent(event.id, event.kind, event.to_dict())
+def new_event(event: Event, believed: Mapping[str, float]) -> NewEvent:
+    """With the posterior after it, so that the record says what was believed even where the model is gone."""
+    return NewEvent(event.id, event.kind, {**event.to_dict(), BELIEVED: dict(believed)})
