@@ -24,6 +24,7 @@ LAUNCHES: dict[str, list[str]] = {
     "app": ["app"],
     "store": ["app.store"],
     "train": ["train"],
+    "evidence": ["l2m_core.evidence"],
     "evaluate": ["train", "evaluate"],
     "reproduce": ["train", "reproduce"],
 }
@@ -42,6 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands.add_parser("app", help="open the app in the browser")
     commands.add_parser("store", help="look after the app's store: migrate, verify, back up")
     commands.add_parser("train", help="run a training job: predictor, policy, finetune …")
+    commands.add_parser("evidence", help="measure on your own cohort, by cross-fitting, whether to trust it there")
     commands.add_parser("evaluate", help="measure a model beside the other methods")
     commands.add_parser("reproduce", help="run an experiment of the study, or all of them")
     commands.add_parser("models", help="list the released models")

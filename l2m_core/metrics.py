@@ -95,13 +95,18 @@ def reliability(p: np.ndarray, y: np.ndarray, bins: int = 15, by: str = "mass") 
 
 def crps(prediction: Distribution, y: np.ndarray, levels: int = 100) -> float:
     """Continuous ranked probability score, in the unit of the outcome: twice the mean pinball loss over quantiles."""
+    return float(row_crps(prediction, y, levels).mean())
+
+
+def row_crps(prediction: Distribution, y: np.ndarray, levels: int = 100) -> np.ndarray:
+    """(n,) the same for each row."""
     y = np.asarray(y, dtype=np.float64)
     probabilities = (np.arange(levels) + 0.5) / levels
     total = np.zeros(len(y))
     for level in probabilities:
         short = y - np.asarray(prediction.quantile(float(level)), dtype=np.float64)
         total += np.maximum(level * short, (level - 1) * short)
-    return float(2 * (total / levels).mean())
+    return 2 * total / levels
 
 
 def coverage(prediction: Distribution, y: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -1,0 +1,94 @@
+"""Means and scores with bootstrap intervals over patients. Rows of one patient are drawn together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+LEVEL = 0.95
+DRAWN_AT_ONCE = 4_000_000  # row weights held at a time
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its 95% interval; NaN where the rows cannot tell."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """patient: (n,) which patient each asked row is of, from 0; draws and seed fix the samples: every figure sees the
+    same ones, so that differences of figures are differences over the same patients."""
+
+    patient: np.ndarray
+    draws: int
+    seed: int
+
+    def estimate(self, figure: Callable[[np.ndarray], np.ndarray]) -> list[Estimate]:
+        """figure: weights (m, n) → (m, S) figures; one estimate for each of the S."""
+        n = len(self.patient)
+        value = figure(np.ones((1, n)))[0]
+        generator = np.random.default_rng([self.seed, 4])
+        patients = int(self.patient.max()) + 1
+        drawn, left = [], self.draws
+        while left:
+            size = min(left, max(1, DRAWN_AT_ONCE // n))
+            counts = generator.multinomial(patients, np.full(patients, 1 / patients), size)
+            drawn.append(figure(counts[:, self.patient].astype(np.float64)))
+            left -= size
+        samples = np.concatenate(drawn)
+        edge = (1 - LEVEL) / 2
+        return [_estimate(value[s], samples[:, s], edge) for s in range(len(value))]
+
+    def mean(self, values: np.ndarray) -> list[Estimate]:
+        """values: (n, S)"""
+        return self.estimate(lambda weights: weights @ values / weights.sum(1, keepdims=True))
+
+
+def _estimate(value: float, samples: np.ndarray, edge: float) -> Estimate:
+    known = samples[np.isfinite(samples)]
+    if not np.isfinite(value) or len(known) < 2:
+        return Estimate(float(value), float("nan"), float("nan"))
+    low, high = np.quantile(known, [edge, 1 - edge])
+    return Estimate(float(value), float(low), float(high))
+
+
+def weighted_auroc(p: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(m,) for weights (m, n): `metrics.auroc` of rows counted so often. p: (n, K)."""
+    if p.shape[1] == 2:
+        return _weighted_area(p[:, 1], y == 1, weights)
+    areas = np.stack([_weighted_area(p[:, k], y == k, weights) for k in range(p.shape[1])])
+    known = np.isfinite(areas)
+    total = np.where(known, areas, 0.0).sum(0)
+    return np.where(known.any(0), total / np.maximum(known.sum(0), 1), np.nan)
+
+
+def _weighted_area(score: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    order = np.argsort(score, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(score[order]) > 0])  # equal scores count as half above, half below
+    ordered = weights[:, order]
+    above = np.add.reduceat(ordered * positive[order], starts, axis=1)
+    others = np.add.reduceat(ordered * ~positive[order], starts, axis=1)
+    below = others.cumsum(1) - others / 2
+    pairs = above.sum(1) * others.sum(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(pairs > 0, (above * below).sum(1) / pairs, np.nan)
+
+
+def share_interval(count: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's 95% interval of shares count / n."""
+    z = 1.959964
+    n = np.maximum(np.asarray(n, dtype=np.float64), 1e-9)
+    share = np.asarray(count) / n
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)

@@ -1,0 +1,145 @@
+"""Who is asked, and who may answer: folds of patients, and a bounded number of rows to ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from l2m_core.acquire.policies import POLICIES
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError, ConfigError
+
+FEWEST_ROWS = 20
+LEAST_OF_A_CLASS = 2  # rows of every class in every context, where the cohort has them
+
+
+@dataclass(frozen=True)
+class EvidenceSettings:
+    """How the evidence is gathered. The same settings, cohort and model give the same figures."""
+
+    folds: int = 5
+    """Parts that the patients are split into; each is asked with the others as context."""
+    budget: int = 8
+    """Most tests of a patient."""
+    most_rows: int = 300
+    """Most rows that are asked; drawn at random where the cohort has more."""
+    policy: str = "gain"
+    """What the model orders tests by: gain, gain per cost, learned or monte carlo."""
+    patients: str = ""
+    """A column that tells which rows belong to one patient, such as a record number; empty: each row is a patient."""
+    draws: int = 1000
+    """Bootstrap samples of the patients behind each interval."""
+    seed: int = 0
+    """Of the folds, the rows asked, the random orders and the bootstrap."""
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("folds", 2, 20),
+            ("budget", 1, 100),
+            ("most_rows", 10, 100_000),
+            ("draws", 100, 100_000),
+            ("seed", 0, 2**31),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                raise ConfigError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}.")
+        if self.policy not in POLICIES or self.policy in ("random", "fixed"):
+            known = ", ".join(name for name in POLICIES if name not in ("random", "fixed"))
+            raise ConfigError(f"policy is {self.policy!r}; it must be one of {known}.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """fold: (N,) the part that each row belongs to; asked: (n,) rows that are asked, in rising order;
+    patient: (N,) which patient each row is of."""
+
+    fold: np.ndarray
+    asked: np.ndarray
+    patient: np.ndarray
+
+    @property
+    def folds(self) -> int:
+        return int(self.fold.max()) + 1
+
+    def context(self, fold: int) -> np.ndarray:
+        """Rows that may answer for this fold."""
+        return np.flatnonzero(self.fold != fold)
+
+    def asked_of(self, fold: int) -> np.ndarray:
+        return self.asked[self.fold[self.asked] == fold]
+
+
+def make_plan(cohort: Cohort, settings: EvidenceSettings) -> Plan:
+    """Folds that are alike in their outcomes and never part the rows of one patient."""
+    patient = patients_of(cohort, settings.patients)
+    count = int(patient.max()) + 1
+    if len(cohort) < FEWEST_ROWS or count < max(FEWEST_ROWS, settings.folds):
+        raise CohortError(
+            f"The cohort has {len(cohort)} rows of {count} different patients; at least {FEWEST_ROWS} are needed to ask "
+            "some of them with the others as context."
+        )
+    generator = np.random.default_rng([settings.seed, 1])
+    fold = deal(patient, _ranked(cohort), settings.folds, generator)
+    _check_classes(cohort, fold)
+    asked = np.arange(len(cohort))
+    if len(asked) > settings.most_rows:
+        # The same share of every fold, and so of every outcome as far as folds are alike.
+        shuffled = generator.permutation(len(cohort))
+        asked = np.sort(shuffled[np.argsort(_place_in_fold(fold[shuffled]), kind="stable")][: settings.most_rows])
+    return Plan(fold, asked, patient)
+
+
+def patients_of(cohort: Cohort, column: str) -> np.ndarray:
+    """(N,) numbers from 0. Without a column, rows that are exact copies of each other count as one patient: a copy in
+    the context would answer for itself."""
+    if column:
+        if cohort.source is None or column not in cohort.source.names:
+            raise CohortError(f"The cohort's table has no column '{column}' that could tell patients apart.")
+        texts = cohort.frame()[column].astype("string").fillna("").to_numpy(dtype=object)
+        alone = texts == ""
+        texts[alone] = [f"\0{row}" for row in np.flatnonzero(alone)]  # an unnamed row is a patient of its own
+        return np.unique(texts.astype(str), return_inverse=True)[1]
+    cells = np.column_stack([np.where(cohort.r, cohort.x, 0), cohort.r, cohort.y])
+    return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def deal(patient: np.ndarray, rank: np.ndarray, folds: int, generator: np.random.Generator) -> np.ndarray:
+    """(N,) the fold of each row: patients in the order of their outcome are dealt out like cards, a random fold first
+    in each round."""
+    count = int(patient.max()) + 1
+    first = np.full(count, np.inf)
+    np.minimum.at(first, patient, rank)
+    order = generator.permutation(count)
+    order = order[np.argsort(first[order], kind="stable")]
+    rounds = -(-count // folds)
+    hands = np.concatenate([generator.permutation(folds) for _ in range(rounds)])[:count]
+    of_patient = np.empty(count, dtype=np.int64)
+    of_patient[order] = hands
+    return of_patient[patient]
+
+
+def _ranked(cohort: Cohort) -> np.ndarray:
+    """(N,) what folds should be alike in: the class, or the outcome itself."""
+    return np.asarray(cohort.y, dtype=np.float64)
+
+
+def _place_in_fold(fold: np.ndarray) -> np.ndarray:
+    place = np.empty(len(fold), dtype=np.int64)
+    for number in np.unique(fold):
+        rows = np.flatnonzero(fold == number)
+        place[rows] = np.arange(len(rows))
+    return place
+
+
+def _check_classes(cohort: Cohort, fold: np.ndarray) -> None:
+    if cohort.kind == "continuous":
+        return
+    for code, name in enumerate(cohort.classes):
+        have = cohort.y == code
+        fewest = min(int((have & (fold != number)).sum()) for number in np.unique(fold))
+        if fewest < LEAST_OF_A_CLASS:
+            raise CohortError(
+                f"Only {int(have.sum())} rows have the outcome '{name}', so that a context without one fold would hold "
+                f"{fewest} of them. Collect more such rows, or merge this class with another."
+            )

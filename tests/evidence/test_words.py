@@ -1,0 +1,74 @@
+"""Sentences say what intervals carry, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from l2m_core.evidence.estimates import Estimate
+from l2m_core.evidence.figures import Difference
+
+
+def with_difference(evidence, low: float, high: float):
+    overall = Estimate((low + high) / 2, low, high)
+    return replace(evidence, differences=(Difference("random", overall, evidence.differences[0].by_step),))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict", "words"),
+    [
+        (-0.2, -0.1, "good", "is better than random order (−0.150 nats"),
+        (-0.2, 0.1, "open", "is not distinguishable from random order (−0.050 nats"),
+        (0.1, 0.3, "bad", "is worse than random order (+0.200 nats"),
+    ],
+)
+def test_an_order_is_better_only_where_its_interval_says_so(evidence, low, high, verdict, words):
+    first = with_difference(evidence, low, high).summary()[0]
+    assert (first.about, first.verdict) == ("order", verdict)
+    assert words in first.text
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [(-0.3, -0.1, "good"), (-0.3, 0.1, "open"), (0.1, 0.3, "bad")])
+def test_predictions_are_held_against_the_base_rate(evidence, low, high, verdict):
+    changed = replace(evidence, over_base=Estimate((low + high) / 2, low, high))
+    found = [sentence for sentence in changed.summary() if sentence.about == "prediction"]
+    assert [sentence.verdict for sentence in found] == [verdict]
+    assert ("do not use them here" in found[0].text) == (verdict == "bad")
+
+
+@pytest.mark.parametrize(
+    ("error", "by_chance", "words"),
+    [
+        (0.02, 0.018, "well calibrated"),
+        (0.06, 0.02, "roughly calibrated"),
+        (0.2, 0.02, "not calibrated"),
+        (0.2, 0.12, "Too few rows to judge"),
+    ],
+)
+def test_calibration_is_judged_beside_what_chance_would_show(evidence, error, by_chance, words):
+    end = replace(evidence.calibration[-1], error=error, by_chance=by_chance)
+    changed = replace(evidence, calibration=(*evidence.calibration[:-1], end))
+    (found,) = (sentence for sentence in changed.summary() if sentence.about == "calibration")
+    assert words in found.text
+
+
+def test_what_was_wished_and_never_recorded_is_said(evidence):
+    (found,) = (sentence for sentence in evidence.summary() if sentence.about == "positivity")
+    assert "had not been recorded" in found.text and found.text.count("'") == 2
+    whole = tuple(replace(wish, recorded=wish.wished) for wish in evidence.wishes)
+    (found,) = (s for s in replace(evidence, wishes=whole).summary() if s.about == "positivity")
+    assert found.verdict == "good"
+
+
+def test_how_many_were_asked_and_that_they_are_few_is_said(evidence):
+    texts = [sentence.text for sentence in evidence.summary() if sentence.about == "asked"]
+    assert texts[0].startswith("24 of 60 rows were asked") and "at least 30 rows, 2 folds" in texts[0]
+    assert "take every figure as rough" in texts[1]
+    plenty = replace(evidence, asked_by_class=(40, 40))
+    assert len([sentence for sentence in plenty.summary() if sentence.about == "asked"]) == 1
+
+
+def test_the_report_has_a_line_for_each_number_of_tests(evidence):
+    lines = evidence.text().splitlines()
+    assert [line.split()[0] for line in lines[-5:-1]] == ["0", "1", "2", "3"]
