@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from l2m_core.care import average, codings, prevalence_shift, seen_in
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
 from l2m_core.model.density import Density
@@ -87,9 +88,13 @@ class L2M:
             None if cohort.kind == "continuous" else torch.tensor([cohort.n_classes], device=parameter.device),
             torch.from_numpy(cohort.categorical.copy()).to(parameter.device)[None],
         )
+        codes = None
+        if context.n_classes is not None:
+            codes = codings(cohort.n_classes, self.release.inference.views)
+            context = seen_in(context, codes)
         with torch.inference_mode():
             memory = self.release.module.condition(context, chunk=CONTEXT_CHUNK)  # type: ignore[operator]
-        return CohortMemory(self, cohort, memory, notes)
+        return CohortMemory(self, cohort, memory, notes, codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +106,8 @@ class CohortMemory:
     memory: Memory
     notes: tuple[str, ...] = ()
     """Where the cohort lies outside the trained range."""
+    codes: torch.Tensor | None = None
+    """(V, K) codings of the classes, one for each task of `memory`; None for a continuous outcome."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -153,7 +160,7 @@ class CohortMemory:
 
     def answer(self, x: np.ndarray) -> Answer:
         """x: (n, d) with NaN where unknown. In chunks, so that memory stays bounded for any n."""
-        cells = self.memory.context_rows * (1 + x.shape[1])
+        cells = self.memory.context_rows * (1 + x.shape[1]) * len(self.memory.keys[0])
         size = max(1, min(1024, QUERY_CELLS // max(1, cells)))
         with torch.inference_mode():
             parts = [self._query(part) for part in np.array_split(x, max(1, -(-len(x) // size)))]
@@ -165,16 +172,28 @@ class CohortMemory:
 
     def _query(self, x: np.ndarray) -> Output:
         device = self.memory.keys[0].device
-        known = torch.from_numpy(~np.isnan(x)).to(device)[None]
-        values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)[None]
-        return self.model.release.module.query(self.memory, values, known)  # type: ignore[operator]
+        known = torch.from_numpy(~np.isnan(x)).to(device)
+        values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)
+        views = len(self.memory.keys[0])
+        ask = self.model.release.module.query
+        output = ask(self.memory, values.expand(views, -1, -1), known.expand(views, -1, -1))  # type: ignore[operator]
+        return output if self.codes is None else average(output, self.codes)
+
+    @cached_property
+    def _shift(self) -> torch.Tensor:
+        """(K,) what predictions are moved by, so that they start from the cohort's class frequencies."""
+        with torch.inference_mode():
+            empty = self._query(np.full((1, len(self.cohort.names)), np.nan, np.float32)).prediction[0, 0].cpu()
+        y = torch.from_numpy(self.cohort.y.copy())
+        return prevalence_shift(empty, y, self.model.release.inference.prevalence)
 
     def _prediction(self, logits: torch.Tensor) -> np.ndarray | Predictive:
         logits = logits.float().cpu()
         if self.memory.n_classes is None:
             return Predictive(Density(logits, self.memory.outcome_shift.cpu(), self.memory.outcome_scale.cpu()))
-        scaled = logits[0, :, : len(self.classes)] / self.model.release.inference.temperature
-        return scaled.double().softmax(-1).numpy()
+        inference = self.model.release.inference
+        moved = logits[0] + self._shift if inference.prevalence else logits[0]
+        return (moved / inference.temperature).double().softmax(-1).numpy()
 
     # -- how much the answer hangs on this very cohort ---------------------------------------------------------------
 

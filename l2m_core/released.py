@@ -41,6 +41,10 @@ class Inference:
 
     temperature: float = 1.0
     """Divides class logits."""
+    views: int = 1
+    """Codings of the classes that answers are averaged over; see l2m_core/care.py."""
+    prevalence: float = 0.0
+    """Share by which predictions are moved towards the cohort's class frequencies where nothing is known."""
     policy: str = "gain"
     """The default policy."""
 
