@@ -20,12 +20,14 @@ class GainJob(DrawnTasks):
     """"expected", "realised" or "mixed"; see GainLoss."""
     reveals: int = 2
     """Unknown features measured in turn for each query."""
+    policy: bool = False
+    """Teach the policy head as well, from the same measurements, by the exact objective."""
     held_out_pools: int = 1
 
 
 def run(job: GainJob, resume: bool) -> None:
     prepare(job)
     model = load_initial(job.init, job.device)
-    train_only(model, "gain")
-    loss = GainLoss(model, job.target, job.reveals)
+    train_only(model, *(("gain", "policy") if job.policy else ("gain",)))
+    loss = GainLoss(model, job.target, job.reveals, job.policy)
     pretrain(job, model, loss, lambda _, held_out: evaluate_loss(loss, held_out), resume)

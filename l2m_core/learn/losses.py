@@ -81,12 +81,13 @@ class GainLoss(nn.Module):
     have the conditional mutual information as their mean when the predictor is calibrated: the realised drop in log
     loss ("realised": honest about miscalibration, very noisy), and the divergence of the new belief from the old one
     ("expected": the same drop averaged over the outcome, far less noisy). "mixed" halves the difference.
+    With `policy`, the policy head learns from the same measurements, by the exact objective over the features tried.
     """
 
-    def __init__(self, model: nn.Module, target: str = "expected", reveals: int = 2):
+    def __init__(self, model: nn.Module, target: str = "expected", reveals: int = 2, policy: bool = False):
         super().__init__()
         check_target(target)
-        self.model, self.target, self.reveals = model, target, reveals
+        self.model, self.target, self.reveals, self.policy = model, target, reveals, policy
 
     def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
         tasks, n = exercise.tasks, exercise.context
@@ -99,8 +100,16 @@ class GainLoss(nn.Module):
         target = choose_target(self.target, expected, realised).clamp(-3.0, 3.0)
         gain, weight = output.gain.gather(-1, choices.clamp_min(0)), (choices >= 0).float()
         # A slot with nothing left to measure counts as an error of 0, so that the mean over tasks is a plain one.
-        loss = ((gain - target).square() * weight).mean()
-        return loss, {"loss": loss.detach(), **_compare(gain.detach(), target, realised, weight)}
+        # The larger a task's gains, the larger their scatter: unweighted, a few tasks would teach the head everything.
+        scale = (target * weight).sum((1, 2)).clamp_min(0) / weight.sum((1, 2)).clamp_min(1)  # (B,)
+        loss = ((gain - target).square() * weight / (scale + LEAST_SCALE)[:, None, None]).mean()
+        report = {"loss": loss.detach(), **_compare(gain.detach(), target, realised, weight)}
+        if self.policy:
+            logits = output.policy.gather(-1, choices.clamp_min(0)).masked_fill(choices < 0, -1e9)
+            achieved = (logits.softmax(-1) * target * weight).sum(-1)
+            loss = loss - achieved.mean()
+            report["achieved"] = achieved.detach().mean()
+        return loss, report
 
 
 @torch.no_grad()
@@ -119,6 +128,8 @@ def reveal_each(
         realised.append(before - log_loss(after, memory, y))
     return torch.stack(expected, -1), torch.stack(realised, -1)
 
+
+LEAST_SCALE = 0.02  # nats; keeps tasks in which nothing tells anything from counting for all
 
 TARGETS = ("expected", "realised", "mixed")
 
