@@ -1,0 +1,213 @@
+"""What a printable report says of a step-through; how it looks is for `report_html` and `report_pdf`.
+
+Only plain text and numbers: nothing in here is markup, so each of the two escapes everything in its own way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from app.ui import inputs, labels
+from app.ui.notices import RESEARCH_ONLY
+from app.ui.steps import wording
+from app.ui.traces import answers
+from app.ui.traces.loading import LoadedTrace
+from l2m_core.events import Event, effective, fold
+
+REASONS = {
+    "unavailable": "not available",
+    "declined": "declined",
+    "pending": "pending",
+}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. widths: of its columns, relative; numeric: columns that are set to the right."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    widths: tuple[float, ...]
+    numeric: tuple[int, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How one number moved: its name, its value after each event, what was learned then, and the axis it needs."""
+
+    name: str
+    values: tuple[float, ...]
+    learned: tuple[str, ...]
+    low: float
+    high: float
+    percent: bool
+
+    def tick(self, value: float) -> str:
+        return labels.percent(value) if self.percent else labels.number(value)
+
+    @property
+    def places(self) -> tuple[tuple[float, float], ...]:
+        """Each point as shares of the width and of the height, from the lower left."""
+        span = (self.high - self.low) or 1.0
+        last = max(1, len(self.values) - 1)
+        return tuple((number / last, (value - self.low) / span) for number, value in enumerate(self.values))
+
+
+@dataclass(frozen=True)
+class Report:
+    title: str
+    banner: str
+    answer: str
+    facts: tuple[tuple[str, str], ...]
+    curve: Curve | None
+    grids: tuple[Grid, ...]
+    limits: tuple[str, ...]
+    fingerprints: tuple[tuple[str, str], ...]
+
+
+def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
+    record, trace, outcome = loaded.record, loaded.trace, loaded.schema.outcome
+    state = fold(loaded.events)
+    began, ended = loaded.events[0].at, loaded.events[-1].at
+    tests = len(state.acquired)
+    facts = (
+        ("Cohort", f"{record.cohort.name}, version {record.cohort.version}"),
+        ("Outcome", labels.with_unit(outcome.name, f"({outcome.unit})" if outcome.unit else "")),
+        ("Model", trace.model or "not installed where this report was made"),
+        ("Recorded", f"{moment_text(began)} to {moment_text(ended)} UTC"),
+        ("State", "stopped" if state.stopped else "not stopped"),
+        ("Tests", f"{tests} {'test' if tests == 1 else 'tests'}, cost {trace.steps[-1].spent:g}"),
+        ("Report made", f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
+    )
+    grids = (_steps(loaded), _known(loaded), _missing(loaded))
+    return Report(
+        loaded.label, RESEARCH_ONLY, answers.sentence(outcome, trace.steps[-1].posterior), facts, curve(loaded),
+        tuple(grid for grid in grids if grid.rows), _limits(loaded), _fingerprints(loaded),
+    )  # fmt: skip
+
+
+def moment_text(at: str) -> str:
+    """A recorded moment in UTC, to the second."""
+    moment = datetime.fromisoformat(at)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def curve(loaded: LoadedTrace) -> Curve | None:
+    """The leading number after each event that counts."""
+    outcome = loaded.schema.outcome
+    counting = {event.id for event in effective(loaded.events)}
+    steps = [step for step in loaded.trace.steps if step.event.id in counting]
+    if not all(step.posterior for step in steps):
+        return None
+    key = answers.leading(outcome, loaded.trace.steps[-1].posterior)
+    values = tuple(step.posterior[key] for step in steps)
+    learned = tuple(wording.learned(step.event) for step in steps)
+    percent = outcome.kind != "continuous"
+    low, high = (0.0, 1.0) if percent else _roomy(values)
+    return Curve(answers.name_of(outcome, key), values, learned, low, high, percent)
+
+
+def _roomy(values: tuple[float, ...]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    margin = 0.2 * (high - low) or 0.1 * abs(high) or 1.0
+    return low - margin, high + margin
+
+
+def _steps(loaded: LoadedTrace) -> Grid:
+    outcome = loaded.schema.outcome
+    key = answers.leading(outcome, loaded.trace.steps[-1].posterior) if loaded.trace.steps[-1].posterior else ""
+    undone = loaded.undone_by
+    rows = []
+    for number, (step, regret) in enumerate(zip(loaded.trace.steps, loaded.trace.regrets, strict=True)):
+        what = wording.event(loaded.schema, step.event)
+        if number in undone:
+            what += f" (undone by step {undone[number]})"
+        rows.append(
+            (
+                str(number), moment_text(step.event.at), what, _suggested(step.event), regret_text(regret),
+                answers.number(outcome, step.posterior, key), f"{step.spent:g}",
+            )
+        )  # fmt: skip
+    name = answers.name_of(outcome, key) if key else "answer"
+    return Grid(
+        "Step by step",
+        ("Step", "Time (UTC)", "What happened", "Suggested", "Regret (nats)", labels.short(name, 40), "Cost"),
+        tuple(rows), (5, 11, 36, 15, 9, 13, 7), (0, 4, 5, 6),
+        "Regret: the expected gain of the suggested test minus that of the one done instead; 0 where the suggestion was "
+        "followed, empty where nothing was measured.",
+    )  # fmt: skip
+
+
+def _suggested(event: Event) -> str:
+    return labels.plain(event.suggested) if event.suggested else ""
+
+
+def regret_text(regret: float | None) -> str:
+    return "" if regret is None else f"{regret:.3f}".replace("-", "−")
+
+
+def _known(loaded: LoadedTrace) -> Grid:
+    state, schema = fold(loaded.events), loaded.schema
+    rows = []
+    for name in schema.used:
+        if name in state.values:
+            feature = schema.feature(name)
+            value = wording.value(schema, name, state.values[name], state.limits.get(name))
+            flag = inputs.reference_flag(feature, state.values[name])
+            rows.append((labels.plain(name), value, flag, inputs.reference_text(feature), f"{feature.cost:g}"))
+    return Grid("What is known", ("Feature", "Value", "", "Reference", "Cost"), tuple(rows), (34, 26, 10, 22, 8), (4,))
+
+
+def _missing(loaded: LoadedTrace) -> Grid:
+    """Inputs that the answer was given without."""
+    state, schema, gains = fold(loaded.events), loaded.schema, loaded.trace.steps[-1].gains
+    support = {}
+    if loaded.conditioned:
+        cohort = loaded.conditioned.memory.cohort
+        support = dict(zip(cohort.names, cohort.r.sum(axis=0).tolist(), strict=True))
+    rows = []
+    for name in schema.used:
+        if name in state.values:
+            continue
+        feature = schema.feature(name)
+        why = REASONS.get(state.statuses.get(name, ""), "not measured" if feature.role == "acquirable" else "not given")
+        gain = f"{gains[name]:.3f}" if name in gains else ""
+        rows.append((labels.plain(name), why, gain, f"{feature.cost:g}", str(support.get(name, ""))))
+    rows.sort(key=lambda row: -float(row[2] or "-inf"))
+    return Grid(
+        "What is not known", ("Feature", "Why", "Expected gain (nats)", "Cost", "Cohort rows with it"), tuple(rows),
+        (38, 20, 18, 8, 16), (2, 3, 4),
+    )  # fmt: skip
+
+
+def _limits(loaded: LoadedTrace) -> tuple[str, ...]:
+    state = fold(loaded.events)
+    found = [loaded.absent] if loaded.absent else list(loaded.conditioned.memory.notes if loaded.conditioned else ())
+    if state.limits:
+        names = ", ".join(labels.plain(name) for name in state.limits)
+        found.append(f"Beyond a detection limit, the limit itself was used as the value: {names}.")
+    return (
+        *found,
+        "Answers hold for patients like those in the cohort, treated as they were. The model was not trained on it.",
+        "Expected gain is how much less surprised one would be by the outcome, in nats of log loss. It is not benefit to "
+        "the patient.",
+        "If a test was ordered in the cohort because of something that is not in the table, what it seems to tell can be "
+        "biased.",
+        "Costs, ranges and stopping rules are those stated in the schema and by the user.",
+    )
+
+
+def _fingerprints(loaded: LoadedTrace) -> tuple[tuple[str, str], ...]:
+    record = loaded.record
+    software = ", ".join(f"{name} {version}" for name, version in loaded.trace.versions.items())
+    return (
+        ("Model", record.step_through.model_fingerprint),
+        ("Cohort", record.step_through.cohort_hash),
+        ("Software", software),
+        ("Step-through", record.id),
+        ("Chain of events", f"{record.length} events, head {record.step_through.head_hash}"),
+    )

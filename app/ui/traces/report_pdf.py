@@ -1,0 +1,164 @@
+"""The report as PDF, on A4, in an embedded font with Latin, Greek, Cyrillic and the usual signs.
+
+A character that the font lacks (Chinese, say) is drawn as � and counted on the last page: never dropped in silence.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from fontTools.ttLib import TTFont
+from fpdf import FPDF
+from fpdf.enums import TableBordersLayout, XPos, YPos
+from fpdf.fonts import FontFace
+
+from app.ui import labels
+from app.ui.traces.report import Curve, Grid, Report
+
+FONTS = Path(__file__).with_name("fonts")
+REGULAR, BOLD = FONTS / "DejaVuSansCondensed.ttf", FONTS / "DejaVuSansCondensed-Bold.ttf"
+FAMILY = "DejaVu"
+REPLACEMENT = "\ufffd"
+INK, FAINT, RULE, ACCENT = (23, 37, 43), (77, 95, 103), (200, 210, 215), (11, 107, 125)
+CURVE_HEIGHT = 48.0  # millimetres
+SHORT = "Research use only, not a medical device"
+
+
+@lru_cache(maxsize=1)
+def characters() -> frozenset[int]:
+    """Code points that both weights of the font can draw."""
+    found = [set(TTFont(path, lazy=True).getBestCmap()) for path in (REGULAR, BOLD)]
+    return frozenset(found[0] & found[1])
+
+
+class _Pages(FPDF):
+    def __init__(self, title: str) -> None:
+        super().__init__(format="A4")
+        self.replaced = 0
+        self.set_margins(16, 16)
+        self.set_auto_page_break(True, margin=18)
+        self.add_font(FAMILY, "", REGULAR)
+        self.add_font(FAMILY, "B", BOLD)
+        self.set_title(self.words(title))
+        self.set_creator("Learning to Measure")
+        self.set_lang("en")
+        self.add_page()
+
+    def words(self, text: object) -> str:
+        """One line of text with only characters that can be drawn."""
+        known = characters()
+        shown = "".join(c if ord(c) in known else REPLACEMENT for c in labels.plain(text))
+        self.replaced += sum(ord(c) not in known for c in labels.plain(text))
+        return shown
+
+    def footer(self) -> None:
+        self.set_y(-13)
+        self.set_font(FAMILY, "", 7.5)
+        self.set_text_color(FAINT)
+        self.cell(0, 5, SHORT, new_x=XPos.LMARGIN, new_y=YPos.TOP)
+        self.cell(0, 5, f"Page {self.page_no()} of {{nb}}", align="R")
+
+    def say(self, text: object, size: float = 9.0, style: str = "", colour: tuple[int, int, int] = INK,
+            space: float = 0.0) -> None:  # fmt: skip
+        self.set_font(FAMILY, style, size)
+        self.set_text_color(colour)
+        self.multi_cell(0, 0.46 * size, self.words(text), align="L", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+        self.ln(space)
+
+    def heading(self, text: object) -> None:
+        if self.will_page_break(30):
+            self.add_page()
+        self.ln(4)
+        self.say(text, 11.5, "B", space=1.2)
+
+
+def to_pdf(report: Report) -> bytes:
+    pdf = _Pages(report.title)
+    pdf.say(report.title, 18, "B", space=1.5)
+    _banner(pdf, report.banner)
+    pdf.say(report.answer, 12, space=2.5)
+    _facts(pdf, report.facts, 30)
+    if report.curve:
+        _curve(pdf, report.curve)
+    for grid in report.grids:
+        _grid(pdf, grid)
+    pdf.heading("Limits")
+    for limit in report.limits:
+        pdf.say(f"– {limit}", 8.5, space=0.8)
+    pdf.heading("Fingerprints")
+    _facts(pdf, report.fingerprints, 34)
+    if pdf.replaced:
+        pdf.ln(3)
+        pdf.say(f"{pdf.replaced} characters that this PDF's font does not have are drawn as {REPLACEMENT}; the report as "
+                "HTML shows them.", 8.5, "B")  # fmt: skip
+    return bytes(pdf.output())
+
+
+def _banner(pdf: _Pages, banner: str) -> None:
+    pdf.set_fill_color(255, 246, 224)
+    pdf.set_font(FAMILY, "B", 9)
+    pdf.set_text_color(INK)
+    pdf.multi_cell(0, 5, pdf.words(banner), align="L", fill=True, new_x=XPos.LMARGIN, new_y=YPos.NEXT, padding=(1, 2))
+    pdf.ln(3)
+
+
+def _facts(pdf: _Pages, facts: tuple[tuple[str, str], ...], width: float) -> None:
+    for name, value in facts:
+        pdf.set_font(FAMILY, "", 8.5)
+        if pdf.will_page_break(5):
+            pdf.add_page()
+        pdf.set_text_color(FAINT)
+        pdf.cell(width, 4.6, pdf.words(name))
+        pdf.set_text_color(INK)
+        pdf.multi_cell(0, 4.6, pdf.words(value), align="L", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+
+
+def _grid(pdf: _Pages, grid: Grid) -> None:
+    pdf.heading(grid.title)
+    pdf.set_font(FAMILY, "", 8)
+    pdf.set_text_color(INK)
+    pdf.set_draw_color(RULE)
+    alignment = tuple("RIGHT" if column in grid.numeric else "LEFT" for column in range(len(grid.head)))
+    with pdf.table(
+        col_widths=grid.widths, text_align=alignment, line_height=4.0, padding=(0.7, 1.2),
+        borders_layout=TableBordersLayout.HORIZONTAL_LINES, headings_style=FontFace(emphasis="BOLD"),
+    ) as table:  # fmt: skip
+        for cells in (grid.head, *grid.rows):
+            row = table.row()
+            for cell in cells:
+                row.cell(pdf.words(cell))
+    if grid.note:
+        pdf.ln(1)
+        pdf.say(grid.note, 7.5, colour=FAINT)
+
+
+def _curve(pdf: _Pages, curve: Curve) -> None:
+    if pdf.will_page_break(CURVE_HEIGHT + 22):
+        pdf.add_page()
+    pdf.heading(f"{curve.name}, step by step")
+    left, top = pdf.l_margin + 14, pdf.get_y() + 2
+    width, height = pdf.epw - 18, CURVE_HEIGHT - 10
+    pdf.set_font(FAMILY, "", 7.5)
+    pdf.set_line_width(0.2)
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = top + (1 - share) * height
+        pdf.set_draw_color(RULE)
+        pdf.line(left, y, left + width, y)
+        pdf.set_text_color(FAINT)
+        pdf.set_xy(left - 15, y - 2)
+        pdf.cell(13, 4, pdf.words(curve.tick(curve.low + share * (curve.high - curve.low))), align="R")
+    points = [(left + across * width, top + (1 - up) * height) for across, up in curve.places]
+    pdf.set_draw_color(ACCENT)
+    pdf.set_fill_color(ACCENT)
+    pdf.set_line_width(0.6)
+    pdf.polyline(points)
+    every = max(1, -(-len(points) // 8))
+    for number, (x, y) in enumerate(points):
+        pdf.circle(x=x, y=y, radius=0.9, style="F")
+        if number % every == 0:
+            align = "L" if number == 0 else "R" if number == len(points) - 1 else "C"
+            pdf.set_xy(x - {"L": 1, "R": 23, "C": 12}[align], top + height + 1.5)
+            pdf.cell(24, 4, pdf.words(labels.short(curve.learned[number], 15)), align=align)
+    pdf.set_line_width(0.2)
+    pdf.set_xy(pdf.l_margin, top + height + 7)
