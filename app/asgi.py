@@ -51,6 +51,7 @@ def warm_up() -> None:
     config.set_option("server.allowedHosts", allowed_hosts())
     try:
         warm.one_step(services.get())
+        services.get().runner.pump()  # what waited when the server stopped
     except L2MError as problem:  # the pages say what is wrong and how to mend it
         logger.error("Not ready: %s", problem)
     gc.collect()
@@ -114,7 +115,10 @@ class WithoutValues(logging.Filter):
 
 
 def keep_values_out_of_logs() -> None:
-    for name in ("streamlit.error_util", "streamlit.runtime.scriptrunner.script_runner", "uvicorn.error", "asyncio"):
+    for name in (
+        "streamlit.error_util", "streamlit.runtime.scriptrunner.script_runner",
+        "streamlit.runtime.backend_operation_handler", "uvicorn.error", "asyncio",
+    ):  # fmt: skip
         logging.getLogger(name).addFilter(WithoutValues())
 
 

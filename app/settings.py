@@ -4,6 +4,9 @@
 | --- | --- | --- |
 | `L2M_DATA_DIR` | folder for the database, job logs and trained models | a folder of the user's own |
 | `L2M_DATABASE_URL` | `sqlite:///path` or `postgresql://user:password@host/name` | `l2m.sqlite3` in the data folder |
+| `L2M_JOBS` | background jobs at once; the others wait their turn | 1 |
+| `L2M_JOB_THREADS` | CPU threads of each background job | 1 |
+| `L2M_TRAINING` | who may start training jobs: `everyone`, `signed-in` or `off` | `everyone` |
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from pathlib import Path
 
 from l2m_core.errors import ConfigError
 
+WHO_MAY_TRAIN = ("everyone", "signed-in", "off")
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -23,6 +28,9 @@ class Settings:
 
     data_dir: Path
     database_url: str = field(repr=False)
+    jobs_at_once: int = 1
+    job_threads: int = 1
+    training: str = "everyone"
 
     @property
     def jobs_dir(self) -> Path:
@@ -39,7 +47,13 @@ class Settings:
         environment = os.environ if environment is None else environment
         data_dir = _data_dir(environment)
         url = environment.get("L2M_DATABASE_URL", "").strip() or f"sqlite:///{data_dir / 'l2m.sqlite3'}"
-        return cls(data_dir=data_dir, database_url=url)
+        return cls(
+            data_dir=data_dir,
+            database_url=url,
+            jobs_at_once=_count(environment, "L2M_JOBS", 1, 64),
+            job_threads=_count(environment, "L2M_JOB_THREADS", 1, 1024),
+            training=_training(environment),
+        )
 
     def prepare(self) -> Settings:
         """Make the folders, readable by this user only. Returns itself."""
@@ -52,6 +66,20 @@ class Settings:
                     "Set L2M_DATA_DIR to a folder that this user may write to."
                 ) from error
         return self
+
+
+def _count(environment: Mapping[str, str], name: str, default: int, most: int) -> int:
+    text = environment.get(name, "").strip() or str(default)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= most:
+        raise ConfigError(f"{name} is {text!r}; it must be a whole number from 1 to {most}.")
+    return int(text)
+
+
+def _training(environment: Mapping[str, str]) -> str:
+    text = environment.get("L2M_TRAINING", "").strip().lower() or WHO_MAY_TRAIN[0]
+    if text not in WHO_MAY_TRAIN:
+        raise ConfigError(f"L2M_TRAINING is {text!r}; it must be one of {', '.join(WHO_MAY_TRAIN)}.")
+    return text
 
 
 def _data_dir(environment: Mapping[str, str]) -> Path:

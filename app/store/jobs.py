@@ -143,6 +143,12 @@ class Jobs:
 
     # What anyone may do, at any time.
 
+    def active(self) -> tuple[Job, ...]:
+        """Jobs of all owners that wait or run, in the order in which they were queued."""
+        query = select(JobRow).where(JobRow.state.in_(("queued", "running"))).order_by(JobRow.queued_at, JobRow.id)
+        with self._database.reading() as session:
+            return tuple(_job(row) for row in session.scalars(query))
+
     def sweep(
         self, seconds_to_start: float = SECONDS_TO_START, seconds_without_heartbeat: float = SECONDS_WITHOUT_HEARTBEAT
     ) -> tuple[Job, ...]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import l2m_core as l2m
+from app.jobs.runner import Runner
 from app.settings import Settings
 from app.store import NotFound, Store, StoredCohort
 from app.ui.cache import Bounded
@@ -71,6 +72,7 @@ class Services:
         self.settings = settings.prepare()
         self.signer: Signer = load_signer(self.settings.data_dir)
         self.store = Store(self.settings.database_url, migrate=True)
+        self.runner = Runner(self.store, self.settings)
         self.background = ThreadPoolExecutor(1, thread_name_prefix="l2m-background")
         self._models = Bounded(3)
         self._fingerprints: dict[Path, str] = {}

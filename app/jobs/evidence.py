@@ -1,0 +1,67 @@
+"""Evidence as a job: gathered fold by fold, each kept when it is done, and stored where the page finds it at once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from app.jobs.work import Outcome, Work
+from l2m_core.errors import ConfigError
+from l2m_core.evidence import EvidenceSettings, FoldAnswers, gather
+from l2m_core.evidence.gathering import Keep
+
+KIND = "evidence"
+
+
+def settings_of(plain: dict[str, Any]) -> EvidenceSettings:
+    try:
+        return EvidenceSettings(**plain)
+    except TypeError as error:
+        raise ConfigError(f"These settings of the evidence are not known: {', '.join(sorted(plain))}.") from error
+
+
+def run(work: Work) -> Outcome:
+    services, owner = work.services, work.job.owner
+    settings = settings_of(work.config["settings"])
+    work.say(0.0, "Reading the cohort and the model.")
+    stored = services.store.cohorts.get(owner, work.config["cohort"])
+    cohort = services.cohort(owner, stored)
+    model = services.model(owner, work.config["model"])
+    keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, asdict(settings)])
+    found = gather(model, cohort, settings, keep=keep, report=work.say)
+    services.store.evidence.put(owner, cohort.content_hash, model.fingerprint, asdict(settings), found.to_data())
+    keep.clear()
+    return Outcome("done", found.summary()[0].text, {"fingerprint": model.fingerprint})
+
+
+class KeptFolds(Keep):
+    """Finished folds in files, so that a job that was stopped or killed goes on with the next. about: what they are of."""
+
+    def __init__(self, folder: Path, about: list[Any]) -> None:
+        self.folder = folder
+        self.mark = sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _path(self, fold: int) -> Path:
+        return self.folder / f"fold-{fold:03d}-{self.mark}.npz"
+
+    def read(self, fold: int) -> FoldAnswers | None:
+        try:
+            with np.load(self._path(fold), allow_pickle=False) as arrays:
+                return FoldAnswers(**arrays)
+        except (OSError, ValueError, TypeError, BadZipFile):  # not there, or cut short: the fold is asked again
+            return None
+
+    def write(self, fold: int, answers: FoldAnswers) -> None:
+        draft = self.folder / f".fold-{fold:03d}.npz"
+        np.savez(draft, **answers.arrays())  # type: ignore[arg-type]
+        draft.replace(self._path(fold))
+
+    def clear(self) -> None:
+        for path in self.folder.glob("fold-*.npz"):
+            path.unlink()

@@ -1,0 +1,166 @@
+"""Starting what waits, noticing what died. Any process of the app may do it, at any time; a lock keeps them apart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from app.jobs import folders
+from app.settings import Settings
+from app.store import Job, Store, StoreError
+from l2m_core.errors import ConfigError
+
+MOST_WAITING = 10  # jobs of one owner that wait or run
+FOREVER = 10.0**9  # seconds: a job that waits for its turn is not lost
+_HOME = Path(__file__).resolve().parents[2]
+
+
+class Runner:
+    """The queue of one installation."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store, self.settings = store, settings
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def folder(self, job: Job) -> Path:
+        return folders.folder_of(self.settings.jobs_dir, job.id)
+
+    def submit(self, owner: str, kind: str, config: Mapping[str, Any]) -> Job:
+        """Put a job into the queue, and start it if it is its turn."""
+        waiting = sum(job.active for job in self.store.jobs.list(owner))
+        if waiting >= MOST_WAITING:
+            raise ConfigError(f"{waiting} of your jobs wait or run already. Let some finish, or stop them.")
+        job = self.store.jobs.add(owner, kind, dict(config))
+        self.store.jobs.set_log_path(owner, job.id, f"{job.id}/{folders.LOG}")
+        self.pump()
+        return self.store.jobs.get(owner, job.id)
+
+    def stop(self, owner: str, job_id: str) -> Job:
+        """End a waiting job; a running one learns it within seconds, keeps what it has, and ends."""
+        job = self.store.jobs.request_cancel(owner, job_id)
+        self.pump()
+        return job
+
+    def resume(self, owner: str, job_id: str) -> Job:
+        """Let a job that was stopped, failed or died go on where its files say that it stopped."""
+        self.store.jobs.requeue(owner, job_id)
+        self.pump()
+        return self.store.jobs.get(owner, job_id)
+
+    def pump(self) -> None:
+        """Notice workers that died, and start waiting jobs as far as there is room."""
+        self._children = [child for child in self._children if child.poll() is None]  # takes leave of those that ended
+        with _alone(self.settings.jobs_dir / "queue.lock") as mine:
+            if not mine:
+                return
+            self.store.jobs.sweep(seconds_to_start=FOREVER)
+            active = self.store.jobs.active()
+            room = self.settings.jobs_at_once - sum(job.state == "running" for job in active)
+            for job in [job for job in active if job.state == "queued"][: max(0, room)]:
+                self._start(job)
+
+    def place_in_queue(self, job: Job) -> int:
+        """How many jobs come before this one, those that run included."""
+        return next((place for place, other in enumerate(self.store.jobs.active()) if other.id == job.id), 0)
+
+    def _start(self, job: Job) -> None:
+        """A process of its own, in a session of its own: what ends this one does not end it."""
+        folder = self.folder(job)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with (folder / folders.LOG).open("ab") as log:
+                child = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "app.jobs", job.id], cwd=folder, env=worker_environment(self.settings),
+                    stdin=subprocess.PIPE, stdout=log, stderr=log, **_detached(),
+                )  # fmt: skip
+        except OSError as error:
+            self._give_up(job, f"No process could be started for it ({error.strerror}).")
+            return
+        self._children.append(child)
+        claimed = None
+        try:
+            # In the child's name: from here on everyone sees whether it lives.
+            claimed = self.store.jobs.claim(job.id, pid=child.pid)
+        finally:
+            _hand_over(child, "" if claimed is None or claimed.claim is None else claimed.claim)
+
+    def _give_up(self, job: Job, sentence: str) -> None:
+        claimed = self.store.jobs.claim(job.id)
+        if claimed is not None and claimed.claim is not None:
+            self.store.jobs.finish(job.id, claimed.claim, "failed", sentence)
+
+
+def worker_environment(settings: Settings) -> dict[str, str]:
+    """The store's address goes by the environment, which other users cannot read, and not by the command line."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
+    path = os.pathsep.join([str(_HOME), *filter(None, [kept.get("PYTHONPATH")])])
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(settings.job_threads))
+    return {
+        **kept, **threads, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "L2M_DATA_DIR": str(settings.data_dir),
+        "L2M_DATABASE_URL": settings.database_url,
+    }  # fmt: skip
+
+
+def _detached() -> dict[str, Any]:
+    if sys.platform == "win32":
+        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS}
+    return {"start_new_session": True}
+
+
+def _hand_over(child: subprocess.Popen[bytes], claim: str) -> None:
+    assert child.stdin is not None
+    try:
+        with child.stdin as pipe:
+            pipe.write(claim.encode())
+    except OSError:  # it ended already; the sweep will say so
+        pass
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[bool]:
+    """Whether no other process is at the queue just now."""
+    try:
+        file = path.open("a+b")
+    except OSError as error:
+        raise StoreError(f"The folder of jobs cannot be written to ({error.strerror}).") from error
+    with file:
+        mine = _lock(file)
+        try:
+            yield mine
+        finally:
+            if mine:
+                _unlock(file)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: IO[bytes]) -> bool:
+        try:
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(file: IO[bytes]) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(file: IO[bytes]) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(file: IO[bytes]) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)
