@@ -30,7 +30,7 @@ class SyntheticConfig:
     """Share of binary tasks among those with classes."""
     covariate_weights: tuple[float, float, float] = (0.35, 0.35, 0.30)
     """Shares of gaussian, graph and cluster covariates."""
-    mechanism_weights: tuple[float, ...] = (0.36, 0.07, 0.10, 0.12, 0.12, 0.05, 0.08, 0.10)
+    mechanism_weights: tuple[float, ...] = (0.28, 0.07, 0.09, 0.10, 0.12, 0.04, 0.08, 0.22)
     """Shares of the mechanisms of `labels.MECHANISMS`, and last of hidden causes and effects of the covariates."""
     temperature: tuple[float, float] = (1.0, 14.0)
     """Range of the sharpness of p(y | scores), log-uniform; scores have unit variance."""
