@@ -100,6 +100,8 @@ def serve(listener: socket.socket) -> int:
     # Request lines hold the addresses of downloads, which open them: they do not belong in a log. Streamlit gives the
     # access log a handler of its own, so `access_log=False` would not be enough.
     logging.getLogger("uvicorn.access").disabled = True
+    # "connection open" and the like name the visitor's network address.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno >= logging.WARNING)
     server = uvicorn.Server(config)
     server.run(sockets=[listener])
     return 0 if server.started else 1
