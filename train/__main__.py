@@ -21,6 +21,7 @@ JOBS = {
     "gain": "GainJob",
     "finetune": "FinetuneJob",
     "release": "ReleaseJob",
+    "choices": "ChoicesJob",
 }
 # Each command's module holds `main(arguments)`.
 COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark")

@@ -30,7 +30,7 @@ def read_config(path: Path, overrides: list[str]) -> dict[str, Any]:
         key, equals, value = override.partition("=")
         if not equals:
             raise ConfigError(f"Override {override!r} must read key=value, for example loop.lr=0.001.")
-        _assign(settings, key.split("."), yaml.safe_load(value), key)
+        assign(settings, key.split("."), yaml.safe_load(value), key)
     return settings
 
 
@@ -87,7 +87,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     return value
 
 
-def _assign(settings: dict, path: list[str], value: Any, key: str) -> None:
+def assign(settings: dict, path: list[str], value: Any, key: str) -> None:
+    """Puts a value at a path of keys and list places; `key` is what messages call it."""
     for part in path[:-1]:
         settings = settings.setdefault(part, {}) if isinstance(settings, dict) else settings[int(part)]
         if not isinstance(settings, dict | list):

@@ -1,0 +1,56 @@
+"""Choices of pretraining beside each other: what a variant holds, and a table that continues where it was left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from l2m_core.errors import ConfigError
+from train.__main__ import main
+from train.choices import in_order
+
+TINY = {"layers": 1, "width": 16, "heads": 2, "feedforward": 24, "max_classes": 2, "bins": 8}
+BASE = {
+    "model": TINY,
+    "stages": [{"steps": 4, "tasks": 4, "rows": [24], "features": [3]}],
+    "loop": {"warmup": 1, "threads": 1, "evaluate_every": 0},
+    "held_out": ["own"],
+    "prior": {"name": "bnn"},
+}
+
+
+def write(tmp_path: Path, **settings) -> str:
+    path = tmp_path / "choices.yaml"
+    job = {"folder": str(tmp_path / "runs"), "out": str(tmp_path / "out"), "marks": [2, 4], "base": BASE, **settings}
+    path.write_text(yaml.safe_dump(job))
+    return str(path)
+
+
+def test_each_variant_holds_the_one_before_or_the_one_it_names() -> None:
+    found = in_order({"a": {"x": 1}, "b": {"y": 2}, "c": {"x": 3}, "d": {"after": "a", "z": 4}})
+    assert [(v.after, v.settings) for v in found] == [
+        ("", {"x": 1}), ("a", {"x": 1, "y": 2}), ("b", {"x": 3, "y": 2}), ("a", {"x": 1, "z": 4}),
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match="variants.a.after is 'b'"):
+        in_order({"a": {"after": "b"}, "b": {}})
+
+
+def test_every_mark_is_judged_once_and_a_second_run_goes_on_from_the_first(tmp_path: Path) -> None:
+    config = write(tmp_path, variants={"AdamW": {"loop.muon": False}, "Muon": {"loop.muon": True}})
+    assert main(["choices", "--config", config, "marks=[2]"]) == 0
+    assert main(["choices", "--config", config]) == 0
+    assert main(["choices", "--config", config]) == 0
+    lines = [json.loads(line) for line in (tmp_path / "runs" / "choices.jsonl").read_text().splitlines()]
+    assert [(r["variant"], r["steps"]) for r in lines] == [("AdamW", 2), ("Muon", 2), ("AdamW", 4), ("Muon", 4)]
+    assert all(r["tasks"] == 4 * r["steps"] and r["seconds"] > 0 for r in lines)
+    assert lines[0]["small"] != lines[1]["small"]  # the choice reached the run
+    page = (tmp_path / "out" / "choices.md").read_text()
+    assert "AdamW" in page and "Muon" in page and (tmp_path / "out" / "choices.csv").is_file()
+
+
+def test_an_unknown_setting_of_a_variant_is_refused_by_name(tmp_path: Path, capsys) -> None:
+    assert main(["choices", "--config", write(tmp_path, variants={"a": {"loop.moun": True}})]) == 2
+    assert "base.loop.moun" in capsys.readouterr().err
