@@ -1,0 +1,158 @@
+"""Starting the work, watching it, stopping it, letting it go on."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import streamlit as st
+
+from app.jobs.evidence import KIND
+from app.store import Job, StoredCohort
+from app.ui import labels, notices, services, state
+from l2m_core.cohort import Cohort
+from l2m_core.errors import RangeWarning
+from l2m_core.evidence import EvidenceSettings, make_plan
+
+PLACE = "evidence"
+POLICIES = {
+    "gain": "expected gain",
+    "gain per cost": "expected gain per cost",
+    "learned": "the learned policy",
+    "monte carlo": "gain by trying values of like rows (slow)",
+}
+DEFAULTS = EvidenceSettings()
+
+
+def newest(owner: str, stored: StoredCohort, model: str) -> Job | None:
+    """The newest job for this cohort and model."""
+    for job in services.get().store.jobs.list(owner, KIND):
+        if job.config.get("cohort") == stored.id and job.config.get("model") == model:
+            return job
+    return None
+
+
+def show(owner: str, stored: StoredCohort, cohort: Cohort, model: str, again: bool) -> None:
+    """What is going on: the job that runs, how the last one ended, or the button that starts one."""
+    job = newest(owner, stored, model)
+    if job is not None and job.active:
+        _watch(owner, job.id)
+        return
+    if job is not None and job.state != "done":
+        _explain(job)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.button(
+            "Gather again" if again else "Gather evidence", key="evidence-start", icon=":material/query_stats:",
+            type="secondary" if again else "primary", on_click=_start, args=(stored.id, model),
+        )  # fmt: skip
+        with st.popover("Settings", icon=":material/tune:"):
+            _ask_settings(cohort)
+
+
+def _ask_settings(cohort: Cohort) -> None:
+    st.number_input("Folds", 2, 20, DEFAULTS.folds, key="evidence-folds",
+                    help="The patients are split into so many parts; each is asked with the others as context.")  # fmt: skip
+    st.number_input("Tests, at most", 1, 40, DEFAULTS.budget, key="evidence-budget")
+    st.number_input("Rows asked, at most", 10, 5000, DEFAULTS.most_rows, step=50, key="evidence-rows",
+                    help="More rows take longer and make the intervals narrower.")  # fmt: skip
+    st.selectbox("The model orders tests by", list(POLICIES), key="evidence-policy", format_func=POLICIES.__getitem__)
+    columns = _columns_of_patients(cohort)
+    if columns:
+        st.selectbox("Rows of one patient share", ["", *columns], key="evidence-patients",
+                     format_func=lambda name: labels.plain(name) or "each row is a patient of its own",
+                     help="A column such as a record number: its rows are never parted between asking and answering.",
+                     )  # fmt: skip
+    st.number_input(
+        "Seed", 0, 1_000_000, DEFAULTS.seed, key="evidence-seed", help="The same seed gives the same figures."
+    )
+
+
+def _columns_of_patients(cohort: Cohort) -> list[str]:
+    """Columns that are neither features nor the outcome."""
+    if cohort.source is None:
+        return []
+    used = {*cohort.names, cohort.schema.outcome.name}
+    return [name for name in cohort.source.names if name not in used]
+
+
+def entered_settings() -> EvidenceSettings:
+    entered = {
+        "folds": "evidence-folds", "budget": "evidence-budget", "most_rows": "evidence-rows",
+        "policy": "evidence-policy", "patients": "evidence-patients", "seed": "evidence-seed",
+    }  # fmt: skip
+    values: dict[str, Any] = {name: st.session_state.get(key) for name, key in entered.items()}
+    return replace(DEFAULTS, **{name: value for name, value in values.items() if value is not None})
+
+
+def _start(cohort_id: str, model_name: str) -> None:
+    if state.is_echo("gather"):
+        return
+    with notices.refusals(PLACE), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        owner = state.owner()
+        stored = services.get().store.cohorts.get(owner, cohort_id)
+        cohort = services.get().cohort(owner, stored)
+        settings = entered_settings()
+        # What would be refused later is refused here, where it can be mended.
+        services.get().model(owner, model_name).check(cohort)
+        make_plan(cohort, settings)
+        running = newest(owner, stored, model_name)
+        if running is None or not running.active:
+            config = {"cohort": stored.id, "model": model_name, "settings": asdict(settings)}
+            services.get().runner.submit(owner, KIND, config)
+        state.acted("gather")
+
+
+@st.fragment(run_every="2s")
+def _watch(owner: str, job_id: str) -> None:
+    runner = services.get().runner
+    runner.pump()
+    job = runner.store.jobs.get(owner, job_id)
+    if not job.active:
+        st.rerun()
+    with st.container(border=True):
+        st.progress(job.progress, text=labels.markdown(_doing(job)))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button("Stop", key="evidence-stop", icon=":material/stop_circle:", on_click=_stop, args=(job_id,),
+                      disabled=job.cancel_requested)  # fmt: skip
+            st.caption("It goes on when you leave this page, close the browser, or restart the app.")
+
+
+def _doing(job: Job) -> str:
+    if job.state == "queued":
+        before = services.get().runner.place_in_queue(job)
+        return "Starting." if before == 0 else f"Waiting for {before} other job{'s' if before > 1 else ''} to finish."
+    if job.cancel_requested:
+        return "Stopping at the next safe moment."
+    return " ".join(filter(None, [job.message or "Starting.", _time_left(job)]))
+
+
+def _time_left(job: Job) -> str:
+    if job.started_at is None or job.attempts > 1 or job.progress < 0.05:
+        return ""
+    elapsed = (datetime.now(UTC) - job.started_at).total_seconds()
+    left = elapsed * (1 - job.progress) / job.progress
+    return f"About {max(1, round(left / 60))} min left." if left > 50 else "Less than a minute left."
+
+
+def _stop(job_id: str) -> None:
+    with notices.refusals(PLACE):
+        services.get().runner.stop(state.owner(), job_id)
+
+
+def _explain(job: Job) -> None:
+    severity = {"failed": "error", "crashed": "error"}.get(job.state, "info")
+    begin = {"failed": "The evidence could not be gathered: ", "crashed": "The work ended before its time. "}
+    notices.show(severity, begin.get(job.state, "") + job.message)
+    st.button("Go on where it stopped", key="evidence-resume", icon=":material/play_arrow:", on_click=_resume,
+              args=(job.id,))  # fmt: skip
+
+
+def _resume(job_id: str) -> None:
+    if state.is_echo("gather"):
+        return
+    with notices.refusals(PLACE):
+        services.get().runner.resume(state.owner(), job_id)
+        state.acted("gather")

@@ -1,0 +1,87 @@
+"""Evidence: can I trust it on my cohort? Measured on the cohort itself, before use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from app.store import StoredCohort, StoredEvidence
+from app.ui import labels, notices, services, state
+from app.ui.evidence import figures, gathering
+from l2m_core.evidence import Evidence
+
+
+def show() -> None:
+    owner = state.owner()
+    cohorts = {cohort.id: cohort for cohort in services.get().store.cohorts.list(owner)}
+    if not cohorts:
+        st.title("Evidence", anchor=False)
+        st.write("Evidence is drawn from a cohort: a table of earlier patients whose outcome is known.")
+        st.page_link("views/cohort.py", label="Open a cohort", icon=":material/table_chart:")
+        return
+    stored, model = _choose(owner, cohorts)
+    notices.show_waiting(gathering.PLACE)
+    with notices.shown_refusals():
+        _show_cohort(owner, stored, model)
+
+
+def _show_cohort(owner: str, stored: StoredCohort, model: str) -> None:
+    cohort = services.get().cohort(owner, stored)
+    fingerprint = services.get().model(owner, model).fingerprint
+    known = [
+        (kept, evidence)
+        for kept in services.get().store.evidence.list(owner, stored.content_hash, fingerprint)
+        if (evidence := Evidence.from_data(kept.results)) is not None
+    ]
+    if not known:
+        st.markdown(
+            "**Can I trust it on my cohort?** The patients are split into folds. Each is stepped through by a model that "
+            "has read only the other folds: in the model's order, in random order, and in the best fixed order. What comes "
+            "out says how good the predictions are here, and whether the order helps."
+        )
+    gathering.show(owner, stored, cohort, model, again=bool(known))
+    if known:
+        kept, evidence = _pick(known)
+        figures.show(stored, kept, evidence)
+
+
+def _choose(owner: str, cohorts: dict[str, StoredCohort]) -> tuple[StoredCohort, str]:
+    title, left, right = st.columns([1, 1.6, 1], vertical_alignment="bottom")
+    title.title("Evidence", anchor=False)
+    opened = state.opened(state.COHORT)
+    identifiers = list(cohorts)
+    index = identifiers.index(opened) if opened in cohorts else 0
+    chosen = left.selectbox(
+        "Cohort", identifiers, index=index, key="evidence-cohort", on_change=_turn_to,
+        format_func=lambda i: f"{labels.plain(cohorts[i].name)}, version {cohorts[i].version}",
+    )  # fmt: skip
+    names = list(services.get().model_names(owner))
+    model = right.selectbox("Model", names, key="evidence-model", format_func=labels.plain,
+                            index=names.index(services.DEFAULT_MODEL) if services.DEFAULT_MODEL in names else 0)  # fmt: skip
+    return cohorts[str(chosen)], str(model)
+
+
+def _turn_to() -> None:
+    state.open_id(state.COHORT, st.session_state["evidence-cohort"])
+
+
+def _pick(known: list[tuple[StoredEvidence, Evidence]]) -> tuple[StoredEvidence, Evidence]:
+    """The newest, unless another is asked for."""
+    if len(known) == 1:
+        return known[0]
+    number = st.selectbox("Gathered", range(len(known)), key="evidence-shown",
+                          format_func=lambda i: _name(known[i][0]))  # fmt: skip
+    return known[int(number)]
+
+
+def _name(kept: StoredEvidence) -> str:
+    settings: dict[str, Any] = kept.settings
+    patients = f", patients by {labels.plain(settings['patients'])}" if settings.get("patients") else ""
+    return (
+        f"{kept.created_at:%d %b %Y, %H:%M} UTC: {settings['folds']} folds, up to {settings['budget']} tests, at most "
+        f"{settings['most_rows']:,} rows, by {settings['policy']}, seed {settings['seed']}{patients}"
+    )
+
+
+show()
