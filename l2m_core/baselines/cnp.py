@@ -24,8 +24,8 @@ class PooledCells(Cells):
         # One set for the outcome's column, one for the columns of features.
         self.seeds = nn.Parameter(torch.randn(config.layers, 2, summaries, config.width))
 
-    def condition(self, context: Context, chunk: int | None = None) -> Memory:
-        """`chunk` is not needed: rows never read each other, and a column's pool is small."""
+    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory:
+        """`chunk` is not needed: rows never read each other, and a column's pool is small. `rank` saves little here."""
         columns = fit_columns(context.x, context.r, context.categorical)
         shift, scale = outcome_scale(context)
         cells = embed_values(columns, context.x, context.r)

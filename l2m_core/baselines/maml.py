@@ -35,15 +35,17 @@ class InnerUpdates(nn.Module):
         # softplus(-2.25) ≈ 0.1: one step size for each inner step.
         self.rates = nn.Parameter(torch.full((steps,), -2.25))
 
-    def condition(self, context: Context, chunk: int | None = None) -> Memory:
-        memory = self.cells.condition(context, chunk)
+    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory:
+        memory = self.cells.condition(context, chunk, rank)
         # Conditioning runs in inference mode; the inner steps need gradients whatever the caller needs.
         with torch.inference_mode(False), torch.enable_grad():
             extras = self._adapt(_plain(context))
         return replace(memory, extras={PREFIX + name: value for name, value in extras.items()})
 
-    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Output:
-        tokens = self.cells.encode_query(memory, x, a, reveal)
+    def query(
+        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
+    ) -> Output:
+        tokens = self.cells.encode_query(memory, x, a, reveal, rank)
         outcome, features = tokens[:, :, 0], tokens[:, :, 1:]
         adapted = {name.removeprefix(PREFIX): value for name, value in memory.extras.items() if name.startswith(PREFIX)}
         prediction = self._predict(adapted, outcome, memory.n_classes)
@@ -71,11 +73,11 @@ class InnerUpdates(nn.Module):
         head = self._head(context.n_classes)
         start = {name: p.unsqueeze(0).expand(B, *p.shape) for name, p in head.named_parameters()}
         with torch.no_grad():
-            memory = self.cells.condition(read)
+            memory = self.cells.condition(read, rank=False)
             # Which parts are hidden follows from the shape alone, so that a context has one memory.
             hide = torch.rand(asked.x.shape, generator=seeded(asked.x.device, B, N), device=asked.x.device)
             share = torch.rand((B, asked.x.shape[1], 1), generator=seeded(hide.device, N, B), device=hide.device)
-            outcome = self.cells.encode_query(memory, asked.x, asked.r & (hide < share))[:, :, 0]
+            outcome = self.cells.encode_query(memory, asked.x, asked.r & (hide < share), rank=False)[:, :, 0]
         rates = F.softplus(self.rates)
         weights = start
         for step in range(self.steps):

@@ -55,8 +55,8 @@ def evaluate(model: nn.Module, held_out: tuple[HeldOut, ...], dtype: torch.dtype
         loss, base = [], []
         for exercise in group.exercises:
             tasks, n = exercise.tasks, exercise.context
-            memory = model.condition(context_of(tasks, n))
-            output = model.query(memory, tasks.x[:, n:], exercise.a)
+            memory = model.condition(context_of(tasks, n), rank=False)
+            output = model.query(memory, tasks.x[:, n:], exercise.a, rank=False)
             loss.append(log_loss(output, memory, tasks.y[:, n:]).mean(1))
             base.append(base_rate_loss(tasks, n, memory))
         report[group.name] = float(torch.cat(loss).mean())

@@ -37,8 +37,8 @@ class PredictorLoss(nn.Module):
 
     def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
         tasks, n = exercise.tasks, exercise.context
-        memory = self.model.condition(context_of(tasks, n))
-        output = self.model.query(memory, tasks.x[:, n:], exercise.a)
+        memory = self.model.condition(context_of(tasks, n), rank=False)
+        output = self.model.query(memory, tasks.x[:, n:], exercise.a, rank=False)
         loss = log_loss(output, memory, tasks.y[:, n:])
         return loss.mean(), {"loss": loss.detach().mean()}
 
@@ -123,7 +123,8 @@ def reveal_each(
     before = log_loss(output, memory, y)
     expected, realised = [], []
     for j in choices.unbind(-1):
-        after = model.query(memory, x, a | (F.one_hot(j.clamp_min(0), a.shape[-1]).bool() & (j >= 0)[..., None]))
+        more = F.one_hot(j.clamp_min(0), a.shape[-1]).bool() & (j >= 0)[..., None]
+        after = model.query(memory, x, a | more, rank=False)
         expected.append(divergence(after, output, memory))
         realised.append(before - log_loss(after, memory, y))
     return torch.stack(expected, -1), torch.stack(realised, -1)

@@ -121,7 +121,7 @@ class PolicyLoss(nn.Module):
                 chosen = chosen.detach()
                 score = score + (open_softmax(logits, is_open).clamp_min(LEAST_UNIFORM).log() * chosen).sum(-1)
             reveal = reveal + chosen
-        after = log_loss(self.model.query(memory, x, a, reveal), memory, y)
+        after = log_loss(self.model.query(memory, x, a, reveal, rank=False), memory, y)
         loss = after.mean()
         if config.estimator == "reinforce":
             loss = loss + (score * self._advantage(after.detach(), before.detach())).mean()

@@ -33,9 +33,11 @@ class Block(nn.Module):
         # Longer contexts dilute attention; how much each layer sharpens with log(rows) is learned.
         self.sharpen = nn.Parameter(torch.zeros(width))
 
-    def mix_cells(self, tokens: Tensor) -> Tensor:
-        """(B, R, C, width) → the same, each row's cells having read each other."""
-        return tokens + self.across(self.across_norm(tokens))
+    def mix_cells(self, tokens: Tensor, columns: int | None = None) -> Tensor:
+        """(B, R, C, width) → the same, each row's cells having read each other; or of the first `columns` only."""
+        normed = self.across_norm(tokens)
+        kept, reading = (t if columns is None else t[:, :, :columns] for t in (tokens, normed))
+        return kept + self.across.read(reading, *self.across.remember(normed))
 
     def remember(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, N, C, width) → normed tokens (B, C, N, width) and their keys and values (B, C, heads, N, h)."""
@@ -72,8 +74,11 @@ class Cells(nn.Module):
 
     # -- the common face ------------------------------------------------------------------------------------------
 
-    def condition(self, context: Context, chunk: int | None = None) -> Memory:
-        """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory)."""
+    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory:
+        """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory).
+
+        rank: see Encoder. Predictions read the last block's outcome column only.
+        """
         columns = fit_columns(context.x, context.r, context.categorical)
         shift, scale = outcome_scale(context)
         cells = embed_values(columns, context.x, context.r)
@@ -82,15 +87,17 @@ class Cells(nn.Module):
         keys, values = [], []
         for index, block in enumerate(self.blocks):
             last = index == len(self.blocks) - 1
-            tokens, k, v = _pass_context(block, tokens, last, chunk)
+            tokens, k, v = _pass_context(block, tokens, last, chunk, None if rank or not last else 1)
             # Kept as attention reads them: a step for one patient then copies nothing.
             keys.append(k.contiguous())
             values.append(v.contiguous())
         return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale)
 
-    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Output:
-        """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal: see Encoder."""
-        tokens = self.encode_query(memory, x, a, reveal)
+    def query(
+        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
+    ) -> Output:
+        """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal, rank: see Encoder."""
+        tokens = self.encode_query(memory, x, a, reveal, rank)
         outcome, features = tokens[:, :, 0], tokens[:, :, 1:]
         if memory.n_classes is None:
             prediction = self.density(outcome)
@@ -100,9 +107,13 @@ class Cells(nn.Module):
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def encode_query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Tensor:
-        """(B, n, 1 + d, width) final tokens; the outcome's first."""
+    def encode_query(
+        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
+    ) -> Tensor:
+        """(B, n, 1 + d, width) final tokens, the outcome's first; (B, n, 1, width), its alone, without `rank`."""
         assert isinstance(memory.columns, Columns)
+        if rank and memory.keys[-1].shape[1] <= x.shape[-1]:
+            raise ValueError("This memory was made for predictions only; condition with rank=True to rank features.")
         cells = self._embed_cells(embed_values(memory.columns, x, a))
         if reveal is not None:
             measured = self._embed_cells(embed_values(memory.columns, x, torch.ones_like(a)))
@@ -110,8 +121,11 @@ class Cells(nn.Module):
         unknown = self.outcome_unknown[int(memory.n_classes is None)]
         unknown = unknown.to(cells.dtype).expand(*cells.shape[:2], 1, -1)
         tokens = torch.cat([unknown, cells], dim=2)
-        for block, k, v in zip(self.blocks, memory.keys, memory.values, strict=True):
-            tokens = block.mix_cells(tokens)
+        for index, (block, k, v) in enumerate(zip(self.blocks, memory.keys, memory.values, strict=True)):
+            if not rank and index == len(self.blocks) - 1:
+                tokens, k, v = block.mix_cells(tokens, 1), k[:, :1], v[:, :1]
+            else:
+                tokens = block.mix_cells(tokens)
             normed = block.down_norm(tokens).transpose(1, 2).contiguous()
             tokens = block.read(tokens, normed, k, v)
         return tokens
@@ -136,14 +150,16 @@ class Cells(nn.Module):
         return torch.cat([extra.to(tokens.dtype).expand(tokens.shape[0], rows, columns, -1), tokens], dim=1)
 
 
-def _pass_context(block, tokens: Tensor, last: bool, chunk: int | None) -> tuple[Tensor, Tensor, Tensor]:
-    """One Block over the context's own rows; of the last block only keys and values are ever read."""
+def _pass_context(
+    block: Block, tokens: Tensor, last: bool, chunk: int | None, columns: int | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One Block over the context's own rows; of the last block only keys and values (of `columns`) are ever read."""
     if chunk is None or tokens.shape[1] <= chunk:
-        tokens = block.mix_cells(tokens)
+        tokens = block.mix_cells(tokens, columns)
         normed, k, v = block.remember(tokens)
         return (tokens if last else block.read(tokens, normed, k, v)), k, v
     # In chunks of rows: first everybody's keys and values, then each chunk reads them.
-    mixed = [block.mix_cells(part) for part in tokens.split(chunk, 1)]
+    mixed = [block.mix_cells(part, columns) for part in tokens.split(chunk, 1)]
     tokens = torch.cat(mixed, 1)
     normed, k, v = block.remember(tokens)
     if not last:

@@ -125,12 +125,16 @@ class Encoder(Protocol):
 
     config: ModelConfig
 
-    def condition(self, context: Context, chunk: int | None = None) -> Memory: ...
+    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory: ...
 
-    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Output:
+    def query(
+        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
+    ) -> Output:
         """reveal: (B, n, d) in 0 … 1, how far features beyond `a` are measured; then x must be finite everywhere.
 
         0 and 1 answer exactly as `a` does; the gradient in between is what a relaxed choice of features learns from.
+        rank: without it only the prediction is worked out, which costs less; policy and gain may then be of no
+        features. A memory made without it answers such queries only.
         """
         ...
 

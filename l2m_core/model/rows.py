@@ -83,8 +83,11 @@ class Rows(nn.Module):
 
     # -- the common face ------------------------------------------------------------------------------------------
 
-    def condition(self, context: Context, chunk: int | None = None) -> Memory:
-        """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory)."""
+    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory:
+        """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory).
+
+        A row is one token here, so ranking costs nothing more: `rank` makes no difference.
+        """
         scale, shift, spread = self._fit(context)
         tokens = self._embed_known(context, scale, shift, spread)
         keys, values = [], []
@@ -98,7 +101,9 @@ class Rows(nn.Module):
                 tokens = torch.cat([block.read(part, k, v) for part in parts], dim=-2)
         return Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
 
-    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None) -> Output:
+    def query(
+        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
+    ) -> Output:
         """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal: see Encoder."""
         tokens = self._embed_query(memory, x[:, None], a[:, None], None if reveal is None else reveal[:, None])
         for block, k, v in zip(self.blocks, memory.keys, memory.values, strict=True):

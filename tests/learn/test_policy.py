@@ -33,7 +33,7 @@ class Table(nn.Module):
         ones = torch.ones(len(context.y), 1)
         return Memory((), (), None, context.n_classes, 0 * ones, ones)
 
-    def query(self, memory, x, a, reveal=None):
+    def query(self, memory, x, a, reveal=None, rank=True):
         known = a.float() if reveal is None else torch.where(a, 1.0, reveal)
         sure = self.tells(known)
         policy = self.logits[known.detach().sum(-1).round().long()]
@@ -96,9 +96,9 @@ def test_a_blocked_feature_is_never_picked(objective, estimator, monkeypatch):
     asked = []
 
     class Watched(Table):
-        def query(self, memory, x, a, reveal=None):
+        def query(self, memory, x, a, reveal=None, rank=True):
             asked.append(a.float() if reveal is None else a.float() + reveal.detach())
-            return super().query(memory, x, a, reveal)
+            return super().query(memory, x, a, reveal, rank)
 
     model = Watched(lambda known: known.sum(-1))
     config = PolicyConfig(objective, estimator, steps=3, ahead=1)
@@ -143,8 +143,8 @@ def test_the_gain_head_learns_what_a_reveal_tells():
             super().__init__(lambda known: known @ torch.tensor([0.0, 0.5, 1.5, 0.0]))
             self.gains = nn.Parameter(torch.full((D,), 0.2))
 
-        def query(self, memory, x, a, reveal=None):
-            output = super().query(memory, x, a, reveal)
+        def query(self, memory, x, a, reveal=None, rank=True):
+            output = super().query(memory, x, a, reveal, rank)
             return Output(output.prediction, output.policy, self.gains.expand_as(x))
 
     model = Scaled()

@@ -50,6 +50,19 @@ def test_answers_follow_their_queries_and_no_query_sees_another(encoder, outcome
 
 @both
 @few
+@given(seed=st.integers(0, 10_000), chunk=st.sampled_from([None, 5]))
+def test_predictions_alone_are_those_that_come_with_a_ranking(encoder, outcome, seed, chunk):
+    model, example = tiny_model(encoder, outcome, seed), draw_example(outcome, seed)
+    whole = model.query(model.condition(example.context), example.x, example.a)
+    memory = model.condition(example.context, chunk, rank=False)
+    close(model.query(memory, example.x, example.a, rank=False).prediction, whole.prediction)
+    if encoder == "cells":
+        with pytest.raises(ValueError, match="rank=True"):
+            model.query(memory, example.x, example.a)
+
+
+@both
+@few
 @given(seed=st.integers(0, 10_000), junk=st.sampled_from([float("nan"), float("inf"), -float("inf"), 1e30, 0.0]))
 def test_a_masked_value_never_matters(encoder, outcome, seed, junk):
     model, example = tiny_model(encoder, outcome, seed), draw_example(outcome, seed)
