@@ -151,7 +151,7 @@ class Cells(nn.Module):
 
 
 def _pass_context(
-    block: Block, tokens: Tensor, last: bool, chunk: int | None, columns: int | None
+    block, tokens: Tensor, last: bool, chunk: int | None, columns: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One Block over the context's own rows; of the last block only keys and values (of `columns`) are ever read."""
     if chunk is None or tokens.shape[1] <= chunk:
