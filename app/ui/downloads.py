@@ -20,17 +20,18 @@ _allowed = Bounded(10_000)
 
 def button(
     label: str,
-    make: Callable[[], str],
+    make: Callable[[], str | bytes],
     file_name: str,
     mime: str,
     key: str,
     width: Literal["stretch", "content"] = "content",
 ) -> None:
-    """A download button; `make` gives the file's text and runs when it is pressed, outside the page's script."""
+    """A download button; `make` gives the file's content and runs when it is pressed, outside the page's script."""
     browser = state.browser()
 
     def build() -> bytes:
-        data = make().encode()
+        content = make()
+        data = content.encode() if isinstance(content, str) else content
         allow(_calculate_file_id(data, mime, file_name), browser)
         return data
 

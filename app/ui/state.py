@@ -16,12 +16,13 @@ from app.ui import identity, services
 
 STEP_THROUGH = "step"  # query parameter: id of the step-through being looked at
 COHORT = "cohort"  # query parameter: id of the cohort being looked at
+TRACE = "trace"  # query parameter: id of the recorded step-through being looked at
 
 _BROWSER = "l2m.browser"
 _NOTICES = "l2m.notices"
 _NONCE = "l2m.nonce"
 _LAST = "l2m.last_action"
-_OPEN = {STEP_THROUGH: "l2m.open.step", COHORT: "l2m.open.cohort"}
+_OPEN = {STEP_THROUGH: "l2m.open.step", COHORT: "l2m.open.cohort", TRACE: "l2m.open.trace"}
 
 ECHO_SECONDS = 0.7  # a second click within this time of seeing the new state was meant for the old one
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from app.store import NotFound
-from app.ui import downloads, labels, notices, services, state
+from app.ui import labels, notices, services, state
 from app.ui.steps import actions, belief, known, moment, next_test, rules, start
 from app.ui.steps.record import Record, read
+from app.ui.traces import exports
 from l2m_core.errors import L2MError
 from l2m_core.events import fold
 
@@ -65,13 +66,7 @@ def _head(present: moment.Moment) -> None:
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         rules.show(present)
-        with st.popover("Export", icon=":material/download:", help="The trace: everything needed to audit and replay"):
-            file = downloads.file_name(record.step_through.title or "trace", record.id[:8], ending="json")
-            downloads.button("Trace as JSON", lambda: patient.trace.to_json(), file, "application/json", "export-json",
-                             width="stretch")  # fmt: skip
-            downloads.button("Trace as CSV", lambda: patient.trace.to_csv(), file.removesuffix("json") + "csv", "text/csv",
-                             "export-csv", width="stretch")  # fmt: skip
-            st.caption("JSON replays to the same numbers; CSV has one row for each step.")
+        exports.show(state.owner(), record.step_through)
         st.button("New", key="new-patient", icon=":material/person_add:", help="Leave this one (it is kept) and begin "
                   "another", on_click=_leave)  # fmt: skip
 

@@ -29,6 +29,10 @@ def made() -> dict[str, charts.Chart]:
         "histories": charts.history(classes, "probability", probability=True),
         "gains": charts.gain_map(FEATURES, columns),
         "preview": charts.preview(["low 1 mmol/L", HOSTILE], [0.1, 0.6], 0.3, HOSTILE, True),
+        "comparison": charts.two_histories(
+            [charts.Path("Bed 4", [0, 1], [0.2, 0.4], ["start", HOSTILE]), charts.Path(HOSTILE, [0, 2.5], [0.3, 0.1], ["", ""])],
+            "cost", HOSTILE, True,
+        ),
         "recorded": charts.recorded_map(np.random.default_rng(0).random((400, 3)) < 0.6, FEATURES),
     }  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Any
 from app.ui.charts.answers import Point, class_bars, density, history, icon_array, preview
 from app.ui.charts.base import Chart, Drawn, clicked, draw, show_table
 from app.ui.charts.cohorts import recorded_map
+from app.ui.charts.comparison import Path, two_histories
 from app.ui.charts.gains import MOST_ROWS, STATUS_SIGNS, SUGGESTED, Column, gain_map
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Chart",
     "Column",
     "Drawn",
+    "Path",
     "Point",
     "class_bars",
     "clicked",
@@ -29,6 +31,7 @@ __all__ = [
     "preview",
     "recorded_map",
     "show_table",
+    "two_histories",
     "warm_up",
 ]
 

@@ -8,7 +8,7 @@ from typing import Any
 from app.ui import labels
 from l2m_core.cohort import Cohort
 from l2m_core.events import Event
-from l2m_core.schema import Outcome
+from l2m_core.schema import Outcome, Schema
 
 AFFIRMATIVE = {"1", "yes", "y", "true", "t", "positive", "pos", "present"}
 KIND_WORDS = {
@@ -23,6 +23,7 @@ KIND_SIGNS = {
     "correct": "✎",
     "stop": "stopped",
     "reopen": "reopened",
+    "undo": "undone",
 }
 LIMIT_SIGNS = {"below": "<", "above": ">"}
 
@@ -35,7 +36,7 @@ def positive(outcome: Outcome) -> str:
     return f"{labels.plain(outcome.name)}: {labels.plain(name)}"
 
 
-def value(cohort: Cohort, name: str, entered: Any, limit: str | None = None) -> str:
+def value(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None = None) -> str:
     """A value as it was entered, with its sign and unit."""
     feature = cohort.feature(name)
     text = f"{entered:g}" if isinstance(entered, float) else labels.plain(entered)
@@ -52,7 +53,7 @@ def learned(event: Event) -> str:
     return f"{KIND_SIGNS[event.kind]} {about}".strip()
 
 
-def event(cohort: Cohort, done: Event) -> str:
+def event(cohort: Cohort | Schema, done: Event) -> str:
     """One line of the log."""
     parts = [KIND_WORDS[done.kind]]
     known = cohort.names

@@ -121,6 +121,9 @@ def _steps(loaded: LoadedTrace) -> Grid:
     outcome = loaded.schema.outcome
     key = answers.leading(outcome, loaded.trace.steps[-1].posterior) if loaded.trace.steps[-1].posterior else ""
     undone = loaded.undone_by
+    moments = [moment_text(event.at) for event in loaded.events]
+    if len({moment[:10] for moment in moments}) == 1:
+        moments = [moment[11:] for moment in moments]  # the one day stands above
     rows = []
     for number, (step, regret) in enumerate(zip(loaded.trace.steps, loaded.trace.regrets, strict=True)):
         what = wording.event(loaded.schema, step.event)
@@ -128,7 +131,7 @@ def _steps(loaded: LoadedTrace) -> Grid:
             what += f" (undone by step {undone[number]})"
         rows.append(
             (
-                str(number), moment_text(step.event.at), what, _suggested(step.event), regret_text(regret),
+                str(number), moments[number], what, _suggested(step.event), regret_text(regret),
                 answers.number(outcome, step.posterior, key), f"{step.spent:g}",
             )
         )  # fmt: skip
@@ -136,7 +139,7 @@ def _steps(loaded: LoadedTrace) -> Grid:
     return Grid(
         "Step by step",
         ("Step", "Time (UTC)", "What happened", "Suggested", "Regret (nats)", labels.short(name, 40), "Cost"),
-        tuple(rows), (5, 11, 36, 15, 9, 13, 7), (0, 4, 5, 6),
+        tuple(rows), (7, 11, 34, 17, 10, 13, 8), (0, 4, 5, 6),
         "Regret: the expected gain of the suggested test minus that of the one done instead; 0 where the suggestion was "
         "followed, empty where nothing was measured.",
     )  # fmt: skip
@@ -147,18 +150,26 @@ def _suggested(event: Event) -> str:
 
 
 def regret_text(regret: float | None) -> str:
-    return "" if regret is None else f"{regret:.3f}".replace("-", "−")
+    if regret is None:
+        return ""
+    if 0 < abs(regret) < 0.0005:
+        return "<0.001" if regret > 0 else ">−0.001"
+    if regret == 0:
+        return "0"
+    return f"{regret:.3f}".replace("-", "−")
 
 
 def _known(loaded: LoadedTrace) -> Grid:
     state, schema = fold(loaded.events), loaded.schema
+    measured = {name for action in state.acquired for name in action}
     rows = []
     for name in schema.used:
         if name in state.values:
             feature = schema.feature(name)
             value = wording.value(schema, name, state.values[name], state.limits.get(name))
             flag = inputs.reference_flag(feature, state.values[name])
-            rows.append((labels.plain(name), value, flag, inputs.reference_text(feature), f"{feature.cost:g}"))
+            cost = f"{feature.cost:g}" if name in measured else ""
+            rows.append((labels.plain(name), value, flag, inputs.reference_text(feature), cost))
     return Grid("What is known", ("Feature", "Value", "", "Reference", "Cost"), tuple(rows), (34, 26, 10, 22, 8), (4,))
 
 

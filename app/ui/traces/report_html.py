@@ -19,10 +19,10 @@ h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; break-after: avoid; }
 .answer { font-size: 1.2rem; margin: 1rem 0; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 0; }
 dt { color: #4d5f67; } dd { margin: 0; }
-table { border-collapse: collapse; width: 100%; font-size: .88rem; }
+table { border-collapse: collapse; table-layout: fixed; width: 100%; font-size: .88rem; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .5rem; border-bottom: 1px solid #d4dde1; }
 th { border-bottom: 2px solid #6d7f87; font-weight: 600; }
-td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 tr { break-inside: avoid; } thead { display: table-header-group; }
 .note, li { color: #33454d; font-size: .88rem; }
 code { font: .85rem ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; }
@@ -73,9 +73,11 @@ def _grid(grid: Grid) -> str:
         ]
         return f"<tr>{''.join(made)}</tr>"
 
+    columns = "".join(f'<col style="width:{100 * width / sum(grid.widths):.1f}%">' for width in grid.widths)
     return "\n".join(
         [
-            f"<h2>{text(grid.title)}</h2>\n<table>\n<thead>{row(grid.head, 'th')}</thead>\n<tbody>",
+            f"<h2>{text(grid.title)}</h2>\n<table>\n<colgroup>{columns}</colgroup>",
+            f"<thead>{row(grid.head, 'th')}</thead>\n<tbody>",
             *(row(cells, "td") for cells in grid.rows),
             "</tbody>\n</table>",
             *([f'<p class="note">{text(grid.note)}</p>'] if grid.note else []),

@@ -21,6 +21,7 @@ REGULAR, BOLD = FONTS / "DejaVuSansCondensed.ttf", FONTS / "DejaVuSansCondensed-
 FAMILY = "DejaVu"
 REPLACEMENT = "\ufffd"
 INK, FAINT, RULE, ACCENT = (23, 37, 43), (77, 95, 103), (200, 210, 215), (11, 107, 125)
+HEAD, BANNER = (238, 243, 245), (255, 246, 224)
 CURVE_HEIGHT = 48.0  # millimetres
 SHORT = "Research use only, not a medical device"
 
@@ -40,7 +41,9 @@ class _Pages(FPDF):
         self.set_auto_page_break(True, margin=18)
         self.add_font(FAMILY, "", REGULAR)
         self.add_font(FAMILY, "B", BOLD)
+        self.c_margin = 0  # texts, tables and banner share one left edge
         self.set_title(self.words(title))
+        self.replaced = 0  # what is counted is what is seen
         self.set_creator("Learning to Measure")
         self.set_lang("en")
         self.add_page()
@@ -96,7 +99,7 @@ def to_pdf(report: Report) -> bytes:
 
 
 def _banner(pdf: _Pages, banner: str) -> None:
-    pdf.set_fill_color(255, 246, 224)
+    pdf.set_fill_color(BANNER)
     pdf.set_font(FAMILY, "B", 9)
     pdf.set_text_color(INK)
     pdf.multi_cell(0, 5, pdf.words(banner), align="L", fill=True, new_x=XPos.LMARGIN, new_y=YPos.NEXT, padding=(1, 2))
@@ -119,10 +122,11 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
     pdf.set_font(FAMILY, "", 8)
     pdf.set_text_color(INK)
     pdf.set_draw_color(RULE)
+    pdf.set_fill_color(255)
     alignment = tuple("RIGHT" if column in grid.numeric else "LEFT" for column in range(len(grid.head)))
     with pdf.table(
         col_widths=grid.widths, text_align=alignment, line_height=4.0, padding=(0.7, 1.2),
-        borders_layout=TableBordersLayout.HORIZONTAL_LINES, headings_style=FontFace(emphasis="BOLD"),
+        borders_layout=TableBordersLayout.HORIZONTAL_LINES, headings_style=FontFace(emphasis="BOLD", fill_color=HEAD),
     ) as table:  # fmt: skip
         for cells in (grid.head, *grid.rows):
             row = table.row()

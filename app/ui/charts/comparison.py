@@ -1,0 +1,57 @@
+"""Two step-throughs in one chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from app.ui import labels
+from app.ui.charts.base import ACCENT, ATTENTION, Chart, axis_of, layout_of
+
+
+@dataclass(frozen=True)
+class Path:
+    """How one number moved in one step-through. places: of the points along the horizontal axis."""
+
+    name: str
+    places: Sequence[float]
+    values: Sequence[float]
+    learned: Sequence[str]
+
+
+def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bool) -> Chart:
+    """One line for each step-through, apart by colour, dash and sign, each named at its end."""
+    show = labels.percent if probability else labels.number
+    traces = []
+    for path, colour, dash, sign in zip(paths, (ACCENT, ATTENTION), ("solid", "dash"), ("circle", "square"), strict=False):
+        traces.append(
+            {
+                "type": "scatter", "mode": "lines+markers", "x": list(path.places), "y": list(path.values),
+                "name": labels.chart(path.name, 40), "line": {"color": colour, "width": 2, "dash": dash, "shape": "hv"},
+                "marker": {"symbol": sign, "size": 8}, "customdata": [labels.chart(text, 40) for text in path.learned],
+                "hovertemplate": "%{customdata}<br>" + ("%{y:.1%}" if probability else "%{y:.4g}") + "<extra></extra>",
+            }
+        )  # fmt: skip
+    furthest = max((place for path in paths for place in path.places), default=0)
+    span = furthest or 1
+    whole = all(float(place).is_integer() for path in paths for place in path.places) and furthest <= 12
+    layout = layout_of(
+        300,
+        xaxis=axis_of(title={"text": across}, range=[-0.03 * span, 1.03 * span], **({"dtick": 1} if whole else {})),
+        yaxis=axis_of(title={"text": labels.chart(axis, 40)},
+                      **({"range": [-0.03, 1.03], "tickformat": ".0%"} if probability else {})),
+        showlegend=True,
+        legend={"orientation": "h", "y": 1.12, "x": 0},
+    )  # fmt: skip
+    table = pd.concat(
+        [
+            pd.DataFrame({"step-through": path.name, across: path.places, "learned": path.learned, axis: path.values})
+            for path in paths
+        ],
+        ignore_index=True,
+    )
+    ends = "; ".join(f"{path.name}: {show(path.values[0])} to {show(path.values[-1])}" for path in paths)
+    return Chart({"data": traces, "layout": layout}, f"{axis} by {across}. {ends}.", table,
+                 {axis: "percent"} if probability else {})  # fmt: skip

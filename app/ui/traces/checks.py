@@ -1,0 +1,158 @@
+"""Verifying a step-through: its chain, its cohort and model read anew, and what it said against what they say now."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import l2m_core as l2m
+from app.ui import services
+from app.ui.traces.exchange import SAME_BUILD, Incoming, installed, passes_through
+from app.ui.traces.loading import LoadedTrace
+from l2m_core.cohort import Cohort
+from l2m_core.errors import L2MError, RangeWarning
+from l2m_core.memory import CohortMemory
+from l2m_core.schema import Schema
+from l2m_core.session import Patient
+
+Result = Literal["verified", "failed", "not checked"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """what: the thing that was looked at; result; sentence: what was found, in words."""
+
+    what: str
+    result: Result
+    sentence: str
+
+    def to_plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def verify(owner: str, loaded: LoadedTrace) -> tuple[Check, ...]:
+    """Everything that can be checked of a stored step-through. Model and table are read from disk again."""
+    chain = _check_chain(owner, loaded)
+    memory, inputs = _read_anew(owner, loaded)
+    if memory is None:
+        replay = Check("Replay", "not checked", "Without its own model and cohort nothing can be computed again.")
+        return (chain, *inputs, replay)
+    return (chain, *inputs, _check_replay(loaded, memory), _check_suggestions(loaded, memory))
+
+
+def _check_chain(owner: str, loaded: LoadedTrace) -> Check:
+    verdict = services.get().store.step_throughs.verify(owner, loaded.record.id)
+    if not verdict.intact:
+        return Check("Record", "failed", f"The chain of events is broken: {verdict.reason}.")
+    return Check(
+        "Record", "verified",
+        f"All {verdict.length} stored events are linked from the first to the last (head {verdict.head_hash[:16]}…): "
+        "none was changed, moved or removed between them.",
+    )  # fmt: skip
+
+
+def _read_anew(owner: str, loaded: LoadedTrace) -> tuple[CohortMemory | None, tuple[Check, ...]]:
+    cohort, cohort_check = _check_cohort(owner, loaded)
+    model, model_check = _check_model(owner, loaded)
+    if cohort is None or model is None:
+        return None, (cohort_check, model_check)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        return model.condition(cohort), (cohort_check, model_check)
+
+
+def _check_cohort(owner: str, loaded: LoadedTrace) -> tuple[Cohort | None, Check]:
+    stored, wanted = loaded.record.cohort, loaded.record.step_through.cohort_hash
+    if stored.deleted_at is not None:
+        return None, Check("Cohort", "not checked", f"The data of '{stored.name}' were deleted on "
+                           f"{stored.deleted_at:%d %b %Y}; their content hash was {wanted[:16]}….")  # fmt: skip
+    try:
+        frame = services.get().store.cohorts.frame(owner, stored.id)
+        cohort = Cohort.from_frame(frame, schema=Schema.from_yaml(stored.schema_yaml), name=stored.name)
+    except L2MError as refusal:
+        return None, Check("Cohort", "failed", str(refusal))
+    if cohort.content_hash != wanted:
+        return None, Check("Cohort", "failed", f"'{stored.name}' reads differently from when this step-through was made "
+                           f"(content hash {cohort.content_hash[:16]}… instead of {wanted[:16]}…).")  # fmt: skip
+    return cohort, Check("Cohort", "verified", f"'{stored.name}', version {stored.version}, read from the store again, has "
+                         f"the content hash that the record names ({wanted[:16]}…).")  # fmt: skip
+
+
+def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check]:
+    wanted = loaded.record.step_through.model_fingerprint
+    for name, folder in services.get().model_names(owner).items():
+        try:
+            model = l2m.load(str(folder))
+        except L2MError:
+            continue
+        if model.fingerprint == wanted:
+            return model, Check("Model", "verified", f"'{name}', read from its files again, has the fingerprint that the "
+                                f"record names ({wanted[:16]}…).")  # fmt: skip
+    return None, Check("Model", "not checked", f"The model of this step-through (fingerprint {wanted[:16]}…) is not "
+                       f"installed any more, or is another version by now ({installed(owner)}).")  # fmt: skip
+
+
+def _check_replay(loaded: LoadedTrace, memory: CohortMemory) -> Check:
+    apart = loaded.trace.differences(memory)
+    recorded = [
+        _apart(believed, memory, loaded, number)
+        for number, believed in enumerate(loaded.record.believed)
+        if believed is not None
+    ]
+    scale = max(1.0, *(abs(value) for step in loaded.trace.steps for value in step.posterior.values()))
+    worst = max([*apart, *recorded])
+    missing = len(loaded.events) - len(recorded)
+    ending = f" For {missing} events no posterior was recorded." if missing else ""
+    if not worst <= SAME_BUILD * scale:
+        return Check("Replay", "failed", f"Computed again, the posteriors differ by up to {worst:.2g} from those recorded: "
+                     f"another build or machine, or a fault.{ending}")  # fmt: skip
+    return Check("Replay", "verified", f"Computed again from table and model, {len(recorded)} of {len(recorded)} recorded "
+                 f"posteriors come out the same (largest difference {worst:.1g}).{ending}")  # fmt: skip
+
+
+def _apart(believed: Any, memory: CohortMemory, loaded: LoadedTrace, number: int) -> float:
+    now = loaded.trace.steps[number].posterior
+    if set(now) != set(believed):
+        return float("inf")
+    return max(abs(now[name] - value) for name, value in believed.items())
+
+
+def _check_suggestions(loaded: LoadedTrace, memory: CohortMemory) -> Check:
+    """What was suggested when an event was made is stored with it."""
+    wrong, count = [], 0
+    for number, event in enumerate(loaded.events):
+        if event.suggested is None or number == 0:
+            continue
+        before = loaded.record.until(number)
+        count += 1
+        if Patient.replay(memory, before.events, policy=before.settings.policy).suggestion != event.suggested:
+            wrong.append(number)
+    if not count:
+        return Check("Suggestions", "not checked", "No event of this step-through followed a suggestion.")
+    if wrong:
+        return Check("Suggestions", "failed", f"Another test than the recorded one would be suggested before event "
+                     f"{wrong[0]}{f' and {len(wrong) - 1} others' if wrong[1:] else ''}.")  # fmt: skip
+    return Check("Suggestions", "verified", f"{count} of {count} recorded suggestions are made again, in the same place.")
+
+
+def against_file(loaded: LoadedTrace, incoming: Incoming) -> tuple[Check, ...]:
+    """A file exported earlier, kept elsewhere, shows what was cut off or rewritten since."""
+    if incoming.chain is None or incoming.chain[0] != loaded.record.id:
+        return (Check("File", "failed", "This file was exported from another step-through."),)
+    _, length, head = incoming.chain
+    if not passes_through(loaded.stored, incoming.chain):
+        return (Check("File", "failed", f"The record does not hold the {length} events of the file: it was cut or rewritten "
+                      f"since the export (head {head[:16]}…)."),)  # fmt: skip
+    later = len(loaded.stored) - length
+    checks = [Check("File", "verified", f"The record begins with exactly the {length} events of the file"
+                    f"{f'; {later} came since' if later else ''}.")]  # fmt: skip
+    same = [
+        set(was.posterior) == set(now.posterior)
+        and all(abs(now.posterior[k] - v) <= SAME_BUILD * max(1.0, abs(v)) for k, v in was.posterior.items())
+        for was, now in zip(incoming.trace.steps, loaded.trace.steps, strict=False)
+    ]
+    result: Result = "verified" if all(same) else "failed"
+    checks.append(Check("File's posteriors", result, f"{sum(same)} of {len(same)} posteriors in the file are those of the "
+                        "record."))  # fmt: skip
+    return tuple(checks)

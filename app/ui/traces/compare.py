@@ -1,0 +1,139 @@
+"""Two step-throughs side by side: how belief moved, in which order tests were done, and what they cost."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.store import StepThrough
+from app.ui import charts, labels, notices, services
+from app.ui.steps import wording
+from app.ui.traces import answers, loading
+from app.ui.traces.loading import LoadedTrace
+from app.ui.traces.report import regret_text
+from l2m_core.events import effective
+from l2m_core.schema import Outcome
+from l2m_core.trace import Step
+
+ACROSS = {"tests": "Tests done", "cost": "Cost"}
+
+
+def show(owner: str, loaded: LoadedTrace) -> None:
+    others = [s for s in services.get().store.step_throughs.list(owner) if s.id != loaded.record.id]
+    if not others:
+        st.write("There is no other step-through yet to compare with.")
+        return
+    others.sort(key=lambda other: other.cohort_hash != loaded.record.step_through.cohort_hash)
+    by_id = {other.id: other for other in others}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        chosen = st.selectbox("Compare with", list(by_id), key=f"compare-{loaded.record.id}",
+                              format_func=lambda identifier: _name(by_id[identifier], loaded))  # fmt: skip
+        across = st.segmented_control("Against", list(ACROSS), default="tests", required=True, key="compare-across",
+                                      format_func=ACROSS.__getitem__)  # fmt: skip
+    with notices.shown_refusals():
+        other = loading.load(owner, str(chosen))
+        _pair(loaded, other, str(across))
+
+
+def _name(other: StepThrough, loaded: LoadedTrace) -> str:
+    elsewhere = "" if other.cohort_hash == loaded.record.step_through.cohort_hash else " · another cohort"
+    return f"{labels.plain(other.title or 'without label')} · {other.updated_at:%d %b %Y %H:%M}{elsewhere}"
+
+
+def _pair(one: LoadedTrace, two: LoadedTrace, across: str) -> None:
+    names = _names(one, two)
+    keys = [_key(one), _key(two)]
+    for loaded in (one, two):
+        if loaded.absent:
+            notices.show("warning", f"{loaded.label}: {loaded.absent} What was recorded at the time is shown.")
+    if _same_question(one, two) and all(keys):
+        keys[1] = keys[0]  # the same class of both
+    paths = [_path(loaded, name, key, across) for loaded, name, key in zip((one, two), names, keys, strict=True)]
+    outcome = one.schema.outcome
+    if all(paths) and _same_question(one, two):
+        _chart([path for path in paths if path], outcome, keys[0], across, "compare-both")
+    else:
+        notices.show("info", "The two ask different questions, so each has its own chart.")
+        for place, loaded, path, key in zip(st.columns(2, gap="large"), (one, two), paths, keys, strict=True):
+            with place:
+                if path:
+                    _chart([path], loaded.schema.outcome, key, across, f"compare-{loaded.record.id}-chart")
+                else:
+                    st.caption("What was believed was not recorded.")
+    if one.record.step_through.model_fingerprint != two.record.step_through.model_fingerprint:
+        notices.show("info", "They were made with different models, so their numbers differ for that reason as well.")
+    for place, loaded, name, key in zip(st.columns(2, gap="large"), (one, two), names, keys, strict=True):
+        with place:
+            _order(loaded, name, key)
+
+
+def _names(one: LoadedTrace, two: LoadedTrace) -> tuple[str, str]:
+    if one.label != two.label:
+        return one.label, two.label
+    return f"{one.label} (1)", f"{two.label} (2)"
+
+
+def _key(loaded: LoadedTrace) -> str:
+    final = loaded.trace.steps[-1].posterior
+    return answers.leading(loaded.schema.outcome, final) if final else ""
+
+
+def _same_question(one: LoadedTrace, two: LoadedTrace) -> bool:
+    a, b = one.schema.outcome, two.schema.outcome
+    return (a.name, a.kind, a.classes, a.unit) == (b.name, b.kind, b.classes, b.unit)
+
+
+def counting(loaded: LoadedTrace) -> list[Step]:
+    """The steps that were not taken back."""
+    kept = {event.id for event in effective(loaded.events)}
+    return [step for step in loaded.trace.steps if step.event.id in kept]
+
+
+def _path(loaded: LoadedTrace, name: str, key: str, across: str) -> charts.Path | None:
+    steps = counting(loaded)
+    if not all(key in step.posterior for step in steps):
+        return None
+    tests, places = 0, []
+    for step in steps:
+        tests += step.event.kind == "observe"
+        places.append(float(tests) if across == "tests" else step.spent)
+    return charts.Path(
+        labels.plain(name), places, [step.posterior[key] for step in steps], [wording.learned(step.event) for step in steps]
+    )
+
+
+def _chart(paths: list[charts.Path], outcome: Outcome, key: str, across: str, place: str) -> None:
+    words = "tests done" if across == "tests" else "cost"
+    charts.draw(
+        charts.two_histories(paths, words, answers.name_of(outcome, key), outcome.kind != "continuous"), place
+    )
+
+
+def _order(loaded: LoadedTrace, name: str, key: str) -> None:
+    outcome = loaded.schema.outcome
+    final = loaded.trace.steps[-1]
+    steps = counting(loaded)
+    tests = sum(step.event.kind == "observe" for step in steps)
+    st.subheader(labels.markdown(labels.short(name, 40)), anchor=False)
+    st.markdown(
+        f":small[{labels.markdown(loaded.record.cohort.name)}, version {loaded.record.cohort.version}]  \n"
+        f"**{labels.markdown(answers.short(outcome, final.posterior))}** after {tests} "
+        f"{'test' if tests == 1 else 'tests'}, cost **{final.spent:g}**{_total_regret(loaded)}"
+    )
+    rows = {"": [], "Done": [], "Suggested": [], "Cost": [], "Answer": []}  # type: dict[str, list[str]]
+    for number, step in enumerate(steps):
+        rows[""].append(str(number))
+        rows["Done"].append(labels.markdown(labels.short(wording.learned(step.event), 40)))
+        suggested = step.event.suggested
+        same = suggested is None or suggested in step.event.about
+        rows["Suggested"].append("" if suggested is None else "✓" if same else labels.markdown(labels.short(suggested, 24)))
+        rows["Cost"].append(f"{step.spent:g}")
+        rows["Answer"].append(labels.markdown(answers.number(outcome, step.posterior, key)))
+    st.table(rows, border="horizontal", hide_index=True, alt=f"Order of tests of {labels.plain(name)}")
+
+
+def _total_regret(loaded: LoadedTrace) -> str:
+    """Over the choices that counted, where it could be computed."""
+    kept = {event.id for event in effective(loaded.events)}
+    pairs = zip(loaded.trace.steps, loaded.trace.regrets, strict=True)
+    found = [regret for step, regret in pairs if step.event.id in kept and regret is not None]
+    return f", regret **{labels.markdown(regret_text(sum(found)))}** nats" if found else ""

@@ -1,0 +1,221 @@
+"""The complete JSON file of a step-through: the core's trace, its label, and the chain of its stored events.
+
+What comes in is checked before anything is stored: that it is a trace, that its chain is whole and tells the same as
+the trace, that its cohort and model are here, and that it replays to the posteriors that it claims.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from app.store import NewEvent, NotFound, StepThrough, StoreInputError, export_chain, import_chain
+from app.store.inputs import require_text, require_uuid
+from app.ui import services
+from app.ui.steps.record import BELIEVED, SETTINGS, Settings, new_event
+from app.ui.traces.loading import LoadedTrace
+from l2m_core.errors import InputError, L2MError
+from l2m_core.events import fold
+from l2m_core.memory import L2M
+from l2m_core.session import Patient
+from l2m_core.trace import Trace
+
+LARGEST = 5_000_000  # bytes of a file
+MOST_EVENTS = 1000
+SAME_BUILD = 1e-6  # posteriors of the same build on the same kind of machine
+OTHER_BUILD = 1e-4  # … of another one, whose sums may round otherwise
+NAMESPACE = uuid.UUID("6a7c3e8e-5d0f-4b43-9a55-3f2f1f6f5e0b")
+
+
+def to_json(loaded: LoadedTrace) -> str:
+    plain = json.loads(loaded.trace.to_json())
+    plain["label"] = loaded.record.step_through.title
+    plain["chain"] = export_chain(loaded.record.step_through, loaded.stored)
+    return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A file that holds together. events: ready to store; chain: id, length and newest hash of the original, if known;
+    fingerprint: of the file's content, so that the same file twice is one step-through."""
+
+    trace: Trace
+    label: str
+    events: tuple[NewEvent, ...]
+    chain: tuple[str, int, str] | None
+    fingerprint: str
+
+
+def read_file(data: bytes) -> Incoming:
+    """InputError, in words, for anything that is not a whole trace."""
+    if len(data) > LARGEST:
+        raise InputError(f"The file has {len(data) / 1e6:.1f} MB; a trace has at most {LARGEST / 1e6:.0f} MB.")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("The file is not text in UTF-8. Choose the JSON file that 'Export' wrote.") from None
+    trace = Trace.from_json(text)
+    if not 1 <= len(trace.steps) <= MOST_EVENTS:
+        raise InputError(f"The trace has {len(trace.steps)} steps; from 1 to {MOST_EVENTS} can be imported.")
+    plain = json.loads(text)
+    label = plain.get("label", "")
+    try:
+        label = require_text("The label", label, longest=120, empty=True).strip()
+        for event in trace.events:
+            require_uuid("An event's id", event.id)
+    except StoreInputError as refusal:
+        raise InputError(f"The trace cannot be stored. {refusal}") from None
+    chain = plain.get("chain")
+    events = _chained(chain, trace) if chain is not None else _unchained(trace)
+    head = (str(chain["id"]), int(chain["head"]["length"]), str(chain["head"]["hash"])) if chain is not None else None
+    return Incoming(trace, label or "Imported trace", events, head, head[2] if head else _digest(trace))
+
+
+def _chained(chain: Any, trace: Trace) -> tuple[NewEvent, ...]:
+    events = import_chain(chain)
+    if (str(chain["cohort_hash"]), str(chain["model_fingerprint"])) != (trace.cohort_hash, trace.model_fingerprint):
+        raise InputError("The trace and its chain of events name different cohorts or models; the file was changed.")
+    core = [event for event in events if event.kind != SETTINGS]
+    told = [(event.id, event.kind, event.to_dict()) for event in trace.events]
+    if [(e.event_id, e.kind, {k: v for k, v in e.payload.items() if k != BELIEVED}) for e in core] != told:
+        raise InputError("The steps of the trace are not the events of its chain; the file was changed.")
+    for event, step in zip(core, trace.steps, strict=True):
+        believed = event.payload.get(BELIEVED)
+        if believed is not None and not _is_near(believed, step.posterior):
+            raise InputError("A posterior of the trace is not the one in its chain of events; the file was changed.")
+    for event in events:
+        if event.kind == SETTINGS:
+            _check_settings(event.payload)
+    return events
+
+
+def _is_near(believed: Any, posterior: Any) -> bool:
+    if not isinstance(believed, dict) or set(believed) != set(posterior):
+        return False
+    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in believed.values())
+    return numbers and all(abs(believed[k] - v) <= OTHER_BUILD * max(1.0, abs(v)) for k, v in posterior.items())
+
+
+def _check_settings(payload: dict[str, Any]) -> None:
+    try:
+        settings = Settings.from_payload(payload)
+        known = settings.to_payload() == payload
+    except (KeyError, TypeError, ValueError, AttributeError, L2MError):
+        known = False
+    if not known:
+        raise InputError("The rules for ranking and stopping in this trace cannot be read; the file was changed.")
+
+
+def _unchained(trace: Trace) -> tuple[NewEvent, ...]:
+    """A trace that a script wrote: its chain begins here."""
+    return tuple(new_event(step.event, step.posterior) for step in trace.steps)
+
+
+def _digest(trace: Trace) -> str:
+    return hashlib.sha256(trace.to_json().encode()).hexdigest()
+
+
+# -- taking it in ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Brought:
+    """sentence: what was checked and found, for the person who imports."""
+
+    step_through: StepThrough
+    sentence: str
+    exact: bool = True
+
+
+def bring(owner: str, incoming: Incoming) -> Brought:
+    """Store the step-through for this owner, to be continued; the same file again leads to the same one."""
+    store = services.get().store
+    known = _known(owner, incoming)
+    if known is not None:
+        return Brought(known, f"You have this step-through already: '{known.title}'. It is opened.")
+    trace = incoming.trace
+    cohort = next((c for c in store.cohorts.list(owner) if c.content_hash == trace.cohort_hash), None)
+    if cohort is None:
+        raise InputError(
+            f"This trace needs the cohort '{trace.cohort}' (outcome '{trace.outcome}', content hash "
+            f"{trace.cohort_hash[:16]}…), which is not among yours. Open the same table with the same schema on the "
+            "Cohort page, or have it shared with you, then import again."
+        )
+    model = _model(owner, trace)
+    apart = max(trace.differences(services.get().conditioned(owner, cohort, model).memory))
+    scale = max(1.0, *(abs(value) for step in trace.steps for value in step.posterior.values()))
+    if not apart <= OTHER_BUILD * scale:
+        raise InputError(
+            f"This trace does not replay: model and cohort are the same, but its posteriors are not those that they give "
+            f"(largest difference {apart:.2g}). The file was changed."
+        )
+    Patient.replay(services.get().conditioned(owner, cohort, model).memory, trace.events)
+    step_through_id = str(uuid.uuid5(NAMESPACE, f"{owner} {incoming.fingerprint}"))
+    made = store.step_throughs.create(
+        owner, cohort.id, model.fingerprint, incoming.label, step_through_id, incoming.events
+    )
+    if fold(trace.events).stopped and made.status != "finished":
+        made = store.step_throughs.update(owner, made.id, made.version, status="finished")
+    exact = apart <= SAME_BUILD * scale
+    return Brought(made, _found(incoming, apart, exact), exact)
+
+
+def _known(owner: str, incoming: Incoming) -> StepThrough | None:
+    """The owner's own step-through that this file was exported from, or that it became when it was imported."""
+    step_throughs = services.get().store.step_throughs
+    candidates = [str(uuid.uuid5(NAMESPACE, f"{owner} {incoming.fingerprint}"))]
+    if incoming.chain is not None:
+        candidates.append(incoming.chain[0])
+    for candidate in candidates:
+        try:
+            step_through, events = step_throughs.read(owner, candidate)
+        except NotFound:
+            continue
+        original = incoming.chain is not None and candidate == incoming.chain[0]
+        if not original or passes_through(events, incoming.chain):
+            return step_through
+    return None
+
+
+def passes_through(events: Any, chain: tuple[str, int, str] | None) -> bool:
+    """Whether the stored events hold the exported ones as their beginning."""
+    if chain is None or chain[1] > len(events) or chain[1] < 1:
+        return False
+    return bool(events[chain[1] - 1].hash == chain[2])
+
+
+def _model(owner: str, trace: Trace) -> L2M:
+    model = services.get().model_of(owner, trace.model_fingerprint)
+    if model is None:
+        raise InputError(
+            f"This trace was made with the model '{trace.model}' (fingerprint {trace.model_fingerprint[:16]}…), which is "
+            f"not installed here ({installed(owner)}). Install that model, then import again."
+        )
+    return model
+
+
+def installed(owner: str) -> str:
+    """The models that are here, with their fingerprints, as words."""
+    known = []
+    for name in services.get().model_names(owner):
+        try:
+            known.append(f"'{name}' with fingerprint {services.get().model(owner, name).fingerprint[:16]}…")
+        except L2MError:
+            continue
+    return f"here: {', '.join(known)}" if known else "no model is"
+
+
+def _found(incoming: Incoming, apart: float, exact: bool) -> str:
+    count = len(incoming.trace.steps)
+    steps = f"{count} {'step' if count == 1 else 'steps'}"
+    chain = "Its chain of events is whole. " if incoming.chain else "It came without a chain of events; one begins here. "
+    if exact:
+        return f"Imported: {steps}. {chain}With the same model and cohort it replays to the same posteriors."
+    return (
+        f"Imported: {steps}. {chain}It was computed by another build or machine: its posteriors replay to within "
+        f"{apart:.1g}, not exactly."
+    )

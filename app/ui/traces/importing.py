@@ -1,0 +1,39 @@
+"""Taking a step-through in from its JSON file."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.ui import labels, state
+from app.ui.traces import exchange, listing
+from l2m_core.errors import L2MError
+
+PLACE = "import"
+ROUND = "traces-import-round"
+
+
+def show() -> None:
+    with st.popover("Import a trace", icon=":material/upload:"):
+        st.file_uploader(
+            "Trace as JSON, up to 5 MB", type=["json"], key=_key(), max_upload_size=5, on_change=_take,
+            help="Its cohort and its model must be here; both are found by their fingerprints",
+        )  # fmt: skip
+        st.caption("Checked before it is stored: that it is whole, and that it replays to the posteriors it claims.")
+
+
+def _key() -> str:
+    return f"traces-import-{st.session_state.get(ROUND, 0)}"
+
+
+def _take() -> None:
+    upload = st.session_state.get(_key())
+    if upload is None:
+        return
+    try:
+        brought = exchange.bring(state.owner(), exchange.read_file(upload.getvalue()))
+    except L2MError as refusal:
+        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACE)
+        return
+    state.notify("success" if brought.exact else "warning", brought.sentence, PLACE)
+    st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1  # an empty uploader for the next file
+    listing.open_trace(brought.step_through.id)

@@ -1,0 +1,94 @@
+"""A recorded step-through, whole: every event, and what was believed and ranked after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.store import StoredEvent
+from app.ui import services
+from app.ui.services import Conditioned
+from app.ui.steps import moment
+from app.ui.steps.moment import Moment
+from app.ui.steps.record import Record, record_of
+from l2m_core.errors import L2MError
+from l2m_core.events import Event, fold
+from l2m_core.schema import Schema
+from l2m_core.trace import Step, Trace, versions
+
+
+@dataclass(frozen=True)
+class LoadedTrace:
+    """trace: the core's, one step for each event; stored: its events in the chain, the page's settings among them;
+    conditioned: its model, having read its cohort, or None with the reason in `absent`."""
+
+    record: Record
+    stored: tuple[StoredEvent, ...]
+    schema: Schema
+    trace: Trace
+    conditioned: Conditioned | None
+    absent: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.record.step_through.title or "Step-through"
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.record.events
+
+    def at(self, number: int) -> Moment | None:
+        """The step-through as it stood after event `number`, as the step-through page shows it."""
+        return moment.of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
+
+    @property
+    def undone_by(self) -> dict[int, int]:
+        """Number of each event that was taken back → number of the undo that did it."""
+        counting: list[int] = []
+        taken = {}
+        for number, event in enumerate(self.events):
+            if event.kind != "undo":
+                counting.append(number)
+            elif len(counting) > 1:
+                taken[counting.pop()] = number
+        return taken
+
+
+def load(owner: str, step_through_id: str) -> LoadedTrace:
+    """NotFound where it is not this owner's. Where model or cohort is gone, what was recorded still speaks."""
+    store = services.get().store
+    step_through, stored = store.step_throughs.read(owner, step_through_id)
+    record = record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
+    schema = Schema.from_yaml(record.cohort.schema_yaml)
+    try:
+        conditioned = moment.condition(owner, record)
+    except L2MError as refusal:
+        return LoadedTrace(record, stored, schema, _as_recorded(record, schema), None, str(refusal))
+    return LoadedTrace(record, stored, schema, _computed(record, conditioned), conditioned)
+
+
+def _computed(record: Record, conditioned: Conditioned) -> Trace:
+    views = [moment.of(record.until(count), conditioned).view for count in range(1, len(record.events) + 1)]
+    model, cohort = conditioned.memory.model, conditioned.memory.cohort
+    return Trace(
+        tuple(view.step for view in views), model.name, model.fingerprint, cohort.name, cohort.content_hash,
+        cohort.schema.outcome.name, versions(),
+    )  # fmt: skip
+
+
+def _as_recorded(record: Record, schema: Schema) -> Trace:
+    """What the events themselves say: beliefs and suggestions of the time; no gains."""
+    steps = []
+    for number, (event, believed) in enumerate(zip(record.events, record.believed, strict=True)):
+        following = record.events[number + 1].suggested if number + 1 < len(record.events) else None
+        spent = spent_after(record.events[: number + 1], schema)
+        steps.append(Step(event, believed or {}, {}, following, spent))
+    return Trace(
+        tuple(steps), "", record.step_through.model_fingerprint, record.cohort.name, record.step_through.cohort_hash,
+        schema.outcome.name, versions(),
+    )  # fmt: skip
+
+
+def spent_after(events: tuple[Event, ...], schema: Schema) -> float:
+    """Cost of all that was measured; a panel is paid once."""
+    cost = {feature.name: feature.cost for feature in schema.features}
+    return float(sum(max(cost[name] for name in action) for action in fold(events).acquired))

@@ -1,0 +1,191 @@
+"""A step-through again, step by step: what was done, what had been suggested, what was believed then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app.ui import charts, inputs, labels, notices
+from app.ui.steps import belief, wording
+from app.ui.steps.moment import Moment
+from app.ui.traces import answers
+from app.ui.traces.loading import LoadedTrace
+from app.ui.traces.report import moment_text, regret_text
+from l2m_core.events import Event, fold
+
+
+def show(loaded: LoadedTrace) -> None:
+    at = _choose_step(loaded)
+    moment = loaded.at(at)
+    if moment is None:
+        notices.show("warning", f"{loaded.absent} What was recorded at the time is shown.")
+        left, right = st.columns([1, 1.6], gap="large")
+        with left:
+            _event(loaded, at)
+        with right:
+            _as_recorded(loaded, at)
+    else:
+        left, centre, right = st.columns([0.95, 1.35, 1.2], gap="medium")
+        with left:
+            _event(loaded, at)
+            _known(loaded, at)
+        with centre:
+            belief.show(moment)
+        with right:
+            _gains(moment)
+    _all_steps(loaded)
+
+
+# -- where one stands -----------------------------------------------------------------------------------------------
+
+
+def _choose_step(loaded: LoadedTrace) -> int:
+    """A slider and two buttons over all events, beginning at the last one."""
+    last = len(loaded.events) - 1
+    key = f"replay-{loaded.record.id}"
+    st.session_state[key] = min(st.session_state.get(key, last), last)
+    if last == 0:
+        st.caption("Only the beginning is recorded so far.")
+        return 0
+    at = int(st.session_state[key])
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.button("Back", key="replay-back", icon=":material/skip_previous:", shortcut="P", disabled=at == 0,
+                  on_click=_move, args=(key, -1, last))  # fmt: skip
+        st.select_slider("Step", list(range(last + 1)), key=key, format_func=lambda number: _mark(loaded, number))
+        st.button("Next", key="replay-next", icon=":material/skip_next:", shortcut="N", disabled=at == last,
+                  on_click=_move, args=(key, 1, last))  # fmt: skip
+    return at
+
+
+def _move(key: str, by: int, last: int) -> None:
+    st.session_state[key] = min(max(int(st.session_state.get(key, last)) + by, 0), last)
+
+
+def _mark(loaded: LoadedTrace, number: int) -> str:
+    return f"{number} {labels.short(wording.learned(loaded.events[number]), 24)}"
+
+
+# -- what was done --------------------------------------------------------------------------------------------------
+
+
+def _event(loaded: LoadedTrace, at: int) -> None:
+    event = loaded.events[at]
+    st.subheader(f"Step {at} of {len(loaded.events) - 1}", anchor=False)
+    undone = loaded.undone_by.get(at)
+    with st.container(gap="xsmall", key="replay-event"):
+        lines = [f":small[{moment_text(event.at)} UTC]", f"**{labels.markdown(wording.KIND_WORDS[event.kind])}**"]
+        st.markdown("  \n".join([*lines, *_results(loaded, event)]))
+        if event.reason:
+            st.markdown(f":small[Reason:] “{labels.markdown(event.reason)}”")
+        if choice := _choice(loaded, at):
+            st.markdown("  \n".join(f":small[{line}]" for line in choice))
+        if undone is not None:
+            st.markdown(f":small[:material/undo: Undone later, by step {undone}.]")
+
+
+def _results(loaded: LoadedTrace, event: Event) -> list[str]:
+    """What the event was about, a line for each; what was known at the start stands below anyway."""
+    if event.kind == "start":
+        return [] if event.values else [":small[Nothing was known.]"]
+    found = []
+    for name, entered in event.values.items():
+        limit = event.limits.get(name)
+        taken = entered is None
+        found.append(f":small[{labels.markdown(name)}: taken back]" if taken else _value(loaded, name, entered, limit))
+    return [*found, *(labels.markdown(name) for name in event.features)]
+
+
+def _value(loaded: LoadedTrace, name: str, entered: Any, limit: str | None) -> str:
+    text = labels.markdown(wording.value(loaded.schema, name, entered, limit))
+    flag = inputs.reference_flag(loaded.schema.feature(name), entered)
+    return f":small[{labels.markdown(labels.short(name, 30))}] **{text}**{f' :orange[{flag}]' if flag else ''}"
+
+
+def _choice(loaded: LoadedTrace, at: int) -> list[str]:
+    """Suggested against done, and what the difference was expected to cost."""
+    event = loaded.events[at]
+    if event.suggested is None or at == 0:
+        return []
+    gains = loaded.trace.steps[at - 1].gains
+    lines = [f"Suggested then: **{labels.markdown(event.suggested)}**{_nats(gains.get(event.suggested))}"]
+    regret = loaded.trace.regrets[at]
+    if event.kind == "observe":
+        if event.suggested in event.about:
+            lines.append(":material/check: The suggestion was followed.")
+        else:
+            done = ", ".join(f"**{labels.markdown(name)}**{_nats(gains.get(name))}" for name in event.about)
+            lines.append(f":material/alt_route: Done instead: {done}")
+        if regret is not None:
+            lines.append(f"Step regret: **{labels.markdown(regret_text(regret))}** nats, the expected gain of the suggested "
+                         "test minus that of the chosen one")  # fmt: skip
+    return lines
+
+
+def _nats(gain: float | None) -> str:
+    return "" if gain is None else f" ({gain:.3f} nats)"
+
+
+def _known(loaded: LoadedTrace, at: int) -> None:
+    state = fold(loaded.events[: at + 1])
+    st.markdown(f"**Known then** :small[· cost {loaded.trace.steps[at].spent:g}]")
+    if not state.values:
+        st.caption("Nothing yet.")
+    with st.container(gap=None, key="replay-known"):
+        for name, entered in state.values.items():
+            st.markdown(_value(loaded, name, entered, state.limits.get(name)))
+        for name, status in state.statuses.items():
+            st.markdown(f":small[{labels.markdown(labels.short(name, 30))}: {status}]")
+
+
+# -- what was believed ----------------------------------------------------------------------------------------------
+
+
+def _gains(moment: Moment) -> None:
+    st.subheader("Expected gain, step by step", anchor=False)
+    charts.draw(belief.gain_map(moment), "replay-gains")
+    signs = " · ".join(f"{sign} {status}" for status, sign in charts.STATUS_SIGNS.items())
+    undone = " Steps that were undone are left out." if len(moment.views) < len(moment.record.events) else ""
+    st.caption(f"{charts.SUGGESTED} suggested then · {signs}.{undone}")
+
+
+def _as_recorded(loaded: LoadedTrace, at: int) -> None:
+    """Without the model: the posterior that was stored with the event."""
+    posterior = loaded.trace.steps[at].posterior
+    st.subheader("What was believed", anchor=False)
+    st.markdown(labels.markdown(answers.sentence(loaded.schema.outcome, posterior)))
+    if posterior and loaded.schema.outcome.kind != "continuous":
+        charts.draw(charts.class_bars(posterior), "replay-classes")
+
+
+# -- all of it ------------------------------------------------------------------------------------------------------
+
+
+def _all_steps(loaded: LoadedTrace) -> None:
+    table = steps_table(loaded)
+    with st.expander(f"All steps ({len(table)})", key="replay-all"):
+        st.dataframe(table, hide_index=True, key="replay-table", alt="Every event of this step-through, one in each row",
+                     column_config={"regret (nats)": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
+
+
+def steps_table(loaded: LoadedTrace) -> pd.DataFrame:
+    outcome = loaded.schema.outcome
+    final = loaded.trace.steps[-1].posterior
+    key = answers.leading(outcome, final) if final else ""
+    undone = loaded.undone_by
+    rows = []
+    for number, (step, regret) in enumerate(zip(loaded.trace.steps, loaded.trace.regrets, strict=True)):
+        rows.append(
+            {
+                "step": number,
+                "time (UTC)": moment_text(step.event.at),
+                "what happened": wording.event(loaded.schema, step.event),
+                "suggested": labels.plain(step.event.suggested or ""),
+                "regret (nats)": regret,
+                answers.name_of(outcome, key) if key else "answer": answers.number(outcome, step.posterior, key),
+                "cost": step.spent,
+                "undone": f"by step {undone[number]}" if number in undone else "",
+            }
+        )
+    return pd.DataFrame(rows)
