@@ -1,6 +1,6 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire …`, which have options of their own in place of a config.
+And `python -m train evaluate|reproduce|acquire|benchmark|care …`, which have options of their own in place of a config.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from l2m_core.errors import L2MError
-from train.config import build, read_config
+from train.config import build, read_config, to_plain
 
 # Each job's module, which holds `run`, and the dataclass of its settings.
 JOBS = {
@@ -24,7 +26,7 @@ JOBS = {
     "choices": "ChoicesJob",
 }
 # Each command's module holds `main(arguments)`.
-COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark")
+COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark", "care")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,6 +49,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("job", choices=JOBS)
     parser.add_argument("--config", type=Path, required=True, help="YAML settings; see train/configs")
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
+    parser.add_argument(
+        "--check", action="store_true", help="read the settings and print them whole, defaults included; run nothing"
+    )
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that replace the file's")
     return parser.parse_intermixed_args(arguments)
 
@@ -55,11 +60,23 @@ def run_job(given: argparse.Namespace) -> int:
     settings = read_config(given.config, given.overrides)
     job = importlib.import_module(f"train.{given.job}")
     prepared = build(getattr(job, JOBS[given.job]), settings)
+    if given.check:
+        print(json.dumps({"settings": to_plain(prepared), "outcomes": outcomes_of(prepared)}))
+        return 0
     if "resume" in inspect.signature(job.run).parameters:
         job.run(prepared, given.resume)
     else:
         job.run(prepared)
     return 0
+
+
+def outcomes_of(job: Any) -> list[str]:
+    """Which kinds of outcome the job's prior draws, which it also checks; none where a job has no prior."""
+    if not hasattr(job, "prior"):
+        return []
+    from train.priors import priors_of
+
+    return list(priors_of(job.prior))
 
 
 if __name__ == "__main__":

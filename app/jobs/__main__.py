@@ -22,9 +22,15 @@ SECONDS_TO_STOP = 180.0  # then the worker ends without waiting for its work
 
 
 def kinds() -> dict[str, Callable[[Work], Outcome]]:
-    from app.jobs import evidence
+    from app.jobs import evidence, releasing, studies, training
 
-    return {evidence.KIND: evidence.run}
+    return {
+        evidence.KIND: evidence.run,
+        training.KIND: training.run,
+        releasing.KIND: releasing.run,
+        studies.EVALUATE: studies.run,
+        studies.REPRODUCE: studies.run,
+    }
 
 
 def main() -> int:

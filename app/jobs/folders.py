@@ -9,6 +9,7 @@ LOG = "log.txt"
 LARGEST_LOG = 4_000_000  # bytes; beyond it the older half is dropped
 TAIL = 16_000  # bytes read for the page
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_REFUSAL = re.compile(r"(?:^|: )error: (.*)")
 _FAULT = re.compile(r"^\s*(Traceback \(most recent call last\)|During handling of|The above exception was)")
 
 
@@ -33,10 +34,15 @@ def tail(folder: Path, lines: int = 40) -> str:
     return "\n".join([line.rstrip() for line in _without_stacks(overwritten) if line.strip()][-lines:])
 
 
-def last_words(folder: Path, start: str = "error: ") -> str:
-    """The last line that begins so, without its beginning: what a trainer said when it refused."""
-    found = [line for line in tail(folder, 400).split("\n") if line.startswith(start)]
-    return found[-1].removeprefix(start) if found else ""
+def last_words(folder: Path) -> str:
+    """What a command said last when it refused."""
+    return refusal(tail(folder, 400))
+
+
+def refusal(text: str) -> str:
+    """The words after the last `error: `, from a trainer or from its command line."""
+    found = [match[1] for line in text.splitlines() if (match := _REFUSAL.search(line))]
+    return found[-1].strip() if found else ""
 
 
 def trim(folder: Path) -> None:

@@ -1,0 +1,141 @@
+"""Commands of the trainer, `python -m train …`, as processes: the app never imports it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app.jobs import folders
+from app.jobs.runner import worker_environment
+from app.jobs.work import Work
+from app.settings import Settings
+from app.store import processes
+from l2m_core.errors import ConfigError
+
+LARGEST_CONFIG = 100_000  # characters
+SECONDS_TO_CHECK = 120
+SECONDS_BETWEEN_LOOKS = 0.5
+CONFIG, PROCESS = "config.yaml", "trainer.process"
+REFUSED = 2  # the trainer's exit status when it said what is wrong
+
+# What this installation decides for each job, and what a page asks for in fields of its own.
+DECIDED: dict[str, tuple[str, ...]] = {
+    "predictor": ("folder", "init"),
+    "gain": ("folder", "init"),
+    "policy": ("folder", "init"),
+    "finetune": ("folder", "init", "cohort", "outcome", "baseline", "schema"),
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Settings as the trainer understood them, defaults included; outcomes: kinds that its prior draws."""
+
+    settings: dict[str, Any]
+    outcomes: tuple[str, ...]
+
+    @property
+    def steps(self) -> int:
+        if "finetune" in self.settings:
+            return int(self.settings["finetune"]["steps"])
+        planned = sum(int(stage["steps"]) for stage in self.settings["stages"])
+        return min(planned, int(self.settings["stop_at"]) or planned)
+
+
+def home() -> Path:
+    """The trainer's folder, found without importing it."""
+    spec = importlib.util.find_spec("train")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("The trainer is not installed beside the app, so no training job can be started.")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def read_settings(job: str, text: str) -> dict[str, Any]:
+    """The mapping that a person wrote, without what is decided elsewhere."""
+    if job not in DECIDED:
+        raise ConfigError(f"There is no training job '{job}'. Choose one of {', '.join(DECIDED)}.")
+    if len(text) > LARGEST_CONFIG:
+        raise ConfigError(f"The settings have {len(text):,} characters; at most {LARGEST_CONFIG:,} are read.")
+    try:
+        settings = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        raise ConfigError(
+            f"The settings are not valid YAML{where}: {getattr(error, 'problem', None) or error}."
+        ) from None
+    if not isinstance(settings, dict):
+        raise ConfigError("The settings must be lines of `name: value`.")
+    for name in settings:
+        if name in DECIDED[job]:
+            raise ConfigError(f"'{name}' is decided by the fields of this page. Remove it from the settings.")
+    return settings
+
+
+def check(job: str, text: str, decided: Mapping[str, Any], settings: Settings) -> Checked:
+    """What the trainer makes of the settings; its refusal is a ConfigError in its own words."""
+    whole = {**read_settings(job, text), **decided}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / CONFIG
+        path.write_text(yaml.safe_dump(whole, allow_unicode=True), encoding="utf-8")
+        command = [sys.executable, "-P", "-m", "train", job, "--config", str(path), "--check"]
+        try:
+            answer = subprocess.run(
+                command, env=worker_environment(settings), capture_output=True, text=True, timeout=SECONDS_TO_CHECK,
+                cwd=folder, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise ConfigError("The trainer did not answer in time; this computer is very busy. Try again.") from None
+    if answer.returncode:
+        raise ConfigError(folders.refusal(answer.stderr) or "The trainer cannot use these settings.")
+    told = json.loads(answer.stdout.splitlines()[-1])
+    return Checked(told["settings"], tuple(told["outcomes"]))
+
+
+def run(work: Work, arguments: Sequence[str], progress: Callable[[], tuple[float, str]]) -> int:
+    """One command to its end, its words in the job's log; its exit status. Asked to stop, it is told by SIGTERM."""
+    _end_left_over(work.folder)
+    log = work.folder / folders.LOG
+    with log.open("ab") as file:
+        command = [sys.executable, "-P", "-m", "app.jobs.tether", str(os.getpid()), "-P", "-m", "train", *arguments]
+        child = subprocess.Popen(
+            command, cwd=work.folder, env=worker_environment(work.services.settings), stdin=subprocess.DEVNULL,
+            stdout=file, stderr=file,
+        )  # fmt: skip
+    (work.folder / PROCESS).write_text(processes.identity(child.pid))
+    told = False
+    while child.poll() is None:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+        work.progress, work.sentence = progress()
+        if work.stop_asked.is_set() and not told:
+            child.send_signal(signal.SIGTERM)
+            told = True
+    work.progress, work.sentence = progress()
+    (work.folder / PROCESS).unlink(missing_ok=True)
+    return child.returncode
+
+
+def _end_left_over(folder: Path) -> None:
+    """A trainer whose worker died, where the system did not tell it."""
+    path = folder / PROCESS
+    if not path.is_file():
+        return
+    identity = path.read_text()
+    if processes.is_alive(identity):
+        os.kill(int(identity.rsplit(processes.SEPARATOR, 3)[2]), signal.SIGTERM)
+        deadline = time.monotonic() + 60
+        while processes.is_alive(identity) and time.monotonic() < deadline:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    path.unlink()
