@@ -1,0 +1,29 @@
+"""The command that measures care at inference: no care saves nothing, and the best is the best of what was tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from train import care
+from train.__main__ import main
+
+
+def test_every_setting_is_judged_on_the_same_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr(care, "FAMILIES", care.FAMILIES[:1])
+    assert main(["care", "--tasks", "2", "--out", str(tmp_path)]) == 0
+    page = (tmp_path / "care.md").read_text()
+    assert page in capsys.readouterr().out and "inference: {views: " in page
+    plain = next(line for line in page.splitlines() if line.startswith("| 1 | 0.0000 | 1 |"))
+    assert plain.endswith("| — |")
+
+
+def test_a_temperature_sharpens_and_no_care_is_the_plain_answer() -> None:
+    rows = list(care.judge(care.load("general"), care.FAMILIES[0], 0))
+    assert len(rows) == len(care.VIEWS) * len(care.PREVALENCE) * len(care.TEMPERATURE)
+    by = {(r["views"], r["prevalence"], r["temperature"]): r["log_loss"] for r in rows}
+    trial = care.draw(care.FAMILIES[0], 0, Path())
+    assert all(np.isfinite(value) for value in by.values()) and len(trial.x) == 60
+    assert by[1, 0.0, 0.85] != by[1, 0.0, 1.0] != by[2, 0.0, 1.0]
