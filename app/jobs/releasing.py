@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from l2m_core.memory import load
 KIND = "release"
 LONGEST_NAME = 60
 RUN = "run"
+_NAME = re.compile(rf"\w[\w .-]{{0,{LONGEST_NAME - 1}}}")
 
 
 def run(work: Work) -> Outcome:
@@ -32,8 +34,10 @@ def run(work: Work) -> Outcome:
 
 def check_name(name: str, known: dict[str, Path]) -> str:
     name = name.strip()
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ConfigError(f"Give the model a name of 1 to {LONGEST_NAME} characters.")
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"Give the model a name of 1 to {LONGEST_NAME} letters, digits, blanks, dots, dashes or underscores."
+        )
     if name in known:
         raise ConfigError(f"There is a model '{name}' already. Choose another name.")
     return name
@@ -122,6 +126,6 @@ def card_of(of: Job, checked: Checked, name: str, source: Path) -> str:
             f"{what}: {last_step(source):,} of {checked.steps:,} steps.", "",
             f"**Nobody has evaluated it.** {caution} Gather evidence on your own cohort before you rely on it.", "",
             *(["| held-out loss | nats |", "| --- | --- |", *figures, ""] if figures else []),
-            "```yaml", of.config["yaml"].strip(), "```", "",
+            "```yaml", of.config["yaml"].replace("```", "").strip(), "```", "",
         ]
     )  # fmt: skip

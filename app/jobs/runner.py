@@ -16,6 +16,7 @@ from app.store import Job, Store, StoreError
 from l2m_core.errors import ConfigError
 
 MOST_WAITING = 10  # jobs of one owner that wait or run
+FOR_EVERYONE = ("evidence",)  # kinds of jobs that any installation runs; the others are training
 FOREVER = 10.0**9  # seconds: a job that waits for its turn is not lost
 _HOME = Path(__file__).resolve().parents[2]
 
@@ -30,8 +31,14 @@ class Runner:
     def folder(self, job: Job) -> Path:
         return folders.folder_of(self.settings.jobs_dir, job.id)
 
+    def may_train(self, owner: str) -> bool:
+        """Whether this installation lets this owner start training jobs."""
+        signed_in = owner.startswith("user-")
+        return self.settings.training == "everyone" or (self.settings.training == "signed-in" and signed_in)
+
     def submit(self, owner: str, kind: str, config: Mapping[str, Any]) -> Job:
         """Put a job into the queue, and start it if it is its turn."""
+        self._check_right(owner, kind)
         waiting = sum(job.active for job in self.store.jobs.list(owner))
         if waiting >= MOST_WAITING:
             raise ConfigError(f"{waiting} of your jobs wait or run already. Let some finish, or stop them.")
@@ -48,6 +55,7 @@ class Runner:
 
     def resume(self, owner: str, job_id: str) -> Job:
         """Let a job that was stopped, failed or died go on where its files say that it stopped."""
+        self._check_right(owner, self.store.jobs.get(owner, job_id).kind)
         self.store.jobs.requeue(owner, job_id)
         self.pump()
         return self.store.jobs.get(owner, job_id)
@@ -67,6 +75,12 @@ class Runner:
     def place_in_queue(self, job: Job) -> int:
         """How many jobs come before this one, those that run included."""
         return next((place for place, other in enumerate(self.store.jobs.active()) if other.id == job.id), 0)
+
+    def _check_right(self, owner: str, kind: str) -> None:
+        if kind not in FOR_EVERYONE and not self.may_train(owner):
+            raise ConfigError(
+                "Training jobs are switched off on this installation, or for those who are not signed in."
+            )
 
     def _start(self, job: Job) -> None:
         """A process of its own, in a session of its own: what ends this one does not end it."""

@@ -44,6 +44,8 @@ def test_a_stack_is_left_out_with_the_words_of_its_error(tmp_path: Path) -> None
 def test_what_a_trainer_refused_is_found(tmp_path: Path) -> None:
     write(tmp_path, "1%\rerror: loop.lr is 0; it must be above 0.\n")
     assert folders.last_words(tmp_path) == "loop.lr is 0; it must be above 0."
+    write(tmp_path, "usage: x\npython -m train evaluate: error: argument --tasks: invalid int value: 'a'\n")
+    assert folders.last_words(tmp_path) == "argument --tasks: invalid int value: 'a'"
     write(tmp_path, "all well\n")
     assert folders.last_words(tmp_path) == ""
 

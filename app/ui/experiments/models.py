@@ -1,0 +1,85 @@
+"""The models that can be chosen: what they are, and which of them are yours to take off the list."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import streamlit as st
+
+from app.store import StoredModel
+from app.ui import labels, notices, services, state
+from l2m_core.errors import L2MError
+from l2m_core.paths import model_folders
+
+PLACE = "experiments-models"
+
+
+def show(owner: str) -> None:
+    notices.show_waiting(PLACE)
+    here = services.get()
+    stored = {model.name: model for model in here.store.models.list(owner)}
+    names = list(here.model_names(owner))
+    if not names:
+        notices.show(
+            "warning", "There is no model on this computer. Copy a model folder into `pretrained`, or train one."
+        )
+        return
+    released = model_folders()
+    chosen = str(
+        st.selectbox("Model", names, key="experiments-model",
+                     format_func=lambda name: f"{labels.plain(name)}{'' if name in released else ', trained here'}")
+    )  # fmt: skip
+    with notices.shown_refusals():
+        model = here.model(owner, chosen)
+        trained = model.release.trained
+        parameters = sum(weight.numel() for weight in model.release.module.parameters())
+        with st.grid(4, gap="small"):
+            for label, value, detail in (
+                ("Parameters", f"{parameters / 1e6:.2f} M", f"{model.release.config.encoder}, "
+                 f"{model.release.config.layers} layers, width {model.release.config.width}"),
+                ("Features", f"up to {trained.features}", "that it was trained on"),
+                ("Context rows", f"up to {trained.context_rows:,}", "that it was trained on"),
+                ("Outcomes", f"{len(trained.outcomes)} kind{'s' if len(trained.outcomes) != 1 else ''}",
+                 ", ".join(trained.outcomes)),
+            ):  # fmt: skip
+                st.metric(
+                    label, value, border=True, height="stretch", delta=detail, delta_color="off", delta_arrow="off"
+                )
+        st.caption(f"Orders tests by {model.release.inference.policy} · fingerprint `{model.fingerprint[:16]}…`")
+        with st.container(border=True):
+            st.markdown(model.card or "This model comes without a card.")
+    mine = stored.get(chosen)
+    if mine is not None and mine.owner == owner and chosen not in released:
+        _manage(mine)
+
+
+def _manage(mine: StoredModel) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.toggle("Share with everyone who uses this installation", value=mine.shared, key=f"share-{mine.fingerprint}",
+                  on_change=_share, args=(mine.fingerprint,))  # fmt: skip
+        with st.popover("Delete this model", icon=":material/delete:"):
+            st.write("Its files are erased. Step-throughs made with it stay, but cannot be continued with it.")
+            st.button("Delete for good", key="model-delete", type="primary", on_click=_delete, args=(mine.fingerprint,))
+
+
+def _share(fingerprint: str) -> None:
+    with notices.refusals(PLACE):
+        owner, store = state.owner(), services.get().store
+        mine = store.models.get(owner, fingerprint)
+        shared = bool(st.session_state[f"share-{fingerprint}"])
+        store.models.register(owner, mine.name, fingerprint, mine.folder, mine.card, shared)
+
+
+def _delete(fingerprint: str) -> None:
+    try:
+        owner, here = state.owner(), services.get()
+        mine = here.store.models.get(owner, fingerprint)
+        here.store.models.forget(owner, fingerprint)
+        folder = Path(mine.folder)
+        if folder.resolve().parent == here.settings.models_dir.resolve():  # never anything but what was made here
+            shutil.rmtree(folder, ignore_errors=True)
+        state.notify("success", f"Model '{mine.name}' is deleted.", PLACE)
+        st.session_state.pop("experiments-model", None)
+    except L2MError as refusal:
+        state.notify("error", str(refusal), PLACE)

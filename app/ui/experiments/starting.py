@@ -1,0 +1,161 @@
+"""The form that starts a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from app.jobs import folders, releasing, studies, templates, trainer, training
+from app.store import Job
+from app.ui import labels, notices, services, state
+
+PLACE = "experiments-start"
+TABS = "experiments-tabs"
+WATCHED = "experiments-job"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something that can be started. kind: of the job in the queue."""
+
+    name: str
+    kind: str
+    icon: str
+    about: str
+
+
+TASKS = {
+    "predictor": Task("Pretrain a predictor", training.KIND, ":material/model_training:",
+                      "Learns to predict any cohort from tasks drawn from a prior."),
+    "gain": Task("Teach the gain head", training.KIND, ":material/leaderboard:",
+                 "Learns how much each test is expected to tell, in nats; the predictor stays as it is."),
+    "policy": Task("Teach the policy head", training.KIND, ":material/route:",
+                   "Learns which test to take next."),
+    "finetune": Task("Fine-tune on a cohort", training.KIND, ":material/tune:",
+                     "Moves a model towards one of your cohorts."),
+    studies.EVALUATE: Task("Evaluate a model", studies.EVALUATE, ":material/speed:",
+                           "Policies side by side on the same rows."),
+    studies.REPRODUCE: Task("Reproduce an experiment", studies.REPRODUCE, ":material/science:",
+                            "One of the study's experiments: a table, a figure and a verdict."),
+}  # fmt: skip
+
+
+def show(owner: str) -> None:
+    chosen = str(st.selectbox("What to do", list(TASKS), key="start-task", format_func=lambda name: TASKS[name].name))
+    st.caption(TASKS[chosen].about)
+    left, right = st.columns([1, 1.7], gap="large")
+    with left:
+        fields = _fields(owner, chosen)
+    with right:
+        text = _settings(chosen, fields)
+    notices.show_waiting(PLACE)
+    st.button("Start", key="start-job", type="primary", icon=":material/play_arrow:", on_click=_start,
+              args=(chosen, fields, text))  # fmt: skip
+    waiting = len(services.get().store.jobs.active())
+    if waiting:
+        at_once = services.get().settings.jobs_at_once
+        st.caption(f"{waiting} job{'s' if waiting > 1 else ''} wait or run on this installation; {at_once} at once.")
+
+
+def _fields(owner: str, chosen: str) -> dict[str, Any]:
+    """What is chosen beside the settings, as the job's config holds it."""
+    if chosen == studies.EVALUATE:
+        return {"model": _ask_model(owner, "Model", "start-evaluate-model")}
+    if chosen == studies.REPRODUCE:
+        name = st.selectbox("Experiment", studies.experiments(), key="start-experiment",
+                            format_func=lambda name: name.replace("_", " "))  # fmt: skip
+        scale = st.segmented_control("Scale", ["small", "study"], default="small", key="start-scale", required=True,
+                                     help="small: minutes; study: as in the study, hours to days")  # fmt: skip
+        return {"experiment": name, "scale": scale or "small"}
+    fields: dict[str, Any] = {"init": _ask_start(owner, chosen)}
+    if chosen == "finetune":
+        cohorts = {cohort.id: cohort for cohort in services.get().store.cohorts.list(owner)}
+        fields["cohort"] = st.selectbox(
+            "Cohort", list(cohorts), key="start-cohort-of-job", index=0 if cohorts else None,
+            format_func=lambda i: f"{labels.plain(cohorts[i].name)}, version {cohorts[i].version}",
+            placeholder="Open a cohort first",
+        )  # fmt: skip
+    fields["name"] = st.text_input("Name of the model", key=f"start-name-{chosen}", max_chars=releasing.LONGEST_NAME,
+                                   value=_free_name(owner, chosen),
+                                   help="It can be chosen under this name when the job is done.")  # fmt: skip
+    return fields
+
+
+def _ask_model(owner: str, label: str, key: str) -> str:
+    return str(st.selectbox(label, list(services.get().model_names(owner)), key=key, format_func=labels.plain))
+
+
+def _ask_start(owner: str, chosen: str) -> dict[str, str] | None:
+    """A model, or an earlier training job that has written a checkpoint; a predictor may begin afresh."""
+    known: dict[str, dict[str, str]] = {}
+    for name in services.get().model_names(owner):
+        known[f"model {name}"] = {"from": training.FROM_MODEL, "name": name}
+    for job in services.get().store.jobs.list(owner, training.KIND):
+        folder = folders.folder_of(services.get().settings.jobs_dir, job.id) / training.RUN
+        if job.config["job"] != "finetune" and training.has_checkpoint(folder):
+            known[f"checkpoint of {title(job)}, {job.created_at:%d %b, %H:%M}"] = {
+                "from": training.FROM_JOB,
+                "name": job.id,
+            }
+    fresh = "fresh weights"
+    choices = [*([fresh] if chosen == "predictor" else []), *known]
+    picked = st.selectbox("Start from", choices, key=f"start-from-{chosen}", format_func=labels.plain)
+    return known.get(str(picked))
+
+
+def _settings(chosen: str, fields: Mapping[str, Any]) -> str:
+    if chosen in trainer.DECIDED:
+        offered = {template.name: template.text for template in templates.of(chosen)}
+        name = st.selectbox("Config", list(offered), key=f"start-config-{chosen}")
+        text = offered[str(name)]
+    elif chosen == studies.EVALUATE:
+        name, text = "", studies.TEMPLATE
+    else:
+        name, text = fields["experiment"], "# Settings in place of the scale's, one `name: value` a line.\n"
+    return st.text_area("Settings (YAML)", text, key=f"start-yaml-{chosen}-{name}", height=300,
+                        help="Checked by the trainer before anything starts.")  # fmt: skip
+
+
+def _free_name(owner: str, chosen: str) -> str:
+    base = {"predictor": "my predictor", "gain": "my gain", "policy": "my policy", "finetune": "my fine-tuned"}[chosen]
+    return releasing.unique(base, services.get().model_names(owner))
+
+
+def _start(chosen: str, fields: Mapping[str, Any], text: str) -> None:
+    if state.is_echo("start job"):
+        return
+    with notices.refusals(PLACE):
+        owner, kind = state.owner(), TASKS[chosen].kind
+        config = {**fields, "yaml": text}
+        if kind == training.KIND:
+            config |= _checked(owner, chosen, config)
+        elif kind == studies.EVALUATE:
+            studies.options(text)
+        else:
+            studies.overrides(text)
+        job = services.get().runner.submit(owner, kind, config)
+        state.acted("start job")
+        # The page turns to the job, which is where it is watched.
+        st.session_state[WATCHED] = job.id
+        st.session_state[TABS] = "Jobs"
+
+
+def _checked(owner: str, chosen: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    here = services.get()
+    if not here.runner.may_train(owner):
+        return {}  # refused, in words, by the queue
+    name = releasing.check_name(str(config["name"] or ""), here.model_names(owner))
+    decided = training.decided(here, owner, {**config, "job": chosen}, here.settings.jobs_dir / "new")
+    found = trainer.check(chosen, config["yaml"], decided, here.settings)
+    return {"job": chosen, "name": name, "checked": {"settings": found.settings, "outcomes": list(found.outcomes)}}
+
+
+def title(job: Job) -> str:
+    if job.kind == training.KIND:
+        return f"{TASKS[job.config['job']].name.lower()} ‘{job.config['name']}’"
+    if job.kind == releasing.KIND:
+        return f"make model ‘{job.config['name']}’"
+    return f"{TASKS[job.kind].name.lower()} ({studies.describe(job.config)})"

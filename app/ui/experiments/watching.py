@@ -1,0 +1,219 @@
+"""One job: how far it is, its curves, its log, and what can be done with it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from app.jobs import evidence, folders, releasing, studies, training
+from app.store import Job
+from app.ui import charts, downloads, labels, notices, services, state
+from app.ui.charts import training as drawings
+from app.ui.experiments.starting import WATCHED, title
+
+PLACE = "experiments-watch"
+STATES = {
+    "queued": (":material/hourglass_empty:", "Waiting"),
+    "running": (":material/play_circle:", "Running"),
+    "done": (":material/check_circle:", "Finished"),
+    "failed": (":material/error:", "Failed"),
+    "cancelled": (":material/stop_circle:", "Stopped"),
+    "crashed": (":material/error:", "Ended unexpectedly"),
+}
+RATE_SECONDS = 60.0  # the newest part of the record that the rate is taken from
+MOST_SHOWN = 300_000  # characters of a result
+
+
+def jobs_of(owner: str) -> tuple[Job, ...]:
+    """The owner's jobs of this page, newest first."""
+    return tuple(job for job in services.get().store.jobs.list(owner) if job.kind != evidence.KIND)
+
+
+def show(owner: str, jobs: tuple[Job, ...]) -> None:
+    if not jobs:
+        st.caption("No job was started yet.")
+        return
+    by_id = {job.id: job for job in jobs}
+    if st.session_state.get(WATCHED) not in by_id:
+        st.session_state[WATCHED] = jobs[0].id
+
+    def name(identifier: str) -> str:
+        job = by_id[identifier]
+        return f"{STATES[job.state][1]}: {labels.plain(title(job))}, {job.created_at:%d %b, %H:%M} UTC"
+
+    st.selectbox("Job", list(by_id), key=WATCHED, format_func=name)
+    notices.show_waiting(PLACE)
+    job = by_id[str(st.session_state[WATCHED])]
+    if job.active:
+        _live(owner, job.id, job.state)
+    else:
+        _show(job)
+
+
+@st.fragment(run_every="2s")
+def _live(owner: str, job_id: str, shown_as: str) -> None:
+    runner = services.get().runner
+    runner.pump()
+    job = runner.store.jobs.get(owner, job_id)
+    if job.state != shown_as:
+        st.rerun()  # what can be done with it has changed, and so has the list
+    _show(job)
+
+
+def _show(job: Job) -> None:
+    icon, word = STATES[job.state]
+    st.markdown(f"#### {icon} {word}: {labels.markdown(title(job))}", anchors=False)
+    folder = services.get().runner.folder(job)
+    if job.state in ("failed", "crashed"):
+        notices.show("error", job.message)
+    elif job.state in ("done", "cancelled"):
+        st.markdown(labels.markdown(job.message))
+    elif job.cancel_requested:
+        st.markdown("Stopping; the trainer writes a checkpoint first.")
+    elif job.state == "queued":
+        before = services.get().runner.place_in_queue(job)
+        st.markdown(f"{before} job{'s' if before != 1 else ''} before it.")
+    _actions(job, folder)
+    if job.kind == training.KIND:
+        _training(job, folder / training.RUN)
+    elif job.active and job.state == "running":
+        st.progress(job.progress, text=labels.markdown(job.message or "Starting."))
+    if job.kind in (studies.EVALUATE, studies.REPRODUCE) and job.state == "done":
+        _results(job, folder / studies.OUT)
+    _log(folder)
+    if "yaml" in job.config:
+        with st.expander("Settings", key=f"job-settings-{job.id}"):
+            st.code(job.config["yaml"], language="yaml")
+
+
+# -- what can be done -----------------------------------------------------------------------------------------------
+
+
+def _actions(job: Job, folder: Path) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if job.active:
+            st.button("Stop", key="job-stop", icon=":material/stop_circle:", on_click=_stop, args=(job.id,),
+                      disabled=job.cancel_requested)  # fmt: skip
+        elif job.state != "done":
+            st.button("Resume", key="job-resume", icon=":material/play_arrow:", type="primary", on_click=_resume,
+                      args=(job.id,), help="Goes on where its files say that it stopped.")  # fmt: skip
+            if job.kind == training.KIND and training.has_checkpoint(folder / training.RUN):
+                st.button("Make a model of the checkpoint", key="job-release", icon=":material/deployed_code:",
+                          on_click=_release, args=(job.id,))  # fmt: skip
+        elif job.kind in (training.KIND, releasing.KIND):
+            st.page_link("views/step_through.py", label="Step through with it", icon=":material/footprint:")
+            st.page_link("views/evidence.py", label="Gather evidence on it", icon=":material/query_stats:")
+
+
+def _stop(job_id: str) -> None:
+    with notices.refusals(PLACE):
+        services.get().runner.stop(state.owner(), job_id)
+
+
+def _resume(job_id: str) -> None:
+    if state.is_echo("resume job"):
+        return
+    with notices.refusals(PLACE):
+        services.get().runner.resume(state.owner(), job_id)
+        state.acted("resume job")
+
+
+def _release(job_id: str) -> None:
+    if state.is_echo("release job"):
+        return
+    with notices.refusals(PLACE):
+        owner, here = state.owner(), services.get()
+        of = here.store.jobs.get(owner, job_id)
+        name = releasing.unique(of.config["name"], here.model_names(owner))
+        made = here.runner.submit(owner, releasing.KIND, {"of": job_id, "name": name})
+        state.acted("release job")
+        st.session_state[WATCHED] = made.id
+
+
+# -- how far it is --------------------------------------------------------------------------------------------------
+
+
+def _training(job: Job, run: Path) -> None:
+    settings = job.config["checked"]["settings"]
+    steps = training.trainer.Checked(settings, ()).steps
+    entries = training.read_log(run)
+    step = training.last_step(run)
+    rate = rate_of(entries)
+    if job.state == "running":
+        st.progress(min(1.0, step / max(1, steps)), text=f"Step {step:,} of {steps:,}")
+    with st.grid(4, gap="small"):
+        _metric("Steps", f"{step:,}", f"of {steps:,}")
+        _metric("Rate", f"{rate:.3g}" if rate else "—", "steps per second")
+        left = (steps - step) / rate if rate and job.state == "running" else None
+        _metric("Time left", duration(left), f"{duration(seconds_of(entries))} so far")
+        loss = next((entry["loss"] for entry in reversed(entries) if "loss" in entry), None)
+        _metric("Training loss", "—" if loss is None else f"{loss:.4f}", "nats, last log line")
+    if not entries:
+        if job.state == "running":
+            st.caption("The first numbers come after a few steps.")
+        return
+    left_side, right_side = st.columns(2, gap="large")
+    with left_side:
+        st.subheader("Training loss", anchor=False)
+        charts.draw(drawings.training_loss(entries, steps), f"loss-{job.id}")
+    with right_side:
+        st.subheader("Tasks that it is not trained on", anchor=False)
+        held_out = drawings.held_out_loss(entries, steps)
+        if held_out is None:
+            st.caption("The first look at them is still to come.")
+        else:
+            charts.draw(held_out, f"held-out-{job.id}")
+
+
+def _metric(label: str, value: str, detail: str) -> None:
+    st.metric(label, value, border=True, height="stretch", delta=detail, delta_color="off", delta_arrow="off")
+
+
+def rate_of(entries: list[dict[str, Any]]) -> float | None:
+    """Steps per second over the newest part of the record."""
+    timed = [(entry["step"], float(entry["seconds"])) for entry in entries if "seconds" in entry]
+    if len(timed) < 2:
+        return None
+    step, now = timed[-1]
+    earlier = next(((s, t) for s, t in timed if now - t <= RATE_SECONDS and s < step), timed[0])
+    return (step - earlier[0]) / (now - earlier[1]) if now > earlier[1] and step > earlier[0] else None
+
+
+def seconds_of(entries: list[dict[str, Any]]) -> float:
+    return float(entries[-1].get("seconds", 0.0)) if entries else 0.0
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "—"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+# -- what it wrote --------------------------------------------------------------------------------------------------
+
+
+def _log(folder: Path) -> None:
+    text = folders.tail(folder)
+    with st.expander("Log", key=f"log-{folder.name}"):
+        if text:
+            st.code(text, language=None, height=240, wrap_lines=True)
+            st.caption(f"The last lines, as of {datetime.now(UTC):%H:%M:%S} UTC.")
+        else:
+            st.caption("Nothing was said yet.")
+
+
+def _results(job: Job, out: Path) -> None:
+    for name in (job.result or {}).get("files", []):
+        path = out / name
+        if not path.is_file() or path.resolve().parent != path.parent.resolve():
+            continue
+        if path.suffix == ".md":
+            text = path.read_text(encoding="utf-8")[:MOST_SHOWN]
+            st.markdown("\n".join(line for line in text.splitlines() if not line.startswith("![")))
+        downloads.button(name, lambda path=path: path.read_bytes(), Path(name).name, "application/octet-stream",  # type: ignore[misc]
+                         f"result-{job.id}-{name}")  # fmt: skip

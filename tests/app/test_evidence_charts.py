@@ -1,0 +1,112 @@
+"""Charts of evidence and of training: valid, in words, and with their numbers; nothing hangs on colour alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+import l2m_core as l2m
+from app.ui import charts
+from app.ui.charts import evidence as drawings
+from app.ui.charts import training
+from app.ui.experiments import watching
+from l2m_core.evidence import Evidence, EvidenceSettings, gather
+from tests.app.test_charts import HOSTILE
+
+QUICK = EvidenceSettings(folds=2, budget=2, most_rows=12, draws=100)
+
+
+@pytest.fixture(scope="module")
+def binary() -> Evidence:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(60, 3)).astype(np.float32)
+    x[draw.random(x.shape) < 0.2] = np.nan
+    cohort = l2m.Cohort.from_arrays(x, draw.integers(0, 2, 60), names=["lactate", HOSTILE, "scan"], costs=[1, 2, 3],
+                                    classes=["no", HOSTILE])  # fmt: skip
+    return gather(l2m.load(), cohort, QUICK)
+
+
+@pytest.fixture(scope="module")
+def continuous() -> Evidence:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(60, 3)).astype(np.float32)
+    return gather(l2m.load(), l2m.Cohort.from_arrays(x, x[:, 0], kind="continuous"), QUICK)
+
+
+LOG = [
+    {"step": step, "seconds": step / 2, "loss": 1 / step, **({"held_out/own": 0.5, "held_out/own_base": 0.6}
+                                                           if step % 10 == 0 else {})}
+    for step in range(1, 1001)
+]  # fmt: skip
+
+
+def made(found: Evidence) -> list[charts.Chart]:
+    return [
+        drawings.by_tests(found.curves, "log loss", "nats", found.base.value),
+        *(drawings.by_tests(found.curves, score, "") for score in found.curve.scores),
+        drawings.by_cost(found.curves, "nats"),
+        drawings.calibration(found.calibration[0], found),
+        drawings.calibration(found.calibration[-1], found),
+        drawings.choices(found),
+        drawings.wishes(found.wishes, found.rows),
+    ]
+
+
+def valid(chart: charts.Chart) -> None:
+    figure = go.Figure(**chart.spec)
+    assert figure.data and len(chart.alt) > 20 and len(chart.table) > 0
+    assert set(chart.formats) <= set(chart.table.columns)
+    assert "<b>" not in str(chart.spec) and "$x$" not in str(chart.spec)
+
+
+def test_every_chart_of_evidence_is_valid_with_words_and_numbers(binary: Evidence, continuous: Evidence) -> None:
+    for chart in (*made(binary), *made(continuous)):
+        valid(chart)
+
+
+def test_orders_differ_in_dash_and_sign(binary: Evidence) -> None:
+    lines = drawings.by_tests(binary.curves, "log loss", "nats").spec["data"]
+    assert len(lines) == 4
+    assert len({line["line"]["dash"] for line in lines}) == len({line["marker"]["symbol"] for line in lines}) == 4
+
+
+def test_the_table_holds_the_curve_with_its_interval(binary: Evidence) -> None:
+    table = drawings.by_tests(binary.curves, "log loss", "nats").table
+    assert table["the model's order"].tolist() == [each.value for each in binary.curve.loss]
+    assert (table["the model's order, low"] <= table["the model's order"]).all()
+
+
+def test_a_score_that_cannot_be_known_leaves_a_gap(binary: Evidence) -> None:
+    unknown = replace(binary.curve.loss[0], value=math.nan, low=math.nan, high=math.nan)
+    curve = replace(binary.curve, scores={"auroc": (unknown,) * 3})
+    chart = drawings.by_tests([curve], "auroc", "")
+    valid(chart)
+    assert chart.spec["data"][0]["y"] == [None] * 3 and "unknown" in chart.alt
+
+
+def test_what_was_not_recorded_is_hatched(binary: Evidence) -> None:
+    recorded, not_recorded = drawings.wishes(binary.wishes, binary.rows).spec["data"]
+    assert (recorded["marker"]["pattern"]["shape"], not_recorded["marker"]["pattern"]["shape"]) == ("", "/")
+    assert sum(recorded["x"]) + sum(not_recorded["x"]) == binary.decisions
+
+
+def test_learning_curves_are_valid_and_bounded() -> None:
+    loss, held_out = training.training_loss(LOG, 1000), training.held_out_loss(LOG, 1000)
+    assert held_out is not None
+    valid(loss), valid(held_out)
+    assert len(loss.spec["data"][0]["x"]) == training.MOST_POINTS and loss.spec["data"][0]["x"][-1] == 1000
+    assert held_out.table["own"].iloc[-1] == pytest.approx(-0.1) and "minus base rate" in held_out.alt
+    assert training.held_out_loss(LOG[:5], 1000) is None
+    valid(training.training_loss(LOG[:1], 1000))
+
+
+def test_the_rate_is_that_of_the_last_minute() -> None:
+    slow = [{"step": step, "seconds": 10.0 * step} for step in range(1, 11)]
+    fast = [{"step": 10 + step, "seconds": 100 + step / 4} for step in range(1, 401)]
+    assert watching.rate_of(slow + fast) == pytest.approx(4.0)
+    assert watching.rate_of(slow[:1]) is None and watching.rate_of([]) is None
+    assert [watching.duration(seconds) for seconds in (None, 20, 600, 7200)] == ["—", "20 s", "10 min", "2.0 h"]

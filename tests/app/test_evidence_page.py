@@ -1,0 +1,162 @@
+"""The evidence page: gathered in the background, told in sentences, found again at once."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.jobs.evidence import KIND
+from app.store import Job, StoredCohort
+from app.ui.evidence import gathering
+from app.ui.services import Services
+from l2m_core.cohort import Cohort
+from l2m_core.evidence import EvidenceSettings, gather
+from tests.app.conftest import PATIENCE, check, open_app, press, small_cohort, small_frame, texts
+
+QUICK = EvidenceSettings(folds=2, budget=2, most_rows=12, draws=100)
+
+
+@pytest.fixture(scope="module")
+def gathered(shared_services: Services):
+    """What the core finds, once for all tests that only show it."""
+    return gather(shared_services.model("nobody"), small_cohort(), QUICK)
+
+
+def keep(services: Services, owner: str, ward: StoredCohort, found, settings: EvidenceSettings = QUICK) -> None:
+    model = services.model(owner).fingerprint
+    services.store.evidence.put(owner, ward.content_hash, model, asdict(settings), found.to_data())
+
+
+def only_job(services: Services, owner: str) -> Job:
+    (job,) = services.store.jobs.list(owner, KIND)
+    return job
+
+
+def until_ended(app: AppTest, services: Services, owner: str) -> AppTest:
+    """What the page does by itself every two seconds."""
+    deadline = time.monotonic() + PATIENCE
+    while only_job(services, owner).active:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    return check(app.run())
+
+
+def add_job(services: Services, owner: str, ward: StoredCohort) -> str:
+    """A job that a worker has taken: this process, which does nothing with it."""
+    config = {"cohort": ward.id, "model": "general", "settings": asdict(QUICK)}
+    job = services.store.jobs.add(owner, KIND, config)
+    claimed = services.store.jobs.claim(job.id)
+    assert claimed is not None and claimed.claim is not None
+    return claimed.claim
+
+
+def test_without_a_cohort_the_way_to_one_is_shown(shared_services: Services, owner: str) -> None:
+    assert "drawn from a cohort" in texts(open_app("evidence"))
+
+
+def test_evidence_is_gathered_by_a_press_and_shown_at_once_ever_after(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    app = open_app("evidence", cohort=ward.id)
+    assert "Can I trust it on my cohort?" in texts(app)
+    for key, value in (("folds", 2), ("budget", 2), ("rows", 12)):
+        app.number_input(key=f"evidence-{key}").set_value(value)
+    app = press(app, "evidence-start")
+    assert app.button(key="evidence-stop") is not None
+    app = until_ended(app, shared_services, owner)
+    assert only_job(shared_services, owner).state == "done", only_job(shared_services, owner).message
+    page = texts(app)
+    assert "On this cohort the model's order" in page and "12 of 80 rows were asked" in page
+    assert len(app.get("plotly_chart")) == 6
+    assert {metric.label for metric in app.metric} >= {
+        "Rows asked",
+        "Log loss after up to 2 tests",
+        "AUROC after up to 2 tests",
+    }
+    again = open_app("evidence", cohort=ward.id)
+    assert texts(again) == page and again.button(key="evidence-start").label == "Gather again"
+    assert "Traceback" not in page
+
+
+def test_it_can_be_stopped_and_goes_on(shared_services: Services, owner: str, ward: StoredCohort) -> None:
+    app = press(open_app("evidence", cohort=ward.id), "evidence-start")
+    app = press(app, "evidence-stop")
+    app = until_ended(app, shared_services, owner)
+    assert only_job(shared_services, owner).state == "cancelled"
+    app = press(app, "evidence-resume")
+    assert only_job(shared_services, owner).active
+    until_ended(press(app, "evidence-stop"), shared_services, owner)
+
+
+def test_two_presses_start_one_job(shared_services: Services, owner: str, ward: StoredCohort) -> None:
+    add_job(shared_services, owner, ward)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gathering.notices.state, "owner", lambda: owner)
+        gathering._start(ward.id, "general")
+    assert len(shared_services.store.jobs.list(owner, KIND)) == 1
+
+
+def test_progress_is_told_in_words(shared_services: Services, owner: str, ward: StoredCohort) -> None:
+    claim = add_job(shared_services, owner, ward)
+    job = only_job(shared_services, owner)
+    shared_services.store.jobs.heartbeat(job.id, claim, 0.4, "Asking fold 2 of 5: 60 patients.")
+    app = open_app("evidence", cohort=ward.id)
+    shown = [str(element.text).replace("\\", "").replace("\u2060", "") for element in app.get("progress")]
+    assert any("Asking fold 2 of 5" in text and "left" in text for text in shown)
+    shared_services.store.jobs.finish(job.id, claim, "cancelled")
+
+
+@pytest.mark.parametrize(("state", "words"), [("failed", "could not be gathered"), ("cancelled", "Stopped")])
+def test_how_it_ended_is_a_sentence_with_a_way_on(
+    shared_services: Services, owner: str, ward: StoredCohort, state, words: str
+) -> None:
+    claim = add_job(shared_services, owner, ward)
+    shared_services.store.jobs.finish(
+        only_job(shared_services, owner).id, claim, state, "Stopped, or its words: ![x](y)."
+    )
+    app = open_app("evidence", cohort=ward.id)
+    assert words in texts(app) and "![x](y)" in texts(app)
+    assert app.button(key="evidence-resume") is not None
+
+
+def test_a_cohort_that_cannot_tell_is_refused_beside_the_button(shared_services: Services, owner: str) -> None:
+    frame = small_frame()
+    frame["died"] = ["yes"] * 2 + ["no"] * 78
+    rare = shared_services.add_cohort(owner, Cohort.from_frame(frame, outcome="died", name="rare"))
+    app = press(open_app("evidence", cohort=rare.id), "evidence-start")
+    assert "have the outcome 'yes'" in texts(app)
+    assert not shared_services.store.jobs.list(owner, KIND)
+
+
+def test_the_newest_evidence_is_shown_and_earlier_ones_can_be_chosen(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered, replace(QUICK, seed=1))
+    keep(shared_services, owner, ward, replace(gathered, asked=11), QUICK)
+    app = open_app("evidence", cohort=ward.id)
+    assert app.metric[0].value == "11"
+    app.selectbox(key="evidence-shown").set_value(1)
+    assert check(app.run()).metric[0].value == "12"
+
+
+def test_evidence_of_another_version_of_the_program_is_gathered_anew(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    model = shared_services.model(owner).fingerprint
+    shared_services.store.evidence.put(owner, ward.content_hash, model, {"folds": 2}, {"format": 0})
+    app = open_app("evidence", cohort=ward.id)
+    assert app.button(key="evidence-start").label == "Gather evidence"
+
+
+def test_calibration_can_be_seen_before_and_after(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered)
+    app = open_app("evidence", cohort=ward.id)
+    after = texts(app)
+    picker = next(group for group in app.get("button_group") if group.key == "evidence-moment")
+    picker.set_value(0)
+    assert texts(check(app.run())) != after
