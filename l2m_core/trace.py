@@ -165,7 +165,7 @@ class Trace:
     def to_csv(self) -> str:
         """One row per step. Texts that a spreadsheet would run as a formula are neutralised; numbers are untouched."""
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
+        writer = csv.writer(out)  # its own line ends: with others a carriage return in a text would begin a row
         outcomes = list(self.steps[0].posterior) if self.steps else []
         head = ["step", "at", "event", "features", "values", "limits", "suggested_before", "reason", "regret", "spent"]
         tail = ["suggested_next", "gain_next", "model_fingerprint", "cohort_hash"]
