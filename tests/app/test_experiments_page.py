@@ -1,0 +1,183 @@
+"""The experiments page: what is started is checked first, watched, stopped, resumed; models have cards."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.jobs import folders, releasing, studies, training
+from app.jobs.runner import Runner
+from app.store import Job
+from app.ui.experiments import starting
+from app.ui.services import Services
+from tests.app.conftest import PATIENCE, check, open_app, press, texts
+from tests.jobs.test_training import with_steps
+
+
+def jobs_of(services: Services, owner: str, kind: str = training.KIND) -> tuple[Job, ...]:
+    return services.store.jobs.list(owner, kind)
+
+
+def until(app: AppTest, true: Callable[[], bool]) -> AppTest:
+    """What the page does by itself every two seconds, until it has happened."""
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, texts(app)
+        time.sleep(0.5)
+    return check(app.run())
+
+
+def turn_to(app: AppTest, tab: str) -> AppTest:
+    app.session_state[starting.TABS] = tab
+    return check(app.run())
+
+
+def settings_of(app: AppTest):
+    return next(area for area in app.text_area if str(area.key).startswith("start-yaml"))
+
+
+def stored_job(services: Services, owner: str, state: str, message: str = "") -> Job:
+    """A training job that this process took and that has written a few lines of its log."""
+    checked = {"settings": {"stages": [{"steps": 100}], "stop_at": 0, "loop": {"threads": 1}}, "outcomes": ["classes"]}
+    config = {"job": "predictor", "name": "mine", "yaml": "stages: [{steps: 100}]", "init": None, "checked": checked}
+    job = services.store.jobs.add(owner, training.KIND, config)
+    run = services.runner.folder(job) / training.RUN
+    run.mkdir(parents=True)
+    lines = [{"step": step, "seconds": step / 2, "loss": 0.7 - step / 1000} for step in range(1, 41)]
+    lines.append({"step": 40, "seconds": 20.0, "held_out/own": 0.6, "held_out/own_base": 0.65})
+    (run / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"step": 41, "sec')
+    (run.parent / folders.LOG).write_text(
+        "training begins\nTraceback (most recent call last):\n  File 'x'\nKeyError: 1\n"
+    )
+    claimed = services.store.jobs.claim(job.id)
+    assert claimed is not None and claimed.claim is not None
+    if state != "running":
+        services.store.jobs.finish(job.id, claimed.claim, state, message)  # type: ignore[arg-type]
+    return services.store.jobs.get(owner, job.id)
+
+
+# -- starting -------------------------------------------------------------------------------------------------------
+
+
+def test_a_researcher_is_offered_the_trainers_configs(shared_services: Services, owner: str) -> None:
+    app = open_app("experiments")
+    offered = app.selectbox(key="start-config-predictor").options
+    assert offered[0] == "smoke" and "general_cpu" in offered
+    assert "folder:" not in settings_of(app).value and "stages:" in settings_of(app).value
+
+
+def test_what_the_trainer_refuses_is_said_and_what_was_written_stays(shared_services: Services, owner: str) -> None:
+    app = open_app("experiments")
+    settings_of(app).set_value("loop: {lr: 0}\nstages: [{steps: 1}]")
+    app = press(app, "start-job")
+    assert "loop.lr is 0.0; it must be above 0." in texts(app)
+    assert settings_of(app).value.startswith("loop: {lr: 0}")
+    assert not jobs_of(shared_services, owner)
+
+
+def test_a_job_is_started_watched_stopped_and_resumed(shared_services: Services, owner: str) -> None:
+    app = open_app("experiments")
+    settings_of(app).set_value(with_steps(100_000))
+    app.text_input(key="start-name-predictor").set_value("watched")
+    app = press(app, "start-job")
+    (job,) = jobs_of(shared_services, owner)
+    run = shared_services.runner.folder(job) / training.RUN
+    app = until(app, lambda: training.last_step(run) >= 3)
+    assert "Running" in texts(app) and "‘watched’" in texts(app)
+    assert [metric.label for metric in app.metric] == ["Steps", "Rate", "Time left", "Training loss"]
+    app = press(app, "job-stop")
+    app = until(app, lambda: not shared_services.store.jobs.get(owner, job.id).active)
+    assert "a checkpoint is written" in texts(app)
+    app = press(app, "job-resume")
+    assert shared_services.store.jobs.get(owner, job.id).active
+    app = press(app, "job-stop")
+    app = until(app, lambda: not shared_services.store.jobs.get(owner, job.id).active)
+    app = press(app, "job-release")
+    (release,) = jobs_of(shared_services, owner, releasing.KIND)
+    app = until(app, lambda: not shared_services.store.jobs.get(owner, release.id).active)
+    assert "Model 'watched' can be chosen now." in texts(app)
+    assert "watched" in shared_services.model_names(owner)
+
+
+@pytest.mark.parametrize("task", ["gain", "policy", "finetune", studies.EVALUATE, studies.REPRODUCE])
+def test_every_task_has_its_form(shared_services: Services, owner: str, ward, task: str) -> None:
+    app = open_app("experiments")
+    app = check(app.selectbox(key="start-task").set_value(task).run())
+    assert settings_of(app).value
+    assert starting.TASKS[task].about in texts(app)
+
+
+def test_a_taken_name_is_refused(shared_services: Services, owner: str) -> None:
+    app = open_app("experiments")
+    app.text_input(key="start-name-predictor").set_value("general")
+    assert "There is a model 'general' already" in texts(press(app, "start-job"))
+
+
+def test_where_training_is_switched_off_models_are_still_shown(
+    shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    off = replace(shared_services.settings, training="off")
+    monkeypatch.setattr(shared_services, "runner", Runner(shared_services.store, off))
+    app = open_app("experiments")
+    assert "switched off" in texts(app)
+    assert not [button for button in app.button if button.key == "start-job"]
+    assert "general" in turn_to(app, "Models").selectbox(key="experiments-model").options[0]
+
+
+# -- watching -------------------------------------------------------------------------------------------------------
+
+
+def test_a_running_job_shows_curves_rate_time_left_and_its_log(shared_services: Services, owner: str) -> None:
+    job = stored_job(shared_services, owner, "running")
+    app = open_app("experiments")
+    shown = {metric.label: metric.value for metric in app.metric}
+    assert shown == {"Steps": "40", "Rate": "2", "Time left": "30 s", "Training loss": "0.6600"}
+    assert len(app.get("plotly_chart")) == 2
+    logged = [element.value for element in app.code]
+    assert any("training begins" in text and "Traceback" not in text and "File" not in text for text in logged)
+    claim = shared_services.store.jobs.get(owner, job.id).claim
+    assert claim is not None
+    shared_services.store.jobs.finish(job.id, claim, "cancelled")
+
+
+@pytest.mark.parametrize(("state", "words"), [("failed", "Failed"), ("cancelled", "Stopped")])
+def test_how_a_job_ended_is_in_words(shared_services: Services, owner: str, state: str, words: str) -> None:
+    stored_job(shared_services, owner, state, "Something ![x](y) happened.")
+    app = turn_to(open_app("experiments"), "Jobs")
+    assert words in texts(app) and "Something ![x](y) happened." in texts(app)
+    assert app.button(key="job-resume") is not None
+
+
+def test_another_owners_jobs_are_not_shown(shared_services: Services, owner: str) -> None:
+    stored_job(shared_services, "browser-" + "c" * 32, "failed", "secret")
+    assert "No job was started yet" in texts(turn_to(open_app("experiments"), "Jobs"))
+
+
+# -- models ---------------------------------------------------------------------------------------------------------
+
+
+def test_models_have_cards_and_those_trained_here_can_be_shared_and_deleted(
+    shared_services: Services, owner: str, tmp_path: Path
+) -> None:
+    import shutil
+
+    from l2m_core.paths import model_folders
+
+    folder = shared_services.settings.models_dir / "copy"
+    shutil.copytree(model_folders()["general"], folder)
+    fingerprint = shared_services.model(owner).fingerprint
+    shared_services.store.models.register(owner, "copied", fingerprint, str(folder), "card")
+    app = turn_to(open_app("experiments"), "Models")
+    assert [metric.label for metric in app.metric] == ["Parameters", "Features", "Context rows", "Outcomes"]
+    app = check(app.selectbox(key="experiments-model").set_value("copied").run())
+    app = check(app.toggle(key=f"share-{fingerprint}").set_value(True).run())
+    assert shared_services.store.models.get("browser-" + "d" * 32, fingerprint).shared
+    app = press(app, "model-delete")
+    assert "Model 'copied' is deleted" in texts(app)
+    assert not folder.exists() and model_folders()["general"].exists()

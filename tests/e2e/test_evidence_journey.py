@@ -1,0 +1,66 @@
+"""Evidence on a bundled cohort: started, left alone over a reload and a restart of the server, read, and kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.browser import PATIENCE, chromium_running, new_page, press, serving, settled
+
+pytestmark = pytest.mark.browser
+
+LONG = 5 * PATIENCE  # a worker shares the machine with the server and the browser
+
+
+@pytest.fixture
+def page(chromium: Path) -> Iterator[Page]:
+    with chromium_running(chromium) as browser:
+        yield new_page(browser)
+
+
+def set_number(page: Page, name: str, value: int) -> None:
+    field = page.get_by_role("spinbutton", name=name)
+    field.fill(str(value))
+    field.press("Tab")
+    settled(page)
+
+
+def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return(
+    page: Page, repository: Path, tmp_path: Path, free_port: int
+) -> None:
+    with serving(repository, tmp_path, free_port) as served:
+        page.goto(served.address)
+        page.get_by_role("button", name="Open").nth(2).click()
+        expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+        page.get_by_role("link", name="Evidence").click()
+        press(page, "Settings")
+        for name, value in (("Folds", 3), ("Tests, at most", 3), ("Rows asked, at most", 30)):
+            set_number(page, name, value)
+        page.keyboard.press("Escape")
+        press(page, "Gather evidence")
+        expect(page.locator(".st-key-evidence-stop button")).to_be_visible()
+        page.reload()
+        # Still at it, or done already: in either case nothing is offered to be started for the first time.
+        working_or_done = page.locator(".st-key-evidence-stop button").or_(
+            page.get_by_role("button", name="Gather again")
+        )
+        expect(working_or_done).to_be_visible(timeout=LONG)
+        address = page.url
+    with serving(repository, tmp_path, free_port):
+        page.goto(address)
+        expect(page.get_by_text("Log loss by number of tests")).to_be_visible(timeout=LONG)
+        settled(page)
+        expect(page.get_by_text("30 of 442 rows were asked")).to_be_visible()
+        expect(page.get_by_text("On this cohort the model's order").first).to_be_visible()
+        expect(page.locator(".js-plotly-plot")).to_have_count(6)
+        with page.expect_download() as download:
+            press(page, "Figures as JSON")
+        figures = json.loads(Path(download.value.path()).read_text())
+        assert figures["asked"] == 30 and len(figures["curves"][0]["loss"]) == 4
+        page.reload()
+        expect(page.get_by_text("Log loss by number of tests")).to_be_visible()
+        assert page.get_by_text("Traceback").count() == 0
