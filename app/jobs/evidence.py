@@ -34,7 +34,12 @@ def run(work: Work) -> Outcome:
     cohort = services.cohort(owner, stored)
     model = services.model(owner, work.config["model"])
     keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, asdict(settings)])
-    found = gather(model, cohort, settings, keep=keep, report=work.say)
+    try:
+        found = gather(model, cohort, settings, keep=keep, report=work.say)
+    finally:
+        if services.store.cohorts.get(owner, stored.id).deleted_at is not None:
+            keep.clear()
+    services.cohort(owner, services.store.cohorts.get(owner, stored.id))  # nothing is stored of what was deleted meanwhile
     services.store.evidence.put(owner, cohort.content_hash, model.fingerprint, asdict(settings), found.to_data())
     keep.clear()
     return Outcome("done", found.summary()[0].text, {"fingerprint": model.fingerprint})

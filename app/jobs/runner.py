@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import IO, Any
 
 from app.jobs import folders
 from app.settings import Settings
-from app.store import Job, Store, StoreError
+from app.store import Conflict, Job, Store, StoreError
 from l2m_core.errors import ConfigError
 
 MOST_WAITING = 10  # jobs of one owner that wait or run
@@ -59,6 +60,23 @@ class Runner:
         self.store.jobs.requeue(owner, job_id)
         self.pump()
         return self.store.jobs.get(owner, job_id)
+
+    def erase(self, owner: str, job_id: str) -> None:
+        """Delete the files of a job that ended: log, checkpoints, results. Models made of it stay."""
+        job = self.store.jobs.get(owner, job_id)
+        if job.active:
+            raise Conflict("This job waits or runs. Stop it first.")
+        shutil.rmtree(self.folder(job), ignore_errors=True)
+
+    def forget_cohort(self, owner: str, cohort_id: str) -> None:
+        """Stop what works with a cohort that is deleted, and delete what stopped jobs kept of its patients."""
+        for job in self.store.jobs.list(owner, limit=10_000):
+            if job.config.get("cohort") != cohort_id:
+                continue
+            if job.active:
+                self.store.jobs.request_cancel(owner, job.id)
+            for path in self.folder(job).glob("fold-*.npz"):
+                path.unlink(missing_ok=True)
 
     def pump(self) -> None:
         """Notice workers that died, and start waiting jobs as far as there is room."""

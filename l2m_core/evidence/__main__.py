@@ -44,9 +44,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--budget", type=int, default=DEFAULTS.budget, help="most tests (default: %(default)s)")
     parser.add_argument("--most-rows", type=int, default=DEFAULTS.most_rows, help="rows asked (default: %(default)s)")
-    parser.add_argument(
-        "--policy", default=DEFAULTS.policy, choices=[name for name in POLICIES if name not in ("random", "fixed")]
-    )
+    policies = [name for name in POLICIES if name not in ("random", "fixed")]
+    parser.add_argument("--policy", choices=policies, help="what tests are ordered by (default: the model's own)")
     parser.add_argument("--patients", default="", help="a column that tells which rows belong to one patient")
     parser.add_argument("--draws", type=int, default=DEFAULTS.draws, help="bootstrap samples (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=DEFAULTS.seed)
@@ -56,10 +55,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run(given: argparse.Namespace) -> int:
-    settings = EvidenceSettings(
-        given.folds, given.budget, given.most_rows, given.policy, given.patients, given.draws, given.seed
-    )
     model = load(given.model)
+    policy = given.policy or model.release.inference.policy
+    settings = EvidenceSettings(
+        given.folds, given.budget, given.most_rows, policy, given.patients, given.draws, given.seed
+    )
     cohort = Cohort.from_file(
         given.cohort, given.outcome, baseline=given.baseline, schema=str(given.schema) if given.schema else None
     )

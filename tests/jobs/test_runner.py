@@ -15,7 +15,7 @@ from app.jobs import folders
 from app.jobs.evidence import settings_of
 from app.jobs.runner import MOST_WAITING, Runner, worker_environment
 from app.settings import Settings
-from app.store import NotFound
+from app.store import Conflict, NotFound
 from app.ui.services import Services
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import Evidence
@@ -125,6 +125,25 @@ def test_a_waiting_job_is_cancelled_at_once_and_never_runs(runner: Runner, ward,
     runner.pump()
     assert runner.store.jobs.get(OWNER, waiting.id).state == "cancelled"
     assert not runner.folder(waiting).exists()
+
+
+def test_a_deleted_cohort_leaves_nothing_of_its_patients_with_its_jobs(runner: Runner, long_ward) -> None:
+    job = ask(runner, long_ward, LONG)
+    wait_until(lambda: bool(list(runner.folder(job).glob("fold-*.npz"))))
+    runner.store.cohorts.delete(OWNER, long_ward.id)
+    runner.forget_cohort(OWNER, long_ward.id)
+    assert ended(runner, job).state in ("cancelled", "failed")
+    runner.forget_cohort(OWNER, long_ward.id)
+    assert not list(runner.folder(job).glob("fold-*.npz"))
+
+
+def test_files_of_an_ended_job_can_be_erased_and_of_a_running_one_not(runner: Runner, ward) -> None:
+    job = ask(runner, ward)
+    with pytest.raises(Conflict, match="Stop it first"):
+        runner.erase(OWNER, job.id)
+    ended(runner, job)
+    runner.erase(OWNER, job.id)
+    assert not runner.folder(job).exists() and folders.tail(runner.folder(job)) == ""
 
 
 def test_nobody_can_fill_the_queue(services: Services, ward) -> None:

@@ -48,16 +48,19 @@ def show(owner: str, stored: StoredCohort, cohort: Cohort, model: str, again: bo
             type="secondary" if again else "primary", on_click=_start, args=(stored.id, model),
         )  # fmt: skip
         with st.popover("Settings", icon=":material/tune:"):
-            _ask_settings(cohort)
+            _ask_settings(cohort, services.get().model(owner, model).release.inference.policy, model)
 
 
-def _ask_settings(cohort: Cohort) -> None:
+def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
+    """policy: the one that the model orders tests by in a step-through."""
     st.number_input("Folds", 2, 20, DEFAULTS.folds, key="evidence-folds",
                     help="The patients are split into so many parts; each is asked with the others as context.")  # fmt: skip
     st.number_input("Tests, at most", 1, 40, DEFAULTS.budget, key="evidence-budget")
     st.number_input("Rows asked, at most", 10, 5000, DEFAULTS.most_rows, step=50, key="evidence-rows",
                     help="More rows take longer and make the intervals narrower.")  # fmt: skip
-    st.selectbox("The model orders tests by", list(POLICIES), key="evidence-policy", format_func=POLICIES.__getitem__)
+    names = list(POLICIES)
+    st.selectbox("The model orders tests by", names, key=f"evidence-policy-{model}", format_func=POLICIES.__getitem__,
+                 index=names.index(policy) if policy in names else 0)  # fmt: skip
     columns = _columns_of_patients(cohort)
     if columns:
         st.selectbox("Rows of one patient share", ["", *columns], key="evidence-patients",
@@ -77,10 +80,10 @@ def _columns_of_patients(cohort: Cohort) -> list[str]:
     return [name for name in cohort.source.names if name not in used]
 
 
-def entered_settings() -> EvidenceSettings:
+def entered_settings(model: str) -> EvidenceSettings:
     entered = {
         "folds": "evidence-folds", "budget": "evidence-budget", "most_rows": "evidence-rows",
-        "policy": "evidence-policy", "patients": "evidence-patients", "seed": "evidence-seed",
+        "policy": f"evidence-policy-{model}", "patients": "evidence-patients", "seed": "evidence-seed",
     }  # fmt: skip
     values: dict[str, Any] = {name: st.session_state.get(key) for name, key in entered.items()}
     return replace(DEFAULTS, **{name: value for name, value in values.items() if value is not None})
@@ -94,7 +97,7 @@ def _start(cohort_id: str, model_name: str) -> None:
         owner = state.owner()
         stored = services.get().store.cohorts.get(owner, cohort_id)
         cohort = services.get().cohort(owner, stored)
-        settings = entered_settings()
+        settings = entered_settings(model_name)
         # What would be refused later is refused here, where it can be mended.
         services.get().model(owner, model_name).check(cohort)
         make_plan(cohort, settings)

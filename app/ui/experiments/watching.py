@@ -106,6 +106,10 @@ def _actions(job: Job, folder: Path) -> None:
         elif job.kind in (training.KIND, releasing.KIND):
             st.page_link("views/step_through.py", label="Step through with it", icon=":material/footprint:")
             st.page_link("views/evidence.py", label="Gather evidence on it", icon=":material/query_stats:")
+        if not job.active and folder.is_dir():
+            with st.popover("Erase its files", icon=":material/delete:"):
+                st.write("Its log, checkpoints and results are deleted. Models made of it stay.")
+                st.button("Erase for good", key="job-erase", type="primary", on_click=_erase, args=(job.id,))
 
 
 def _stop(job_id: str) -> None:
@@ -119,6 +123,12 @@ def _resume(job_id: str) -> None:
     with notices.refusals(PLACE):
         services.get().runner.resume(state.owner(), job_id)
         state.acted("resume job")
+
+
+def _erase(job_id: str) -> None:
+    with notices.refusals(PLACE):
+        services.get().runner.erase(state.owner(), job_id)
+        state.notify("success", "Its files are erased.", PLACE)
 
 
 def _release(job_id: str) -> None:
