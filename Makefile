@@ -1,5 +1,5 @@
 # Every target is a script that also runs by itself, without make.
-.PHONY: run test test-slow reliability lint types wheel clean
+.PHONY: run test test-slow reliability pictures lint types wheel clean
 
 run:            ## set up what is missing and open the app
 	scripts/run
@@ -10,8 +10,11 @@ test:           ## set up what is missing and run all tests but the long ones
 test-slow:      ## the tests that take minutes
 	scripts/test -m slow
 
-reliability:    ## the long checks of what must survive
-	scripts/test -m reliability -s
+reliability:    ## the long checks of what must survive; writes docs/results/reliability.md
+	scripts/test -m reliability -s --write-figures
+
+pictures:       ## draw the user guide's pictures again
+	scripts/test tests/e2e/test_pictures.py --write-pictures
 
 lint:           ## style
 	scripts/lint

@@ -8,7 +8,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tests import prerequisites
+from tests import figures, prerequisites
 
 # Times vary on a busy machine, so no deadline; in CI the same examples are tried each time.
 hypothesis.settings.register_profile("here", deadline=None)
@@ -20,6 +20,11 @@ PREREQUISITES: dict[str, Callable[[], Path]] = {
     "postgres": prerequisites.postgres,
     "shared_data": prerequisites.shared_data,
 }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--write-figures", action="store_true", help="write what long checks measure to docs/results")
+    parser.addoption("--write-pictures", action="store_true", help="write the user guide's pictures to docs/pictures")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -58,3 +63,16 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Callable[[str, str, str, bool], None]:
+    """Call it with check, target, measured, met: printed, and with --write-figures kept in docs/results/reliability.md."""
+
+    def keep(check: str, target: str, measured: str, met: bool) -> None:
+        found = figures.Figure(check, target, measured, met, figures.here())
+        print(f"\n{found.line()}")
+        if request.config.getoption("--write-figures"):
+            figures.write([found])
+
+    return keep

@@ -26,14 +26,18 @@ SIZES = ((100, 10), (1000, 20), (2000, 40), (10_000, 20))
 STEPS = 60
 
 
-def main(arguments: Sequence[str]) -> int:
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m train benchmark", description=__doc__)
     parser.add_argument("--model", default="general")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--patients", type=int, default=10_000, help="patients of the bulk roll-out")
     parser.add_argument("--out", type=Path, default=Path("docs/results/benchmark.md"))
     parser.add_argument("--child", nargs=2, type=int, metavar=("ROWS", "FEATURES"), help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = parse(arguments)
     torch.set_num_threads(given.threads)
     if given.child:
         print(json.dumps(condition_once(given.model, *given.child)))

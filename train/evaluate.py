@@ -61,10 +61,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report-only", action="store_true", help="write the report of what is finished, run nothing")
 
 
-def main(arguments: Sequence[str]) -> int:
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m train evaluate", description=__doc__)
     add_arguments(parser)
-    given = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = parse(arguments)
     command = published_command(arguments)
     if given.suite == "synthetic":
         from train.evaluation.synthetic import evaluate_synthetic

@@ -16,7 +16,7 @@ from train.experiments.experiment import EXPERIMENTS, SCALES, Places, reproduce
 from train.experiments.overview import write_overview
 
 
-def main(arguments: Sequence[str]) -> int:
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m train reproduce", description=__doc__)
     parser.add_argument("name", choices=(*EXPERIMENTS, "all"))
     parser.add_argument("--scale", choices=SCALES, default="small")
@@ -26,7 +26,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--engine", choices=ENGINES, default="processes")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings in place of the scale's")
-    given = parser.parse_intermixed_args(arguments)
+    return parser.parse_intermixed_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = parse(arguments)
     check_data_folder(given.data)
     places = Places(given.data, given.partial, given.out)
     for name in EXPERIMENTS if given.name == "all" else (given.name,):

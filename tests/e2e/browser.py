@@ -1,0 +1,111 @@
+"""The real server, a real browser, and the few presses that every journey shares."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+PATIENCE = 120_000  # milliseconds; a busy machine is slow
+# Without these, Chromium itself talks to the outside, which would hide what the pages do.
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+expect.set_options(timeout=PATIENCE)
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where the app answers, and all that it has printed so far."""
+
+    address: str
+    lines: list[str]
+    pid: int
+
+
+@contextmanager
+def serving(repository: Path, data_dir: Path, port: int = 0, **environment: str) -> Iterator[Served]:
+    command = [sys.executable, "-m", "app", "--port", str(port), "--no-browser", "--data-dir", str(data_dir)]
+    server = subprocess.Popen(
+        command, cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, **environment},
+    )  # fmt: skip
+    assert server.stdout is not None
+    lines: list[str] = []
+    try:
+        for line in server.stdout:
+            lines.append(line)
+            if found := re.search(r"http://\S+:\d+", line):
+                break
+        else:
+            pytest.fail("The app ended before it served:\n" + "".join(lines))
+        reader = threading.Thread(target=lambda: lines.extend(server.stdout or ()), daemon=True)
+        reader.start()
+        yield Served(found.group().replace("localhost", "127.0.0.1"), lines, server.pid)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+@contextmanager
+def chromium_running(program: Path) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(program), args=QUIET)
+        yield browser
+        browser.close()
+
+
+def new_page(browser: Browser, scheme: Literal["light", "dark"] = "light", width: int = 1280, height: int = 800) -> Page:
+    """A page of a fresh visitor."""
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page.set_default_timeout(PATIENCE)
+    return page
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name).last.click()
+
+
+def settled(page: Page) -> None:
+    """The server has nothing more to say: Streamlit's own sign of work is gone, and stays gone."""
+    running = page.locator("[data-testid=stApp][data-test-script-state=running]")
+    for _ in range(2):
+        expect(running).to_have_count(0, timeout=PATIENCE)
+        page.wait_for_timeout(400)
+    expect(page.locator("[data-testid=stSkeleton]")).to_have_count(0, timeout=PATIENCE)
+
+
+def events(page: Page, count: int) -> None:
+    """The log says how many events are stored; it is shown only after they are."""
+    expect(page.get_by_text(re.compile(rf"Log \({count} events?\)"))).to_be_visible(timeout=PATIENCE)
+
+
+def open_first_cohort(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_role("button", name="Open").first.click()
+    expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+    settled(page)
+
+
+def begin_step_through(page: Page, address: str) -> None:
+    """From nothing to a patient with an example's values."""
+    open_first_cohort(page, address)
+    press(page, "Start a step-through")
+    press(page, "Fill in an example")
+    press(page, "Begin")
+    events(page, 1)
+    settled(page)

@@ -1,0 +1,154 @@
+"""Every page, light and dark, by axe-core: nothing serious; and the step-through page without a mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.browser import (
+    PATIENCE,
+    Served,
+    begin_step_through,
+    chromium_running,
+    events,
+    new_page,
+    press,
+    serving,
+    settled,
+)
+from tests.prerequisites import REPOSITORY
+
+pytestmark = pytest.mark.browser
+
+SERIOUS = ("serious", "critical")
+# Markup of Streamlit and Plotly that the app cannot reach. Each was looked at: what it means to a person is said here.
+KNOWN: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module")
+def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(repository, tmp_path_factory.mktemp("data")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Browser]:
+    with chromium_running(chromium) as running:
+        yield running
+
+
+def findings(page: Page, where: str) -> list[str]:
+    """Serious findings of axe, with where they are."""
+    settled(page)
+    answer = Axe().run(page, options={"resultTypes": ["violations"]}).response
+    return [
+        f"{where}: {found['id']} ({found['impact']}): {found['help']}: {node['target']} {node['html'][:200]} "
+        f"{node.get('failureSummary', '')[:300]}"
+        for found in answer["violations"]
+        if found["impact"] in SERIOUS and found["id"] not in KNOWN
+        for node in found["nodes"]
+    ]
+
+
+def visit_everything(page: Page, address: str) -> Iterator[str]:
+    """Goes through all that a person sees, naming where it is."""
+    page.goto(address)
+    expect(page.get_by_role("button", name="Open").first).to_be_visible()
+    yield "first visit"
+    begin_step_through(page, address)
+    yield "step-through"
+    press(page, "Not available")
+    events(page, 2)
+    page.get_by_text("Log (2 events)").click()
+    yield "step-through with its log open"
+    press(page, "Rules")
+    yield "rules of a step-through"
+    page.keyboard.press("Escape")
+    press(page, "New")
+    yield "new step-through"
+    for name in page_names():
+        if name == "step_through":
+            continue
+        page.goto(f"{address}/{name}")
+        settled(page)
+        yield f"page {name}"
+        for tab in page.get_by_role("tab").all()[1:]:
+            tab.click()
+            settled(page)
+            yield f"page {name}, tab {tab.inner_text()}"
+
+
+def page_names() -> list[str]:
+    return sorted(file.stem for file in (REPOSITORY / "app" / "views").glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_serious_finding(browser: Browser, served: Served, scheme: Literal["light", "dark"]) -> None:
+    page = new_page(browser, scheme)
+    found, seen = [], []
+    for where in visit_everything(page, served.address):
+        seen.append(where)
+        here = findings(page, where)
+        print(where, *here, sep="\n")
+        found += here
+    page.close()
+    assert {"step-through", "page about"} <= set(seen)
+    assert found == [], "\n".join(found)
+
+
+def tab_to(page: Page, words: str, backwards: bool = False, most: int = 120) -> None:
+    """Press Tab until the element in focus says the words, as a person without a mouse would."""
+    for _ in range(most):
+        page.keyboard.press("Shift+Tab" if backwards else "Tab")
+        text = page.evaluate("(document.activeElement.getAttribute('aria-label') || '') + ' ' + "
+                             "document.activeElement.innerText")  # fmt: skip
+        if words in text:
+            return
+    pytest.fail(f"'{words}' cannot be reached by the Tab key.")
+
+
+def focus_is_visible(page: Page) -> bool:
+    """Whether the element in focus, or what surrounds it closely, is drawn differently from when it is not."""
+    return page.evaluate("""() => {
+        const chain = [document.activeElement, document.activeElement.parentElement];
+        return chain.some(e => { const s = getComputedStyle(e);
+            return (s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0) || s.boxShadow !== 'none'; });
+    }""")
+
+
+def test_a_step_through_needs_no_mouse(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    page.goto(served.address)
+    expect(page.get_by_role("button", name="Open").first).to_be_visible()
+    settled(page)
+    tab_to(page, "Open")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+    settled(page)
+    tab_to(page, "Start a step-through")
+    assert focus_is_visible(page)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Begin")).to_be_visible()
+    settled(page)
+    tab_to(page, "Fill in an example")
+    page.keyboard.press("Enter")
+    settled(page)
+    tab_to(page, "Begin")
+    page.keyboard.press("Enter")
+    events(page, 1)
+    settled(page)
+    for count, words in ((2, "Not available"), (3, "Undo"), (4, "Stop"), (5, "Reopen")):
+        tab_to(page, words)
+        assert focus_is_visible(page), f"nobody sees that '{words}' is in focus"
+        page.keyboard.press("Enter")
+        events(page, count)
+        settled(page)
+    expect(page.get_by_text("Stopping is advised").or_(page.get_by_role("button", name="Record"))).not_to_have_count(
+        0, timeout=PATIENCE
+    )
+    page.close()
