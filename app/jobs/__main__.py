@@ -106,7 +106,7 @@ def _leave(work: Work, claim: str) -> None:
 def _be_modest() -> None:
     """The page comes first; warnings become one line each."""
     if hasattr(os, "nice"):
-        os.nice(10)
+        os.nice(5)
     warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
     import torch
 
