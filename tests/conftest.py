@@ -66,7 +66,7 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def figure(request: pytest.FixtureRequest) -> Callable[[str, str, str, bool], None]:
+def figure(request: pytest.FixtureRequest) -> figures.Keep:
     """Call it with check, target, measured, met: printed, and with --write-figures kept in docs/results/reliability.md."""
 
     def keep(check: str, target: str, measured: str, met: bool) -> None:

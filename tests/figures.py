@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,10 @@ and writes this page; a check that was not run again keeps its line. The short f
 | check | target | measured | met | when and where |
 | --- | --- | --- | --- | --- |
 """
+
+
+# What the fixture `figure` gives: called with check, target, measured, met.
+Keep = Callable[[str, str, str, bool], None]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,17 +45,16 @@ def write_settings(page: Page, text: str) -> None:
 
 
 def steps_done(page: Page) -> int:
+    """As the page says it; it draws this line anew every two seconds."""
     text = page.get_by_text(re.compile(r"^Step [\d,]+ of 100,000$")).first.inner_text(timeout=LONG)
     return int(text.split()[1].replace(",", ""))
 
 
 def wait_for_step(page: Page, least: int) -> None:
-    page.wait_for_function(
-        """least => [...document.querySelectorAll('p')].some(p => {
-            const found = p.innerText.match(/^Step ([\\d,]+) of 100,000$/);
-            return found && Number(found[1].replaceAll(',', '')) >= least })""",
-        arg=least, timeout=LONG,
-    )  # fmt: skip
+    deadline = time.monotonic() + LONG / 1000
+    while steps_done(page) < least:
+        assert time.monotonic() < deadline, f"Step {least} was not reached in time."
+        page.wait_for_timeout(1000)
 
 
 def stop(page: Page) -> None:

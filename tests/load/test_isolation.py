@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -18,9 +18,8 @@ from app.ui.identity import COOKIE, browser_owner
 from app.ui.services import Services
 from l2m_core.cohort import Cohort
 from tests.e2e.browser import Served, serving
+from tests.figures import Keep
 from tests.load.visitor import Visitor
-
-Figure = Callable[[str, str, str, bool], None]
 
 PEOPLE, MANY = 5, 20
 
@@ -101,7 +100,7 @@ def test_everyone_sees_their_own_and_nothing_of_others(people: list[Visitor]) ->
 
 
 @pytest.mark.reliability
-def test_twenty_sessions_at_once_leak_nothing(served: Served, data_dir: Path, figure: Figure) -> None:
+def test_twenty_sessions_at_once_leak_nothing(served: Served, data_dir: Path, figure: Keep) -> None:
     people = asyncio.run(step_through_together(served.address, cookies_with_cohorts(data_dir, MANY)))
     found = leaks(people)
     figure("isolation: 20 sessions at once, a canary in each cohort", "0 leaks", f"{len(found)} leaks", not found)

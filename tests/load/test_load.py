@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.browser import Served, serving
+from tests.figures import Keep
 from tests.load.traffic import come_and_go, crowd, resident_megabytes
-
-Figure = Callable[[str, str, str, bool], None]
 
 FORGOTTEN_AFTER = 2  # seconds after which this server forgets a closed connection; 120 by default
 
@@ -35,7 +34,7 @@ def test_a_few_people_at_once_meet_no_error(served: Served) -> None:
 
 @pytest.mark.reliability
 @pytest.mark.timeout(3600)
-def test_fifty_people_at_once(served: Served, figure: Figure) -> None:
+def test_fifty_people_at_once(served: Served, figure: Keep) -> None:
     users, seconds = 50, 120
     presses = asyncio.run(crowd(served.address, users, seconds, think=1.0))
     p50, p95 = presses.quantile(0.5), presses.quantile(0.95)
@@ -51,7 +50,7 @@ def test_fifty_people_at_once(served: Served, figure: Figure) -> None:
 
 @pytest.mark.reliability
 @pytest.mark.timeout(7200)
-def test_five_hundred_sessions_leave_no_memory_behind(served: Served, figure: Figure) -> None:
+def test_five_hundred_sessions_leave_no_memory_behind(served: Served, figure: Keep) -> None:
     sessions, warm_up = 500, 25
     errors = asyncio.run(come_and_go(served.address, warm_up))
     time.sleep(3 * FORGOTTEN_AFTER)
