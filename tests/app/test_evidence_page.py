@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 import pytest
@@ -15,8 +16,15 @@ from app.ui.services import Services
 from l2m_core.cohort import Cohort
 from l2m_core.evidence import EvidenceSettings, gather
 from tests.app.conftest import PATIENCE, check, open_app, press, small_cohort, small_frame, texts
+from tests.jobs.conftest import end_jobs
 
 QUICK = EvidenceSettings(folds=2, budget=2, most_rows=12, draws=100)
+
+
+@pytest.fixture(autouse=True)
+def no_worker_is_left(shared_services: Services) -> Iterator[None]:
+    yield
+    end_jobs(shared_services)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,14 @@ from app.store import Job
 from app.ui.experiments import starting
 from app.ui.services import Services
 from tests.app.conftest import PATIENCE, check, open_app, press, texts
+from tests.jobs.conftest import end_jobs
 from tests.jobs.test_training import with_steps
+
+
+@pytest.fixture(autouse=True)
+def no_worker_is_left(shared_services: Services) -> Iterator[None]:
+    yield
+    end_jobs(shared_services)
 
 
 def jobs_of(services: Services, owner: str, kind: str = training.KIND) -> tuple[Job, ...]:

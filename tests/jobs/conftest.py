@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,11 +31,16 @@ def cohort_of(rows: int = 45, features: int = 4) -> Cohort:
 def services(tmp_path: Path) -> Iterator[Services]:
     made = Services(Settings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
     yield made
-    for job in made.store.jobs.active():
-        made.store.jobs.request_cancel(job.owner, job.id)
-    wait_until(lambda: not [job for job in made.store.jobs.active() if job.state == "running"], sweep=made)
+    end_jobs(made)
     made.background.shutdown()
     made.store.close()
+
+
+def end_jobs(services: Services) -> None:
+    """No worker outlives a test: all are asked to stop, and waited for."""
+    for job in services.store.jobs.active():
+        services.store.jobs.request_cancel(job.owner, job.id)
+    wait_until(lambda: not [job for job in services.store.jobs.active() if job.pid != os.getpid()], sweep=services)
 
 
 @pytest.fixture

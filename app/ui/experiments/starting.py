@@ -15,6 +15,7 @@ from app.ui import labels, notices, services, state
 PLACE = "experiments-start"
 TABS = "experiments-tabs"
 WATCHED = "experiments-job"
+FRESH = "fresh weights"
 
 
 @dataclass(frozen=True)
@@ -48,48 +49,66 @@ def show(owner: str) -> None:
     st.caption(TASKS[chosen].about)
     left, right = st.columns([1, 1.7], gap="large")
     with left:
-        fields = _fields(owner, chosen)
+        _ask_fields(owner, chosen)
     with right:
-        text = _settings(chosen, fields)
+        _ask_settings(chosen)
     notices.show_waiting(PLACE)
-    st.button("Start", key="start-job", type="primary", icon=":material/play_arrow:", on_click=_start,
-              args=(chosen, fields, text))  # fmt: skip
+    st.button("Start", key="start-job", type="primary", icon=":material/play_arrow:", on_click=_start, args=(chosen,))
     waiting = len(services.get().store.jobs.active())
     if waiting:
         at_once = services.get().settings.jobs_at_once
         st.caption(f"{waiting} job{'s' if waiting > 1 else ''} wait or run on this installation; {at_once} at once.")
 
 
-def _fields(owner: str, chosen: str) -> dict[str, Any]:
-    """What is chosen beside the settings, as the job's config holds it."""
+# -- what is asked --------------------------------------------------------------------------------------------------
+
+
+def _ask_fields(owner: str, chosen: str) -> None:
+    """What is chosen beside the settings."""
     if chosen == studies.EVALUATE:
-        return {"model": _ask_model(owner, "Model", "start-evaluate-model")}
-    if chosen == studies.REPRODUCE:
-        name = st.selectbox("Experiment", studies.experiments(), key="start-experiment",
-                            format_func=lambda name: name.replace("_", " "))  # fmt: skip
-        scale = st.segmented_control("Scale", ["small", "study"], default="small", key="start-scale", required=True,
-                                     help="small: minutes; study: as in the study, hours to days")  # fmt: skip
-        return {"experiment": name, "scale": scale or "small"}
-    fields: dict[str, Any] = {"init": _ask_start(owner, chosen)}
-    if chosen == "finetune":
-        cohorts = {cohort.id: cohort for cohort in services.get().store.cohorts.list(owner)}
-        fields["cohort"] = st.selectbox(
-            "Cohort", list(cohorts), key="start-cohort-of-job", index=0 if cohorts else None,
-            format_func=lambda i: f"{labels.plain(cohorts[i].name)}, version {cohorts[i].version}",
-            placeholder="Open a cohort first",
-        )  # fmt: skip
-    fields["name"] = st.text_input("Name of the model", key=f"start-name-{chosen}", max_chars=releasing.LONGEST_NAME,
-                                   value=_free_name(owner, chosen),
-                                   help="It can be chosen under this name when the job is done.")  # fmt: skip
-    return fields
+        st.selectbox(
+            "Model", list(services.get().model_names(owner)), key="start-evaluate-model", format_func=labels.plain
+        )
+    elif chosen == studies.REPRODUCE:
+        st.selectbox("Experiment", studies.experiments(), key="start-experiment",
+                     format_func=lambda name: name.replace("_", " "))  # fmt: skip
+        st.segmented_control("Scale", ["small", "study"], default="small", key="start-scale", required=True,
+                             help="small: minutes; study: as in the study, hours to days")  # fmt: skip
+    else:
+        choices = [*([FRESH] if chosen == "predictor" else []), *starts(owner)]
+        st.selectbox("Start from", choices, key=f"start-from-{chosen}", format_func=labels.plain)
+        if chosen == "finetune":
+            cohorts = {cohort.id: cohort for cohort in services.get().store.cohorts.list(owner)}
+            st.selectbox(
+                "Cohort", list(cohorts), key="start-cohort-of-job", index=0 if cohorts else None,
+                format_func=lambda i: f"{labels.plain(cohorts[i].name)}, version {cohorts[i].version}",
+                placeholder="Open a cohort first",
+            )  # fmt: skip
+        st.text_input("Name of the model", _free_name(owner, chosen), key=f"start-name-{chosen}",
+                      max_chars=releasing.LONGEST_NAME,
+                      help="It can be chosen under this name when the job is done.")  # fmt: skip
 
 
-def _ask_model(owner: str, label: str, key: str) -> str:
-    return str(st.selectbox(label, list(services.get().model_names(owner)), key=key, format_func=labels.plain))
+def _ask_settings(chosen: str) -> None:
+    if chosen in trainer.DECIDED:
+        offered = {template.name: template.text for template in templates.of(chosen)}
+        text = offered[str(st.selectbox("Config", list(offered), key=f"start-config-{chosen}"))]
+    elif chosen == studies.EVALUATE:
+        text = studies.TEMPLATE
+    else:
+        text = "# Settings in place of the scale's, one `name: value` a line.\n"
+    st.text_area("Settings (YAML)", text, key=_settings_key(chosen), height=300,
+                 help="Checked by the trainer before anything starts.")  # fmt: skip
 
 
-def _ask_start(owner: str, chosen: str) -> dict[str, str] | None:
-    """A model, or an earlier training job that has written a checkpoint; a predictor may begin afresh."""
+def _settings_key(chosen: str) -> str:
+    """Each config has a text of its own, so that turning to another one and back loses nothing."""
+    about = st.session_state.get("start-experiment" if chosen == studies.REPRODUCE else f"start-config-{chosen}", "")
+    return f"start-yaml-{chosen}-{about}"
+
+
+def starts(owner: str) -> dict[str, dict[str, str]]:
+    """By what a person reads: models, and earlier training jobs that have written a checkpoint."""
     known: dict[str, dict[str, str]] = {}
     for name in services.get().model_names(owner):
         known[f"model {name}"] = {"from": training.FROM_MODEL, "name": name}
@@ -100,23 +119,7 @@ def _ask_start(owner: str, chosen: str) -> dict[str, str] | None:
                 "from": training.FROM_JOB,
                 "name": job.id,
             }
-    fresh = "fresh weights"
-    choices = [*([fresh] if chosen == "predictor" else []), *known]
-    picked = st.selectbox("Start from", choices, key=f"start-from-{chosen}", format_func=labels.plain)
-    return known.get(str(picked))
-
-
-def _settings(chosen: str, fields: Mapping[str, Any]) -> str:
-    if chosen in trainer.DECIDED:
-        offered = {template.name: template.text for template in templates.of(chosen)}
-        name = st.selectbox("Config", list(offered), key=f"start-config-{chosen}")
-        text = offered[str(name)]
-    elif chosen == studies.EVALUATE:
-        name, text = "", studies.TEMPLATE
-    else:
-        name, text = fields["experiment"], "# Settings in place of the scale's, one `name: value` a line.\n"
-    return st.text_area("Settings (YAML)", text, key=f"start-yaml-{chosen}-{name}", height=300,
-                        help="Checked by the trainer before anything starts.")  # fmt: skip
+    return known
 
 
 def _free_name(owner: str, chosen: str) -> str:
@@ -124,18 +127,34 @@ def _free_name(owner: str, chosen: str) -> str:
     return releasing.unique(base, services.get().model_names(owner))
 
 
-def _start(chosen: str, fields: Mapping[str, Any], text: str) -> None:
+# -- what was entered -----------------------------------------------------------------------------------------------
+
+
+def entered(owner: str, chosen: str) -> dict[str, Any]:
+    """From the widgets as they are at the press, which may be newer than the page that was drawn last."""
+    now = st.session_state
+    text = {"yaml": str(now.get(_settings_key(chosen)) or "")}
+    if chosen == studies.EVALUATE:
+        return {"model": now["start-evaluate-model"], **text}
+    if chosen == studies.REPRODUCE:
+        return {"experiment": now["start-experiment"], "scale": now.get("start-scale") or "small", **text}
+    start = starts(owner).get(str(now.get(f"start-from-{chosen}")))
+    cohort = {"cohort": now.get("start-cohort-of-job")} if chosen == "finetune" else {}
+    return {"job": chosen, "init": start, **cohort, "name": now.get(f"start-name-{chosen}"), **text}
+
+
+def _start(chosen: str) -> None:
     if state.is_echo("start job"):
         return
     with notices.refusals(PLACE):
         owner, kind = state.owner(), TASKS[chosen].kind
-        config = {**fields, "yaml": text}
+        config = entered(owner, chosen)
         if kind == training.KIND:
-            config |= _checked(owner, chosen, config)
+            config |= _checked(owner, config)
         elif kind == studies.EVALUATE:
-            studies.options(text)
+            studies.options(config["yaml"])
         else:
-            studies.overrides(text)
+            studies.overrides(config["yaml"])
         job = services.get().runner.submit(owner, kind, config)
         state.acted("start job")
         # The page turns to the job, which is where it is watched.
@@ -143,14 +162,14 @@ def _start(chosen: str, fields: Mapping[str, Any], text: str) -> None:
         st.session_state[TABS] = "Jobs"
 
 
-def _checked(owner: str, chosen: str, config: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(owner: str, config: Mapping[str, Any]) -> dict[str, Any]:
     here = services.get()
     if not here.runner.may_train(owner):
         return {}  # refused, in words, by the queue
     name = releasing.check_name(str(config["name"] or ""), here.model_names(owner))
-    decided = training.decided(here, owner, {**config, "job": chosen}, here.settings.jobs_dir / "new")
-    found = trainer.check(chosen, config["yaml"], decided, here.settings)
-    return {"job": chosen, "name": name, "checked": {"settings": found.settings, "outcomes": list(found.outcomes)}}
+    decided = training.decided(here, owner, config, here.settings.jobs_dir / "new")
+    found = trainer.check(config["job"], config["yaml"], decided, here.settings)
+    return {"name": name, "checked": {"settings": found.settings, "outcomes": list(found.outcomes)}}
 
 
 def title(job: Job) -> str:
