@@ -21,6 +21,7 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route
 from streamlit import config
 
+from app import sign_in
 from app.store import StoreError
 from app.ui import services
 from app.ui.guard import Guard
@@ -49,6 +50,8 @@ def warm_up() -> None:
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # sessions spread over the cores; two threads on one busy core are slower than one
     config.set_option("server.allowedHosts", allowed_hosts())
+    if SIGN_IN_FILE is not None:
+        config.set_option("secrets.files", [str(SIGN_IN_FILE)])
     try:
         warm.one_step(services.get())
         services.get().runner.pump()  # what waited when the server stopped
@@ -122,6 +125,7 @@ def keep_values_out_of_logs() -> None:
         logging.getLogger(name).addFilter(WithoutValues())
 
 
+SIGN_IN_FILE = sign_in.find_file()
 # Cookies of sign-in and of uploads stay valid over a restart.
 os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.get().signer.derive("streamlit cookies"))
 keep_values_out_of_logs()
