@@ -14,6 +14,7 @@ from app.ui.charts.base import TEXT, Chart, axis_of, layout_of
 
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"
+LEAST_BAR = 120  # pixels of the colour bar; with less, its numbers lie on one another
 MOST_ROWS = 40  # features in one heat map; the table holds all
 
 
@@ -39,7 +40,8 @@ def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
     heat = {
         "type": "heatmap", "x": steps, "y": rows, "z": gains, "zmin": 0.0, "zmax": top, "xgap": 2, "ygap": 2,
         "colorscale": "Cividis", "hoverinfo": "skip",
-        "colorbar": {"title": {"text": "gain<br>(nats)"}, "thickness": 10, "len": 0.9, "tickformat": ".2~g", "x": 1.01},
+        "colorbar": {"title": {"text": "gain<br>(nats)"}, "thickness": 10, "tickformat": ".2~g", "x": 1.01,
+                     "lenmode": "pixels", "len": max(LEAST_BAR, 21 * len(shown))},
     }  # fmt: skip
     signs: dict[str, list[Any]] = {"x": [], "y": [], "text": [], "color": []}
     cells: dict[str, list[Any]] = {"x": [], "y": [], "customdata": [], "text": []}
@@ -68,7 +70,7 @@ def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
         "textfont": {"color": signs["color"], "size": 13}, "hoverinfo": "skip",
     }  # fmt: skip
     layout = layout_of(
-        64 + 21 * len(shown),
+        64 + max(LEAST_BAR, 21 * len(shown)),
         xaxis=axis_of(tickmode="array", tickvals=steps, ticktext=[str(step) for step in steps], side="top",
                     title={"text": "step"}, showgrid=False, range=[-0.5, max(len(columns), 3) - 0.5]),
         yaxis=axis_of(tickmode="array", tickvals=rows, ticktext=[labels.chart(name, 22) for name in shown],
