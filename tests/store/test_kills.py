@@ -18,7 +18,7 @@ def kill_writers(store: Store, url: str, kills: int) -> int:
     for number in range(kills):
         process, pipe = start(write_until_killed, url, step_through.id)
         if number % 5:  # every fifth is killed while it starts
-            assert pipe.poll(60), "the writer never wrote"
+            assert pipe.poll(300), "the writer never wrote"
         time.sleep(draw.uniform(0, 0.08))
         kill(process)
         acknowledged += received(pipe)
