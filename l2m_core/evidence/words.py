@@ -120,13 +120,14 @@ def _about_positivity(evidence: Evidence) -> list[Sentence]:
     if unseen == 0:
         return [Sentence("positivity", "good", "Every test that the model asked for had been recorded.")]
     verdict: Verdict = "open" if unseen <= NOTABLE_UNRECORDED and thin <= NOTABLE_UNRECORDED else "bad"
+    few = f" In {thin:.0%} few patients like the one asked had the test." if thin >= 0.005 else ""
     missing = max(evidence.wishes, key=lambda wish: wish.wished - wish.recorded)
     return [
         Sentence(
             "positivity", verdict,
             f"In {unseen:.0%} of its {decisions:,} decisions the model would first have asked for a test that had not been "
             f"recorded (most often '{missing.action}'); it took the best recorded one, and what it would have learned is "
-            f"not known. In {thin:.0%} few patients like this one had the test.",
+            f"not known.{few}",
         )
     ]  # fmt: skip
 
@@ -144,14 +145,14 @@ def _about_asked(evidence: Evidence) -> Sentence:
 def _about_few(evidence: Evidence) -> list[Sentence]:
     if evidence.kind == "continuous":
         few = evidence.asked < FEW_OUTCOMES
-        return [Sentence("asked", "open", f"Only {evidence.asked} rows were asked: take every figure as rough.")] * few
+        return [Sentence("asked", "note", f"Only {evidence.asked} rows were asked: take every figure as rough.")] * few
     rarest = min(range(len(evidence.classes)), key=lambda k: evidence.asked_by_class[k])
     count = evidence.asked_by_class[rarest]
     if count >= FEW_OUTCOMES:
         return []
     return [
         Sentence(
-            "asked", "open",
+            "asked", "note",
             f"Only {count} of the rows asked have the outcome '{evidence.classes[rarest]}': take every figure as rough.",
         )
     ]  # fmt: skip

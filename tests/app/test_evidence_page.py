@@ -165,6 +165,6 @@ def test_calibration_can_be_seen_before_and_after(
     keep(shared_services, owner, ward, gathered)
     app = open_app("evidence", cohort=ward.id)
     after = texts(app)
-    picker = next(group for group in app.get("button_group") if group.key == "evidence-moment")
+    picker = next(group for group in app.get("button_group") if str(group.key).startswith("evidence-moment"))
     picker.set_value(0)
     assert texts(check(app.run())) != after

@@ -6,6 +6,7 @@ import json
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app.store import StoredCohort, StoredEvidence
 from app.ui import charts, downloads, labels
@@ -79,20 +80,24 @@ def _metric(label: str, value: str, detail: str) -> None:
 
 
 def _say(sentence: Sentence) -> None:
-    icon, text = st.columns([0.13, 1], vertical_alignment="top", gap="small")
-    icon.markdown(f"{ICONS[sentence.verdict]} **{SAYS[sentence.verdict]}**")
-    text.markdown(labels.markdown(sentence.text))
+    st.markdown(f"{ICONS[sentence.verdict]} **{SAYS[sentence.verdict]}.** {labels.markdown(sentence.text)}")
+
+
+def _head(title: str) -> DeltaGenerator:
+    """A heading with room beside it, or below it where the window is narrow."""
+    head = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small")
+    head.subheader(title, anchor=False, width="content")
+    return head
 
 
 def _scores(evidence: Evidence) -> None:
     scores = list(evidence.curve.scores)
     score = scores[0]
     if len(scores) > 1:
-        head, choice = st.columns([2, 1], vertical_alignment="bottom")
-        picked = choice.segmented_control("Score", scores, default=scores[0], key="evidence-score", required=True,
+        head = _head(f"{drawings.NAMES[str(st.session_state.get('evidence-score') or score)]} by number of tests")
+        picked = head.segmented_control("Score", scores, default=scores[0], key="evidence-score", required=True,
                                           format_func=drawings.NAMES.__getitem__, label_visibility="collapsed")  # fmt: skip
         score = str(picked or scores[0])
-        head.subheader(f"{drawings.NAMES[score]} by number of tests", anchor=False)
     else:
         st.subheader(f"{drawings.NAMES[score]} by number of tests", anchor=False)
     st.caption(
@@ -103,10 +108,9 @@ def _scores(evidence: Evidence) -> None:
 
 
 def _calibration(evidence: Evidence) -> None:
-    head, choice = st.columns([2, 1.6], vertical_alignment="bottom")
-    head.subheader("Calibration", anchor=False)
+    head = _head("Calibration")
     moments = {0: "before any", evidence.budget: f"after up to {evidence.budget}"}
-    picked = choice.segmented_control("Tests", list(moments), default=evidence.budget, key="evidence-moment", required=True,
+    picked = head.segmented_control("Tests", list(moments), default=evidence.budget, key=f"evidence-moment-{evidence.budget}", required=True,
                                       format_func=moments.__getitem__, label_visibility="collapsed")  # fmt: skip
     found = evidence.calibration[evidence.budget if picked is None else int(picked)]
     st.caption(
