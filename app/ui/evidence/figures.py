@@ -110,8 +110,10 @@ def _scores(evidence: Evidence) -> None:
 def _calibration(evidence: Evidence) -> None:
     head = _head("Calibration")
     moments = {0: "before any", evidence.budget: f"after up to {evidence.budget}"}
-    picked = head.segmented_control("Tests", list(moments), default=evidence.budget, key=f"evidence-moment-{evidence.budget}", required=True,
-                                      format_func=moments.__getitem__, label_visibility="collapsed")  # fmt: skip
+    picked = head.segmented_control(
+        "Tests", list(moments), default=evidence.budget, key=f"evidence-moment-{evidence.budget}", required=True,
+        format_func=moments.__getitem__, label_visibility="collapsed",
+    )  # fmt: skip
     found = evidence.calibration[evidence.budget if picked is None else int(picked)]
     st.caption(
         f"On the dotted line, what is predicted is what happens. Off by {100 * found.error:.1f} percentage points on "
