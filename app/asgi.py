@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import threading
 import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -39,7 +40,12 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
     import anyio
 
     await anyio.to_thread.run_sync(warm_up)
-    yield {"ready": True}
+    stop = threading.Event()
+    threading.Thread(target=services.get().runner.keep_moving, args=(stop,), daemon=True).start()
+    try:
+        yield {"ready": True}
+    finally:
+        stop.set()
 
 
 def warm_up() -> None:

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 
 from app.jobs import folders
+from app.jobs.runner import PATIENCE
 from app.jobs.work import Outcome, Stopped, Work
 from app.settings import Settings
 from app.store import Conflict, Job, StoreError
@@ -55,7 +56,7 @@ def main() -> int:
         store.jobs.finish(job.id, claim, state, sentence[:2000], result)  # type: ignore[arg-type]
     except Conflict:
         print("This job was given to another worker meanwhile.", file=sys.stderr)
-    services.runner.pump()  # whoever waits is next
+    services.runner.pump(PATIENCE)  # whoever waits is next
     return 0
 
 

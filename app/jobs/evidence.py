@@ -39,7 +39,9 @@ def run(work: Work) -> Outcome:
     finally:
         if services.store.cohorts.get(owner, stored.id).deleted_at is not None:
             keep.clear()
-    services.cohort(owner, services.store.cohorts.get(owner, stored.id))  # nothing is stored of what was deleted meanwhile
+    services.cohort(
+        owner, services.store.cohorts.get(owner, stored.id)
+    )  # nothing is stored of what was deleted meanwhile
     services.store.evidence.put(owner, cohort.content_hash, model.fingerprint, asdict(settings), found.to_data())
     keep.clear()
     return Outcome("done", found.summary()[0].text, {"fingerprint": model.fingerprint})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +17,11 @@ from typing import IO, Any
 from app.jobs import folders
 from app.settings import Settings
 from app.store import Conflict, Job, Store, StoreError
-from l2m_core.errors import ConfigError
+from l2m_core.errors import ConfigError, L2MError
 
+logger = logging.getLogger("l2m.jobs")
+
+PATIENCE = 10.0  # seconds that a press, or a worker at its end, waits for its turn at the queue
 MOST_WAITING = 10  # jobs of one owner that wait or run
 FOR_EVERYONE = ("evidence",)  # kinds of jobs that any installation runs; the others are training
 FOREVER = 10.0**9  # seconds: a job that waits for its turn is not lost
@@ -45,7 +51,7 @@ class Runner:
             raise ConfigError(f"{waiting} of your jobs wait or run already. Let some finish, or stop them.")
         job = self.store.jobs.add(owner, kind, dict(config))
         self.store.jobs.set_log_path(owner, job.id, f"{job.id}/{folders.LOG}")
-        self.pump()
+        self.pump(PATIENCE)
         return self.store.jobs.get(owner, job.id)
 
     def stop(self, owner: str, job_id: str) -> Job:
@@ -58,7 +64,7 @@ class Runner:
         """Let a job that was stopped, failed or died go on where its files say that it stopped."""
         self._check_right(owner, self.store.jobs.get(owner, job_id).kind)
         self.store.jobs.requeue(owner, job_id)
-        self.pump()
+        self.pump(PATIENCE)
         return self.store.jobs.get(owner, job_id)
 
     def erase(self, owner: str, job_id: str) -> None:
@@ -78,10 +84,11 @@ class Runner:
             for path in self.folder(job).glob("fold-*.npz"):
                 path.unlink(missing_ok=True)
 
-    def pump(self) -> None:
-        """Notice workers that died, and start waiting jobs as far as there is room."""
+    def pump(self, patience: float = 0.0) -> None:
+        """Notice workers that died, and start waiting jobs as far as there is room. Whoever looks again soon need not
+        wait for another one that is at it; patience: seconds for those who will not."""
         self._children = [child for child in self._children if child.poll() is None]  # takes leave of those that ended
-        with _alone(self.settings.jobs_dir / "queue.lock") as mine:
+        with _alone(self.settings.jobs_dir / "queue.lock", patience) as mine:
             if not mine:
                 return
             self.store.jobs.sweep(seconds_to_start=FOREVER)
@@ -89,6 +96,14 @@ class Runner:
             room = self.settings.jobs_at_once - sum(job.state == "running" for job in active)
             for job in [job for job in active if job.state == "queued"][: max(0, room)]:
                 self._start(job)
+
+    def keep_moving(self, stop: threading.Event, seconds: float = 15.0) -> None:
+        """Look at the queue again and again, for when nobody has a page open."""
+        while not stop.wait(seconds):
+            try:
+                self.pump()
+            except L2MError as problem:
+                logger.warning("The queue of jobs could not be looked at: %s", problem)
 
     def place_in_queue(self, job: Job) -> int:
         """How many jobs come before this one, those that run included."""
@@ -154,14 +169,16 @@ def _hand_over(child: subprocess.Popen[bytes], claim: str) -> None:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[bool]:
-    """Whether no other process is at the queue just now."""
+def _alone(path: Path, patience: float) -> Iterator[bool]:
+    """Whether nobody else is at the queue, after waiting that long for it."""
     try:
         file = path.open("a+b")
     except OSError as error:
         raise StoreError(f"The folder of jobs cannot be written to ({error.strerror}).") from error
     with file:
-        mine = _lock(file)
+        deadline = time.monotonic() + patience
+        while not (mine := _lock(file)) and time.monotonic() < deadline:
+            time.sleep(0.05)
         try:
             yield mine
         finally:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from app.jobs import folders
 from app.jobs.evidence import settings_of
-from app.jobs.runner import MOST_WAITING, Runner, worker_environment
+from app.jobs.runner import MOST_WAITING, Runner, _alone, worker_environment
 from app.settings import Settings
 from app.store import Conflict, NotFound
 from app.ui.services import Services
@@ -110,6 +111,29 @@ def test_jobs_wait_their_turn_and_the_next_one_starts_by_itself(runner: Runner, 
     assert runner.place_in_queue(second) == 1
     assert ended(runner, first).state == "done"
     assert ended(runner, second).state == "done"  # nobody pumped but the first worker
+
+
+def test_the_queue_moves_on_when_nobody_looks_at_it(services: Services, runner: Runner, ward) -> None:
+    config = {"cohort": ward.id, "model": "general", "settings": {**SETTINGS, "folds": 1}}
+    waiting = services.store.jobs.add(OWNER, "evidence", config)
+    stop = threading.Event()
+    keeper = threading.Thread(target=runner.keep_moving, args=(stop, 0.05))
+    keeper.start()
+    assert ended(runner, waiting).state == "failed"
+    stop.set()
+    keeper.join()
+
+
+def test_a_press_waits_for_its_turn_at_the_queue(services: Services, runner: Runner, ward) -> None:
+    with _alone(services.settings.jobs_dir / "queue.lock", 0.0) as mine:
+        assert mine
+        waiting = services.store.jobs.add(OWNER, "evidence", {"cohort": ward.id, "model": "general", "settings": 7})
+        runner.pump()  # somebody else is at it
+        assert services.store.jobs.get(OWNER, waiting.id).state == "queued"
+        presser = threading.Thread(target=runner.pump, args=(60.0,))
+        presser.start()
+    presser.join()
+    assert services.store.jobs.get(OWNER, waiting.id).state != "queued"
 
 
 def test_as_many_run_at_once_as_the_installation_allows(services: Services, ward) -> None:
