@@ -147,6 +147,13 @@ def test_every_command_and_choice_is_described(page: str, names: list[str]) -> N
     assert [name for name in names if name not in text] == []
 
 
+def test_every_page_of_the_app_is_in_the_user_guide() -> None:
+    pages = re.findall(r'^    \("(\w+)", "([\w-]+)", ":material', text_of(REPOSITORY / "app" / "main.py"), re.MULTILINE)
+    assert {name for name, _ in pages} == {file.stem for file in (REPOSITORY / "app" / "views").glob("[a-z]*.py")}
+    headings = " ".join(re.findall(r"^## .+$|\*\w[\w-]+\* page", text_of(GUIDES / "user-guide.md"), re.MULTILINE))
+    assert [title for _, title in pages if title.split("-")[0].lower() not in headings.lower()] == []
+
+
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 
