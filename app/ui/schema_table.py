@@ -53,7 +53,10 @@ def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
             ),
             "kind": st.column_config.SelectboxColumn(options=list(FEATURE_KINDS), help="Empty: told from the values"),
             "unit": st.column_config.TextColumn(help="As it stands in results, best a UCUM code"),
-            "cost": number(min_value=0.0, help="In any unit, the same for all features; a panel is paid once, at the dearest of its costs"),
+            "cost": number(
+                min_value=0.0,
+                help="In any unit, the same for all features; a panel is paid once, at the dearest of its costs",
+            ),
             "turnaround": number("turnaround (min)", min_value=0.0),
             "group": st.column_config.TextColumn("panel", help="Features with the same panel are measured together"),
             "minimum": number("lowest allowed", help="A value below is refused"),
