@@ -10,10 +10,17 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import PATIENCE, chromium_running, new_page, press, serving, settled
+from tests.jobs.conftest import end_jobs_in
 
 pytestmark = pytest.mark.browser
 
 LONG = 5 * PATIENCE  # a worker shares the machine with the server and the browser
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    end_jobs_in(tmp_path)
 
 
 @pytest.fixture
@@ -30,9 +37,9 @@ def set_number(page: Page, name: str, value: int) -> None:
 
 
 def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return(
-    page: Page, repository: Path, tmp_path: Path, free_port: int
+    page: Page, repository: Path, data_dir: Path, free_port: int
 ) -> None:
-    with serving(repository, tmp_path, free_port) as served:
+    with serving(repository, data_dir, free_port) as served:
         page.goto(served.address)
         page.get_by_role("button", name="Open").nth(2).click()
         expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
@@ -50,7 +57,7 @@ def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return
         )
         expect(working_or_done).to_be_visible(timeout=LONG)
         address = page.url
-    with serving(repository, tmp_path, free_port):
+    with serving(repository, data_dir, free_port):
         page.goto(address)
         expect(page.get_by_text("Log loss by number of tests")).to_be_visible(timeout=LONG)
         settled(page)

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.browser import PATIENCE, chromium_running, new_page, serving, settled
+from tests.jobs.conftest import end_jobs_in
 
 pytestmark = pytest.mark.browser
 
@@ -24,6 +25,12 @@ loop: {warmup: 2, threads: 1, evaluate_every: 10, log_every: 1, checkpoint_minut
 stages:
   - {steps: 100000, tasks: 2, rows: [16], features: [3], context: [0.5]}
 """
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path
+    end_jobs_in(tmp_path)
 
 
 @pytest.fixture
@@ -59,14 +66,16 @@ def wait_for_step(page: Page, least: int) -> None:
 
 def stop(page: Page) -> None:
     button(page, "job-stop").click()
-    expect(button(page, "job-resume")).to_be_visible(timeout=LONG)
+    expect(button(page, "job-resume").first).to_be_visible(timeout=LONG)
+    settled(page)  # while the page is drawn anew, what was there before is still there
+    expect(button(page, "job-resume")).to_have_count(1)
     expect(page.get_by_text(re.compile(r"Stopped at step [\d,]+ of 100,000; a checkpoint is written"))).to_be_visible()
 
 
 def test_a_training_job_is_started_watched_stopped_resumed_and_made_into_a_model(
-    page: Page, repository: Path, tmp_path: Path, free_port: int
+    page: Page, repository: Path, data_dir: Path, free_port: int
 ) -> None:
-    with serving(repository, tmp_path, free_port) as served:
+    with serving(repository, data_dir, free_port) as served:
         page.goto(f"{served.address}/experiments")
         expect(button(page, "start-job")).to_be_visible()
         write_settings(page, "loop: {lr: -1}\nstages: [{steps: 1}]")
@@ -74,19 +83,20 @@ def test_a_training_job_is_started_watched_stopped_resumed_and_made_into_a_model
         expect(page.get_by_text("loop.lr is -1.0; it must be above 0.")).to_be_visible(timeout=LONG)
         write_settings(page, TINY)
         button(page, "start-job").click()
-        expect(button(page, "job-stop")).to_be_visible(timeout=LONG)
+        expect(button(page, "job-stop").first).to_be_visible(timeout=LONG)
         wait_for_step(page, 12)
         expect(page.locator(".js-plotly-plot")).to_have_count(2, timeout=LONG)
         page.reload()
-        expect(button(page, "job-stop")).to_be_visible(timeout=LONG)
+        expect(button(page, "job-stop").first).to_be_visible(timeout=LONG)
         wait_for_step(page, steps_done(page) + 1)
         stop(page)
-    with serving(repository, tmp_path, free_port) as served:
+    with serving(repository, data_dir, free_port) as served:
         page.goto(f"{served.address}/experiments")
         page.get_by_role("tab", name="Jobs").click()
-        expect(button(page, "job-resume")).to_be_visible(timeout=LONG)
+        expect(button(page, "job-resume").first).to_be_visible(timeout=LONG)
+        settled(page)
         button(page, "job-resume").click()
-        expect(button(page, "job-stop")).to_be_visible(timeout=LONG)
+        expect(button(page, "job-stop").first).to_be_visible(timeout=LONG)
         wait_for_step(page, 13)
         stop(page)
         button(page, "job-release").click()

@@ -36,6 +36,14 @@ def services(tmp_path: Path) -> Iterator[Services]:
     made.store.close()
 
 
+def end_jobs_in(data_dir: Path) -> None:
+    """The same where the app itself was served from this folder."""
+    if (data_dir / "l2m.sqlite3").is_file():
+        made = Services(Settings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
+        end_jobs(made)
+        made.store.close()
+
+
 def end_jobs(services: Services) -> None:
     """No worker outlives a test: all are asked to stop, and waited for."""
     for job in services.store.jobs.active():
