@@ -166,6 +166,7 @@ def _all_steps(loaded: LoadedTrace) -> None:
     table = steps_table(loaded)
     with st.expander(f"All steps ({len(table)})", key="replay-all"):
         st.dataframe(table, hide_index=True, key="replay-table", alt="Every event of this step-through, one in each row",
+                     placeholder="",
                      column_config={"regret (nats)": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
 
 
