@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import PATIENCE, chromium_running, new_page, press, serving, settled
+from tests.e2e.test_accessibility import findings
 from tests.jobs.conftest import end_jobs_in
 
 pytestmark = pytest.mark.browser
@@ -71,3 +72,4 @@ def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return
         page.reload()
         expect(page.get_by_text("Log loss by number of tests")).to_be_visible()
         assert page.get_by_text("Traceback").count() == 0
+        assert findings(page, "evidence") == []

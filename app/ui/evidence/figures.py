@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app.store import StoredCohort, StoredEvidence
-from app.ui import charts, downloads, labels
+from app.ui import charts, downloads, labels, notices
 from app.ui.charts import evidence as drawings
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.words import LABELS, Sentence
@@ -142,8 +142,8 @@ def _details(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> 
         downloads.button("Summary as text", evidence.text, name.removesuffix("json") + "txt", "text/plain",
                          "evidence-text")  # fmt: skip
         st.caption(
-            f"Gathered {kept.created_at:%d %b %Y, %H:%M} UTC · cohort `{kept.cohort_hash[:12]}…` · model "
-            f"`{kept.model_fingerprint[:12]}…`"
+            f"Gathered {kept.created_at:%d %b %Y, %H:%M} UTC · cohort {kept.cohort_hash[:12]}… · model "
+            f"{kept.model_fingerprint[:12]}… · {notices.RESEARCH_SHORT}"
         )
 
 

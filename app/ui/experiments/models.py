@@ -46,7 +46,7 @@ def show(owner: str) -> None:
                 st.metric(
                     label, value, border=True, height="stretch", delta=detail, delta_color="off", delta_arrow="off"
                 )
-        st.caption(f"Orders tests by {model.release.inference.policy} · fingerprint `{model.fingerprint[:16]}…`")
+        st.caption(f"Orders tests by {model.release.inference.policy} · fingerprint {model.fingerprint[:16]}…")
         with st.container(border=True):
             st.markdown(model.card or "This model comes without a card.")
     mine = stored.get(chosen)
