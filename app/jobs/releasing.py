@@ -126,6 +126,6 @@ def card_of(of: Job, checked: Checked, name: str, source: Path) -> str:
             f"{what}: {last_step(source):,} of {checked.steps:,} steps.", "",
             f"**Nobody has evaluated it.** {caution} Gather evidence on your own cohort before you rely on it.", "",
             *(["| held-out loss | nats |", "| --- | --- |", *figures, ""] if figures else []),
-            "```yaml", of.config["yaml"].replace("```", "").strip(), "```", "",
+            "```", of.config["yaml"].replace("```", "").strip(), "```", "",
         ]
     )  # fmt: skip

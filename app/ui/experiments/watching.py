@@ -86,7 +86,7 @@ def _show(job: Job) -> None:
     _log(folder)
     if "yaml" in job.config:
         with st.expander("Settings", key=f"job-settings-{job.id}"):
-            st.code(job.config["yaml"], language="yaml")
+            st.code(job.config["yaml"], language=None)
 
 
 # -- what can be done -----------------------------------------------------------------------------------------------
