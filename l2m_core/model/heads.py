@@ -35,9 +35,16 @@ class PairReadout(nn.Module):
         return self.readout(both)[..., 0]
 
 
+KNEE = 0.02  # nats; above it a gain is about linear in what the head puts out, below it falls off towards 0
+STEEPNESS = 10.0
+
+
 def to_gain(raw: Tensor) -> Tensor:
-    """A gain in nats is never negative; small at the start, so that an untrained head promises nothing."""
-    return F.softplus(raw - 3.0)
+    """A gain in nats is never negative; small at the start, so that an untrained head promises nothing.
+
+    With a knee at gains as large as most, a head that once promised nothing still gets a gradient.
+    """
+    return KNEE * F.softplus(STEEPNESS * raw)
 
 
 def keep_possible_classes(logits: Tensor, n_classes: Tensor) -> Tensor:

@@ -23,7 +23,8 @@ def keep(shared: Services, owner: str, cohort: StoredCohort, patient: Patient, t
 
 
 def eventful(memory: CohortMemory) -> Patient:
-    """Seven events: an override, something not to be had, its undoing, a panel, a limit, and the end."""
-    patient = memory.start({"age": 71.0, "sex": "f"}).observe("lactate", 3.6, reason="drawn already")
-    patient = patient.unavailable("scan", reason="broken").undo().observe({"sodium": 131.0, "potassium": 4.4})
+    """Seven events: a panel in place of the suggestion, something not to be had, its undoing, a result, a limit, and the end."""
+    salts = {"sodium": 131.0, "potassium": 4.4}  # they say nothing of the outcome, so no good model suggests them first
+    patient = memory.start({"age": 71.0, "sex": "f"}).observe(salts, reason="drawn already")
+    patient = patient.unavailable("scan", reason="broken").undo().observe("lactate", 3.6)
     return patient.correct("lactate", 0.5, limit="below").stop("clear enough")

@@ -348,7 +348,7 @@ def test_a_stored_event_that_was_changed_is_found(
     where = "where step_through_id = ? and sequence = 1"
     (before,) = database.execute(f"select payload from events {where}", (loaded.record.id,)).fetchone()
     change = f"update events set payload = ? {where}"
-    database.execute(change, (before.replace("3.6", "1.1"), loaded.record.id))
+    database.execute(change, (before.replace("131.0", "139.0"), loaded.record.id))
     database.commit()
     try:
         found = results(checks.verify(owner, loading.load(owner, loaded.record.id)))
