@@ -45,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RangeWarning)
                 rows += list(judge(model, family, index))
-    page = f"{HEAD}\n`python -m train care --tasks {given.tasks}`, model {model.fingerprint[:12]}.\n\n{table(rows)}\n"
+    command = f"`python -m train care --tasks {given.tasks}`, model {model.fingerprint[:12]}."
+    page = f"{HEAD}\n{command}\n\n{table(rows, model.release.inference)}\n"
     given.out.mkdir(parents=True, exist_ok=True)
     write_text(given.out / "care.md", page)
     print(page)
@@ -74,16 +75,17 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
                 }  # fmt: skip
 
 
-def table(rows: list[dict]) -> str:
-    """Each part alone, and the best of all together, beside no care."""
+def table(rows: list[dict], shipped: Inference) -> str:
+    """Each part alone, the setting that the model is shipped with, and the best of all, beside no care."""
     frame = pd.DataFrame(rows).set_index(["views", "prevalence", "temperature"])
     plain = frame.loc[PLAIN].set_index(["family", "task"])["log_loss"]
     means = frame.groupby(level=[0, 1, 2])["log_loss"].mean()
     best = means.idxmin()
     alone = [PLAIN, *[(v, 0.0, 1.0) for v in VIEWS[1:]], *[(1, s, 1.0) for s in PREVALENCE[1:]]]
     alone += [(1, 0.0, t) for t in TEMPERATURE if t != 1.0]
+    own = (shipped.views, shipped.prevalence, shipped.temperature)
     shown = []
-    for setting in [*alone, best]:
+    for setting in dict.fromkeys([*alone, *([own] if own in means.index else []), best]):
         part = frame.loc[setting].set_index(["family", "task"])
         saved = (plain - part["log_loss"]).to_numpy()
         shown.append(
@@ -93,7 +95,8 @@ def table(rows: list[dict]) -> str:
         )
     views, prevalence, temperature = best
     line = f"inference: {{views: {views}, prevalence: {prevalence:g}, temperature: {temperature:g}}}"
-    return f"{markdown_table(pd.DataFrame(shown))}\n\nBest by log loss: `{line}`."
+    told = f"Shipped: {own[0]} views, {own[1]:g} of the prevalence, temperature {own[2]:g}. Each view costs a whole answer."
+    return f"{markdown_table(pd.DataFrame(shown))}\n\n{told}\n\nBest by log loss: `{line}`."
 
 
 HEAD = """# Care at inference, measured on held-out synthetic tasks
