@@ -10,6 +10,7 @@ import torch
 import yaml
 
 from l2m_core.acquire.rollout import Rollout
+from l2m_core.baselines.interface import Gaussian
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
@@ -102,6 +103,18 @@ def test_the_floor_keeps_probabilities_and_bounds_the_loss():
     p = with_floor(np.array([[1.0, 0.0], [0.3, 0.7]]))
     assert p.sum(1) == pytest.approx([1, 1])
     assert -np.log(p.min()) < 8
+
+
+def test_the_unit_of_a_continuous_outcome_does_not_change_its_score():
+    y = np.linspace(-1.0, 1.0, 40)
+
+    def scored(unit: float) -> dict:
+        p = Gaussian(np.full(40, 0.1) * unit, np.full(40, 0.8) * unit)
+        rollout = Rollout(("x",), np.zeros((40, 0), dtype=int), (p,), np.ones((40, 1), bool), np.zeros((40, 1)))
+        return score(rollout, unit * y, Cohort.from_arrays(y[:, None], unit * y, kind="continuous"))
+
+    small, large = scored(1.0), scored(250.0)
+    assert [small[k] for k in ("log_loss", "crps", "rmse")] == pytest.approx([large[k] for k in ("log_loss", "crps", "rmse")])
 
 
 def test_a_score_is_the_mean_over_all_budgets():

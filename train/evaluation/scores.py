@@ -50,7 +50,7 @@ def _score_classes(rollout: Rollout, y: np.ndarray) -> dict[str, Any]:
 def _score_numbers(rollout: Rollout, y: np.ndarray, context: Cohort) -> dict[str, Any]:
     """In standard deviations of the context's outcome, so that cohorts can be averaged."""
     scale = float(context.y.std()) or 1.0
-    losses = [float(-p.log_prob(y).mean() + np.log(scale)) for p in rollout.predictions]  # type: ignore[union-attr]
+    losses = [float(-p.log_prob(y).mean() - np.log(scale)) for p in rollout.predictions]  # type: ignore[union-attr]
     crps = [metrics.crps(p, y) / scale for p in rollout.predictions]  # type: ignore[arg-type]
     errors = [metrics.rmse(p, y) / scale for p in rollout.predictions]
     levels = np.array([0.5, 0.8, 0.9])
