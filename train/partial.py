@@ -8,6 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # Windows, where the engines write from one process
+    fcntl = None  # type: ignore[assignment]
+
 
 class PartialTable:
     """Records of one file. Of two with one key the later counts; a line cut short by a kill is passed over."""
@@ -27,7 +32,7 @@ class PartialTable:
         return not self.records.get(self.key(record), {"error": "absent"}).get("error")
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """One write for all, so that several processes can share a file."""
+        """One write for all, one process at a time, so that several can share a file."""
         lines = ""
         for record in records:
             self.records[self.key(record)] = dict(record)
@@ -37,11 +42,18 @@ class PartialTable:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
+            lock(descriptor)  # until it is closed: another's lines, half written, would look like a cut
             size = os.fstat(descriptor).st_size
             cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
             os.write(descriptor, (("\n" if cut else "") + lines).encode())
         finally:
             os.close(descriptor)
+
+
+def lock(descriptor: int) -> None:
+    """Waits until no other process holds the file."""
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def kinds() -> dict[str, Callable[[Work], Outcome]]:
 
 
 def main() -> int:
-    job_id, claim = sys.argv[1], sys.stdin.read().strip()
+    job_id, claim = sys.argv[1], sys.stdin.readline().strip()  # a line: the pipe's end may be held open by others
     if not claim:
         return 0  # the job was somebody else's first
     _be_modest()
@@ -89,6 +89,8 @@ def _report(work: Work, claim: str, ended: threading.Event) -> None:
             work.stop_asked.set()
         except StoreError:
             pass  # the store may be back the next time
+        except Exception as fault:  # whatever it is: a worker that stopped listening could never be stopped
+            print(f"note: no report was made ({type(fault).__name__})", file=sys.stderr)
         folders.trim(work.folder)
         waited = waited + SECONDS_BETWEEN_REPORTS if work.stop_asked.is_set() else 0.0
         if waited > SECONDS_TO_STOP:

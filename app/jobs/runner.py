@@ -163,7 +163,7 @@ def _hand_over(child: subprocess.Popen[bytes], claim: str) -> None:
     assert child.stdin is not None
     try:
         with child.stdin as pipe:
-            pipe.write(claim.encode())
+            pipe.write(f"{claim}\n".encode())
     except OSError:  # it ended already; the sweep will say so
         pass
 

@@ -140,12 +140,13 @@ class Loop:
                 if time.monotonic() - saved_at > 60 * self.config.checkpoint_minutes:
                     self.save()
                     saved_at = time.monotonic()
+            self.save()
         finally:
             bar.close()
-            _restore_signals(previous)
             if self._log:
                 self._log.close()
-        self.save()
+            # Only now: a second signal (Linux may send one for each thread of a parent that died) spares the checkpoint.
+            _restore_signals(previous)
 
     def _one_step(self) -> dict[str, float] | None:
         exercise = self.draw(self.step)

@@ -36,7 +36,8 @@ def until(app: AppTest, true: Callable[[], bool]) -> AppTest:
     deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline, texts(app)
-        time.sleep(0.5)
+        time.sleep(2)
+        check(app.run())
     return check(app.run())
 
 
