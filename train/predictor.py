@@ -10,7 +10,7 @@ from l2m_core.learn.held_out import evaluate
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
 from l2m_core.model.interface import ModelConfig, build
 from train.pretraining import DrawnTasks, prepare, pretrain
-from train.starting import load_initial
+from train.starting import load_initial, with_vote
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class PredictorJob(DrawnTasks):
     """The shape of fresh weights."""
     init: str = ""
     """Start from this checkpoint or released model (then `model` is not read), instead of from fresh weights."""
+    add_vote: bool = False
+    """Give the model of `init` a vote; see ModelConfig.vote."""
     orders: int = 4
     """rows: ways in which each query is known, within one pass; see RowsPredictorLoss."""
 
@@ -28,6 +30,7 @@ class PredictorJob(DrawnTasks):
 def run(job: PredictorJob, resume: bool) -> None:
     prepare(job)
     model = load_initial(job.init, job.device) if job.init else build(job.model).to(job.device)
+    model = with_vote(model).to(job.device) if job.add_vote else model
     pretrain(job, model, predictor_loss(model, job.orders), evaluate, resume)
 
 

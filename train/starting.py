@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -30,6 +31,20 @@ def load_initial(init: str, device: torch.device | str = "cpu") -> nn.Module:
     if init in model_folders() or (folder / FACTS).is_file():
         return load_release(init, device).module.requires_grad_(True).train()
     raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a released model.")
+
+
+def with_vote(model: nn.Module) -> nn.Module:
+    """The same cells model with a vote (see ModelConfig.vote), which looks where the last block does and is silent yet."""
+    config: ModelConfig = model.config  # type: ignore[assignment]
+    if config.encoder != "cells" or config.vote:
+        raise ConfigError("add_vote: the initial model must be of cells, without a vote of its own.")
+    grown = build(replace(config, vote=True))
+    grown.load_state_dict(model.state_dict(), strict=False)
+    block, vote = grown.blocks[-1], grown.vote  # type: ignore[index]
+    vote.norm.load_state_dict(block.down_norm.state_dict())  # type: ignore[union-attr]
+    vote.to_q.load_state_dict(block.down.to_q.state_dict())  # type: ignore[union-attr]
+    vote.sharpen.data.copy_(block.sharpen.data)  # type: ignore[union-attr]
+    return grown
 
 
 def train_only(model: nn.Module, *parts: str) -> None:

@@ -15,10 +15,11 @@ from torch.nn import functional as F
 
 from l2m_core.model.attention import FeedForward, SelfAttention
 from l2m_core.model.columns import CHANNELS, Columns, embed_values, fit_columns
-from l2m_core.model.heads import PairReadout, Readout, keep_possible_classes, to_gain
+from l2m_core.model.heads import PairReadout, Readout, Vote, keep_possible_classes, to_gain
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
 
 CONTEXT_UNIT = 128  # rows; the length at which attention down a column starts unscaled
+LABELS = "labels"  # of the context's rows, among a memory's extras
 
 
 class Block(nn.Module):
@@ -68,6 +69,7 @@ class Cells(nn.Module):
         nn.init.normal_(self.outcome_unknown, std=0.5)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.classes = Readout(width, config.max_classes)
+        self.vote = Vote(width, config.heads) if config.vote else None
         self.density = Readout(width, config.bins)
         self.policy = PairReadout(width)
         self.gain = PairReadout(width)
@@ -91,7 +93,7 @@ class Cells(nn.Module):
             # Kept as attention reads them: a step for one patient then copies nothing.
             keys.append(k.contiguous())
             values.append(v.contiguous())
-        return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale)
+        return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale, self._labels(context))
 
     def query(
         self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
@@ -102,7 +104,11 @@ class Cells(nn.Module):
         if memory.n_classes is None:
             prediction = self.density(outcome)
         else:
-            prediction = keep_possible_classes(self.classes(outcome), memory.n_classes)
+            logits = self.classes(outcome)
+            if self.vote is not None:
+                length = math.log(memory.context_rows / CONTEXT_UNIT)
+                logits = logits + self.vote(outcome, memory.keys[-1][:, 0], memory.extras[LABELS], length)
+            prediction = keep_possible_classes(logits, memory.n_classes)
         return Output(prediction, self.policy(features, outcome), to_gain(self.gain(features, outcome)))
 
     # -- parts ----------------------------------------------------------------------------------------------------
@@ -140,6 +146,13 @@ class Cells(nn.Module):
         z = ((context.y.float() - shift) / scale).clamp(-30, 30)
         channels = torch.stack([z, torch.tanh(z), z.sign() * z.abs().log1p()], dim=-1)
         return self.outcome_value(channels.to(self.outcome_value.weight.dtype))[:, :, None]
+
+    def _labels(self, context: Context) -> dict[str, Tensor]:
+        """What votes are counted from: (B, N, K) one-hot classes of the context; rows that are not patients have none."""
+        if self.vote is None or context.n_classes is None:
+            return {}
+        labels = F.one_hot(context.y, self.config.max_classes)
+        return {LABELS: F.pad(labels, (0, 0, self.config.thinking, 0)).to(self.cell_out.weight.dtype)}
 
     def _add_thinking(self, tokens: Tensor) -> Tensor:
         """Learned rows before the context's own; one learned token for the outcome column, one for all others."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from l2m_core.model.attention import attend
 
 
 class Readout(nn.Module):
@@ -33,6 +37,35 @@ class PairReadout(nn.Module):
         """features: (B, n, d, width), outcome: (B, n, width) → (B, n, d)."""
         both = torch.cat([features, outcome[:, :, None].expand_as(features)], dim=-1)
         return self.readout(both)[..., 0]
+
+
+LEAST_VOTE = 0.01  # keeps the logarithm of a class that nobody votes for within bounds
+
+
+class Vote(nn.Module):
+    """Logits from the classes of the context rows that a query resembles.
+
+    It says the same whichever code a class has, so what it learns on two classes holds for ten. A fresh one is silent.
+    """
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(width)
+        self.to_q = nn.Linear(width, width, bias=False)
+        self.sharpen = nn.Parameter(torch.zeros(width))
+        self.weight = nn.Parameter(torch.zeros(heads))
+
+    def forward(self, outcome: Tensor, k: Tensor, labels: Tensor, length: float) -> Tensor:
+        """outcome: (B, n, width), k: (B, heads, N, h), labels: (B, N, K) one-hot → (B, n, K).
+
+        length: log of the context's length in units of the length at which attention starts unscaled.
+        """
+        sharp = (1 + length * self.sharpen) / math.sqrt(k.shape[-1])
+        q = F.linear(self.norm(outcome), (self.to_q.weight * sharp[:, None]).to(outcome.dtype))
+        q = q.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, heads, n, h)
+        votes = attend(q, k, labels[:, None].expand(-1, self.heads, -1, -1).to(q.dtype))  # (B, heads, n, K)
+        return ((votes.float() + LEAST_VOTE).log() * self.weight.float()[:, None, None]).sum(1)
 
 
 KNEE = 0.02  # nats; above it a gain is about linear in what the head puts out, below it falls off towards 0

@@ -34,6 +34,8 @@ class ModelConfig:
     """Bins of the predictive distribution of a continuous outcome (cells)."""
     thinking: int = 0
     """Learned extra context rows (cells)."""
+    vote: bool = False
+    """Whether the classes of context rows that a query resembles count directly (cells)."""
     features: int = 0
     """Number of features of a rows encoder; 0 for cells, which takes any."""
     outcome: str = "any"
