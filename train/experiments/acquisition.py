@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from train.experiments import figures
-from train.experiments.comparison import by_step, one_by_one, run_methods, tasks_of
-from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
-from train.experiments.families import Family, stand_ins
+from train.experiments import comparison, figures
+from train.experiments.experiment import Verdict, all_of, judge, pairs
+from train.experiments.families import stand_ins
 
 TITLE = "Acquisition by step"
 CLAIM = "L2M, with no training on the task, predicts better along the way than random order, GDFS, DIME and DQN."
 
-
-@dataclass(frozen=True)
-class Settings:
-    families: tuple[Family, ...]
-    model: str = "general"
-    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
-
-
-def jobs(settings: Settings, data: Path) -> list[Job]:
-    return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
-
-
-work = run_methods
+Settings = comparison.Settings
+jobs = comparison.jobs
+work = comparison.run_methods
 
 
 def caption(settings: Settings, data: Path) -> list[str]:
@@ -39,7 +27,7 @@ def caption(settings: Settings, data: Path) -> list[str]:
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    return by_step(
+    return comparison.by_step(
         [r for r in records if not r.get("error")], ["log_loss_by_budget", "auroc_by_budget", "rmse_by_budget"]
     )
 

@@ -22,6 +22,15 @@ from train.experiments.families import Family, draw
 
 
 @dataclass(frozen=True)
+class Settings:
+    """Of an experiment in which every method is asked about every task of some families."""
+
+    families: tuple[Family, ...]
+    model: str = "general"
+    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
+
+
+@dataclass(frozen=True)
 class Run:
     """One task of a family, for some methods. variant: how this run differs from others of the same task."""
 
@@ -39,13 +48,18 @@ class Run:
 
 def one_by_one(runs: Sequence[Run], settings: Any, data: Path) -> list[Job]:
     """A job for each run's pretrained policies together, and for each other method alone: small pieces to resume."""
-    jobs = []
+    pieces = []
     for run in runs:
         pretrained = tuple(m for m in run.methods if Choice(m).pretrained)
         for group in [pretrained] * bool(pretrained) + [(m,) for m in run.methods if m not in pretrained]:
             part = Run(run.family, run.index, group, run.variant, run.context, run.complete)
-            jobs.append(Job(part.key, settings, part, data, methods=group))
-    return jobs
+            pieces.append(Job(part.key, settings, part, data, methods=group))
+    return pieces
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    """Every method on every task."""
+    return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
 
 
 def tasks_of(families: Sequence[Family], methods: tuple[str, ...]) -> list[Run]:

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from train.experiments import figures
-from train.experiments.comparison import by_step, one_by_one, run_methods, tasks_of
-from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
-from train.experiments.families import Family, stand_ins
+from train.experiments import comparison, figures
+from train.experiments.experiment import Verdict, all_of, judge, pairs
+from train.experiments.families import stand_ins
 
 TITLE = "Precision and recall of informative features"
 CLAIM = "L2M asks for the features that the label mechanism reads sooner than methods trained on the task alone do."
 
-
-@dataclass(frozen=True)
-class Settings:
-    families: tuple[Family, ...]
-    model: str = "general"
-    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
-
-
-def jobs(settings: Settings, data: Path) -> list[Job]:
-    return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
-
-
-work = run_methods
+Settings = comparison.Settings
+jobs = comparison.jobs
+work = comparison.run_methods
 
 
 def caption(settings: Settings, data: Path) -> list[str]:
@@ -39,7 +27,7 @@ def caption(settings: Settings, data: Path) -> list[str]:
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    return by_step([r for r in records if not r.get("error")], ["precision", "recall"])
+    return comparison.by_step([r for r in records if not r.get("error")], ["precision", "recall"])
 
 
 def figure(table: pd.DataFrame):

@@ -8,26 +8,23 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from train.experiments import figures
-from train.experiments.comparison import Run, one_by_one, outcomes_of, record, tasks_of
+from train.experiments import comparison, figures
+from train.experiments.comparison import Run, outcomes_of, record
 from train.experiments.experiment import NOT_SEEN, NOT_TESTABLE, SEEN, Job, Verdict
-from train.experiments.families import Family, draw, stand_ins
+from train.experiments.families import draw, stand_ins
 
 TITLE = "What policies choose, step by step"
 CLAIM = "L2M's choices concentrate on few features at first and depend on the patient as values become known."
 
 
 @dataclass(frozen=True)
-class Settings:
-    families: tuple[Family, ...]
-    model: str = "general"
+class Settings(comparison.Settings):
     methods: tuple[str, ...] = ("l2m", "gdfs", "dime")
     most_alike: float = 0.95
     """Choices depend on the patient where the commonest one is below this share at the middle step."""
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
-    return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
+jobs = comparison.jobs
 
 
 def work(job: Job) -> list[dict]:

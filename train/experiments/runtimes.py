@@ -7,27 +7,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from train.experiments import figures
-from train.experiments.comparison import one_by_one, run_methods, tasks_of
-from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
-from train.experiments.families import Family, stand_ins
+from train.experiments import comparison, figures
+from train.experiments.experiment import Verdict, all_of, judge, pairs
+from train.experiments.families import stand_ins
 
 TITLE = "Runtimes"
 CLAIM = "On a new task L2M answers at once, where methods trained on the task need their training first."
 
 
 @dataclass(frozen=True)
-class Settings:
-    families: tuple[Family, ...]
-    model: str = "general"
+class Settings(comparison.Settings):
     methods: tuple[str, ...] = ("l2m", "mlp_random", "gdfs", "dime", "dqn")
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
-    return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
-
-
-work = run_methods
+jobs = comparison.jobs
+work = comparison.run_methods
 
 
 def caption(settings: Settings, data: Path) -> list[str]:
