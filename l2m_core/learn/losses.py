@@ -105,8 +105,8 @@ class GainLoss(nn.Module):
         loss = ((gain - target).square() * weight / (scale + LEAST_SCALE)[:, None, None]).mean()
         report = {"loss": loss.detach(), **_compare(gain.detach(), target, realised, weight)}
         if self.policy:
-            logits = output.policy.gather(-1, choices.clamp_min(0)).masked_fill(choices < 0, -1e9)
-            achieved = (logits.softmax(-1) * target * weight).sum(-1)
+            chance = open_softmax(output.policy.gather(-1, choices.clamp_min(0)), choices >= 0)
+            achieved = (chance * target).sum(-1)
             loss = loss - achieved.mean()
             report["achieved"] = achieved.detach().mean()
         return loss, report
@@ -162,6 +162,12 @@ def random_unknown(unknown: Tensor, count: int, exercise: Exercise, stream: int 
     key = exercise.uniform(*unknown.shape[1:], stream=stream) * unknown
     best = key.topk(min(count, unknown.shape[-1]), dim=-1)
     return torch.where(best.values > 0, best.indices, -1)
+
+
+def open_softmax(logits: Tensor, is_open: Tensor) -> Tensor:
+    """The blocked policy: probabilities over what is open, all 0 where nothing is."""
+    chance = logits.masked_fill(~is_open, -1e9).softmax(-1)
+    return chance * is_open
 
 
 def divergence(after: Output, before: Output, memory: Memory) -> Tensor:

@@ -12,7 +12,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from l2m_core.errors import ConfigError
-from l2m_core.learn.losses import check_target, choose_target, context_of, log_loss, random_unknown, reveal_each
+from l2m_core.learn.losses import (
+    check_target,
+    choose_target,
+    context_of,
+    log_loss,
+    open_softmax,
+    random_unknown,
+    reveal_each,
+)
 from l2m_core.learn.stages import Exercise
 
 LEAST_UNIFORM = 1e-9
@@ -138,12 +146,6 @@ class PolicyLoss(nn.Module):
         paths = after.unflatten(1, (samples, -1))
         others = (paths.sum(1, keepdim=True) - paths) / (samples - 1)
         return (paths - others).flatten(1, 2)
-
-
-def open_softmax(logits: Tensor, is_open: Tensor) -> Tensor:
-    """The blocked policy: probabilities over what is open, all 0 where nothing is."""
-    chance = logits.masked_fill(~is_open, -1e9).softmax(-1)
-    return chance * is_open
 
 
 def straight_through(noisy: Tensor, is_open: Tensor, temperature: float) -> Tensor:

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from l2m_core.errors import ConfigError
-from l2m_core.learn.losses import GainLoss, RowsPredictorLoss, divergence, random_orders, random_unknown
-from l2m_core.learn.policy import PolicyConfig, PolicyLoss, open_softmax, straight_through
+from l2m_core.learn.losses import GainLoss, RowsPredictorLoss, divergence, open_softmax, random_orders, random_unknown
+from l2m_core.learn.policy import PolicyConfig, PolicyLoss, straight_through
 from l2m_core.learn.stages import Exercise, Stage
 from l2m_core.model.interface import Memory, Output
 from l2m_core.tasks.batch import TaskBatch
