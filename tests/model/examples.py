@@ -19,6 +19,8 @@ def tiny_model(encoder: str, outcome: str, seed: int = 0, **settings) -> torch.n
     """Every weight is shaken, so that no zero at the start hides a leak."""
     if encoder == "rows":
         settings = {"features": FEATURES, "outcome": outcome, **settings}
+    else:
+        settings = {"vote": outcome == "classes", **settings}
     config = ModelConfig(
         encoder=encoder, layers=2, width=16, heads=2, feedforward=24, max_classes=CLASSES, bins=8, **settings
     )
