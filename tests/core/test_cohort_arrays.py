@@ -1,0 +1,72 @@
+"""Arrays become a cohort as they are, or are refused in words."""
+
+import numpy as np
+import pytest
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import InputError
+from tests.core.ward import N
+
+
+def test_arrays_of_the_caller_stay_writable_and_apart():
+    x, y = np.zeros((N, 2), dtype=np.float32), np.arange(N) % 2
+    cohort = Cohort.from_arrays(x, y)
+    x[0, 0] = 5
+    y[0] = 1
+    assert cohort.x[0, 0] == 0 and cohort.y[0] == 0
+
+
+def test_arrays_are_taken_as_they_are():
+    x = np.column_stack([np.ones(N), np.arange(N) % 3, np.where(np.arange(N) % 2, np.nan, 1.5)])
+    cohort = Cohort.from_arrays(
+        x, np.arange(N) % 3, names=["same", "code", "lab"], categorical=[False, True, False],
+        acquirable=[False, True, True], costs=[1, 2, 3], groups=[None, "p", "p"], classes=["low", "mid", "high"],
+    )  # fmt: skip
+    assert np.array_equal(cohort.x, x.astype(np.float32), equal_nan=True)
+    assert (cohort.kind, cohort.classes) == ("multiclass", ("low", "mid", "high"))
+    assert cohort.feature("code").levels == ("0", "1", "2")
+    assert (cohort.groups.tolist(), cohort.costs.tolist()) == ([0, 1, 1], [1, 3, 3])  # one order, one price
+    assert cohort.acquirable.tolist() == [False, True, True] and cohort.categorical.tolist() == [False, True, False]
+    again = Cohort.from_frame(cohort.frame(), schema=cohort.schema)
+    assert again.content_hash == cohort.content_hash
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "kind", "classes"),
+    [
+        (np.arange(N) % 2, {}, "binary", ("0", "1")),
+        (np.arange(N) % 2 == 0, {}, "binary", ("False", "True")),
+        (np.array(["a", "b", "c", "d"] * 10), {}, "multiclass", ("a", "b", "c", "d")),
+        (np.arange(N) / 3, {}, "continuous", ()),
+        (np.arange(N) % 2, {"kind": "continuous"}, "continuous", ()),
+        (np.arange(N) % 2.0, {"kind": "binary"}, "binary", ("0", "1")),
+        (np.arange(N) % 2, {"classes": ["a", "b", "c"]}, "multiclass", ("a", "b", "c")),
+    ],
+)
+def test_the_outcome_of_arrays(y, options, kind, classes):
+    cohort = Cohort.from_arrays(np.zeros((N, 1)), y, **options)
+    assert (cohort.kind, cohort.classes) == (kind, classes)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "options", "words"),
+    [
+        (np.zeros((9, 1)), np.arange(9) % 2, {}, "9 rows"),
+        (np.zeros(N), np.arange(N) % 2, {}, "shape"),
+        (np.full((N, 1), np.inf), np.arange(N) % 2, {}, r"x\[0, 0\]"),
+        (np.full((N, 1), "a"), np.arange(N) % 2, {}, "numbers"),
+        (np.zeros((N, 1)), np.arange(N - 1) % 2, {}, "shape"),
+        (np.zeros((N, 1)), np.zeros(N, dtype=int), {}, "1 classes"),
+        (np.zeros((N, 1)), np.arange(N), {}, "40 classes"),
+        (np.zeros((N, 1)), np.full(N, np.nan), {}, "missing"),
+        (np.zeros((N, 1)), np.arange(N) % 3, {"classes": ["a", "b"]}, "2 classes"),
+        (np.zeros((N, 1)), np.arange(N) % 2, {"names": ["a", "b"]}, "2 names"),
+        (np.zeros((N, 2)), np.arange(N) % 2, {"names": ["a", "a"]}, "twice"),
+        (np.zeros((N, 1)), np.arange(N) % 2, {"acquirable": [True, False]}, "acquirable"),
+        (np.full((N, 1), 0.5), np.arange(N) % 2, {"categorical": [True]}, "codes"),
+        (np.zeros((N, 1)), np.arange(N) % 2, {"kind": "ordinal"}, "kind"),
+    ],
+)
+def test_arrays_that_cannot_be_a_cohort_are_refused(x, y, options, words):
+    with pytest.raises(InputError, match=words):
+        Cohort.from_arrays(x, y, **options)

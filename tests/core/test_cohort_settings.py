@@ -1,0 +1,70 @@
+"""Settings and frames that cannot make a cohort are refused in words; what a frame may hold is read as it is meant."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError, SchemaError
+from l2m_core.schema import Feature, Outcome, Schema
+from tests.core.ward import FRAME, N
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"outcome": "dead"}, CohortError, "Did you mean"),
+        ({"outcome": None}, CohortError, "State the outcome"),
+        ({"outcome": 3}, CohortError, "name of a column"),
+        ({"decimal": ";"}, CohortError, "decimal"),
+        ({"censored": "half"}, CohortError, "censored"),
+        ({"missing": "-999"}, CohortError, "list"),
+        ({"costs": [1]}, CohortError, "costs"),
+        ({"costs": {"ph": "dear"}}, SchemaError, "cost"),
+        ({"schema": "nowhere.yaml"}, SchemaError, "cannot be opened"),
+        ({"schema": 3}, SchemaError, "int is no schema"),
+        ({"schema": {"outcome": "age"}}, SchemaError, "'age'"),
+        ({"schema": Schema((Feature("gone"),), Outcome("died"))}, SchemaError, "'gone'"),
+    ],
+)
+def test_wrong_settings_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        Cohort.from_frame(FRAME, **{"outcome": "died", **options})
+
+
+def test_frames_that_cannot_be_a_cohort_are_refused():
+    for frame, words in (
+        (FRAME.iloc[:9], "at least 10"),
+        (FRAME.iloc[:0], "empty"),
+        (FRAME.assign(seen=pd.Timestamp("2020-01-01")), "'seen' holds dates"),
+        (FRAME.assign(z=1j), "complex"),
+        (FRAME.assign(many=[[1]] * N), "'many' holds a list"),
+        (FRAME.assign(lab=np.where(np.arange(N) == 7, np.inf, 1.0)), "'lab', row 7"),
+        (pd.concat([FRAME, FRAME], axis=1), "Several columns are called 'died'"),
+        (pd.DataFrame(np.zeros((N, 600))).assign(died=FRAME["died"]), "601 columns"),
+        ({"a": [1]}, "not a DataFrame"),
+    ):
+        with pytest.raises(CohortError, match=words):
+            Cohort.from_frame(frame, "died")
+
+
+def test_python_values_in_a_frame_mean_what_they_mean_in_a_csv():
+    mixed = [1, 2.0, "3", None, np.nan, Decimal("4.5"), pd.NA, " 6 "] * 5
+    cohort = Cohort.from_frame(FRAME.assign(mixed=pd.Series(mixed, dtype=object)), "died")
+    expected = np.array([1, 2, 3, np.nan, np.nan, 4.5, np.nan, 6] * 5, dtype=np.float32)
+    assert np.array_equal(cohort.x[:, cohort.names.index("mixed")], expected, equal_nan=True)
+
+
+def test_nullable_and_categorical_columns_are_read():
+    cohort = Cohort.from_frame(
+        FRAME.assign(
+            count=pd.array([*range(N - 1), None], dtype="Int64"),
+            flag=pd.array([True, False, None, True] * 10, dtype="boolean"),
+            band=pd.Categorical(["b", "a", "c", None] * 10),
+        ),
+        "died",
+    )
+    assert [cohort.feature(name).kind for name in ("count", "flag", "band")] == ["number", "binary", "category"]
+    assert (~cohort.r[:, -3:]).sum(axis=0).tolist() == [1, 10, 10]
