@@ -6,13 +6,13 @@ import streamlit as st
 
 from app.examples import EXAMPLES
 from app.store import NotFound, StoredCohort
-from app.ui import charts, cohort_draft, downloads, labels, notices, schema_table, services, state
+from app.ui import charts, cohort_draft, downloads, labels, notices, ownership, schema_table, services, state
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError
 from l2m_core.schema import Overrides
 
-MANAGE = "manage"
 STEP_PAGE = "views/step_through.py"
+ERASED = "Its data and the evidence drawn from them are erased. Step-throughs stay, but cannot be continued."
 
 
 def show() -> None:
@@ -252,16 +252,12 @@ def _manage(owner: str, stored: StoredCohort) -> None:
     if stored.owner != owner:
         notices.show("info", "This cohort was shared with you. Only its owner can change or delete it.")
         return
-    st.toggle("Share with everyone who uses this installation", value=stored.shared, key=f"share-{stored.id}",
-              on_change=_share, args=(stored.id,))  # fmt: skip
-    with st.popover("Delete this cohort", icon=":material/delete:"):
-        st.write("Its data and the evidence drawn from them are erased. Step-throughs stay, but cannot be continued.")
-        st.button("Delete for good", key="cohort-delete", type="primary", on_click=_delete, args=(stored.id,))
+    ownership.show("cohort", stored.id, stored.shared, ERASED, _share, _delete)
 
 
-def _share(cohort_id: str) -> None:
+def _share(cohort_id: str, shared: bool) -> None:
     with notices.refusals():
-        services.get().store.cohorts.share(state.owner(), cohort_id, st.session_state[f"share-{cohort_id}"])
+        services.get().store.cohorts.share(state.owner(), cohort_id, shared)
 
 
 def _delete(cohort_id: str) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.store import StoredModel
-from app.ui import labels, notices, services, state
+from app.ui import labels, notices, ownership, services, state
 from l2m_core.errors import L2MError
 from l2m_core.paths import model_folders
 
 PLACE = "experiments-models"
+ERASED = "Its files are erased. Step-throughs made with it stay, but cannot be continued with it."
 
 
 def show(owner: str) -> None:
@@ -51,23 +51,13 @@ def show(owner: str) -> None:
             st.markdown(model.card or "This model comes without a card.")
     mine = stored.get(chosen)
     if mine is not None and mine.owner == owner and chosen not in released:
-        _manage(mine)
+        ownership.show("model", mine.fingerprint, mine.shared, ERASED, _share, _delete)
 
 
-def _manage(mine: StoredModel) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.toggle("Share with everyone who uses this installation", value=mine.shared, key=f"share-{mine.fingerprint}",
-                  on_change=_share, args=(mine.fingerprint,))  # fmt: skip
-        with st.popover("Delete this model", icon=":material/delete:"):
-            st.write("Its files are erased. Step-throughs made with it stay, but cannot be continued with it.")
-            st.button("Delete for good", key="model-delete", type="primary", on_click=_delete, args=(mine.fingerprint,))
-
-
-def _share(fingerprint: str) -> None:
+def _share(fingerprint: str, shared: bool) -> None:
     with notices.refusals(PLACE):
         owner, store = state.owner(), services.get().store
         mine = store.models.get(owner, fingerprint)
-        shared = bool(st.session_state[f"share-{fingerprint}"])
         store.models.register(owner, mine.name, fingerprint, mine.folder, mine.card, shared)
 
 

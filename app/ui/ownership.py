@@ -1,0 +1,25 @@
+"""What an owner can do with a thing of theirs: share it with everyone here, or delete it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+
+def show(
+    what: str, identifier: str, shared: bool, erased: str, share: Callable[[str, bool], None],
+    delete: Callable[[str], None],
+) -> None:  # fmt: skip
+    """what: the kind of thing, in one word; erased: what deleting it means, in sentences."""
+    key = f"share-{identifier}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.toggle("Share with everyone who uses this installation", value=shared, key=key, on_change=_share,
+                  args=(share, identifier, key))  # fmt: skip
+        with st.popover(f"Delete this {what}", icon=":material/delete:"):
+            st.write(erased)
+            st.button("Delete for good", key=f"{what}-delete", type="primary", on_click=delete, args=(identifier,))
+
+
+def _share(share: Callable[[str, bool], None], identifier: str, key: str) -> None:
+    share(identifier, bool(st.session_state[key]))
