@@ -16,7 +16,7 @@ from l2m_core.learn.checkpoints import checksum, load_tensors, save_tensors, wri
 from l2m_core.model.interface import ModelConfig, build
 from l2m_core.paths import model_folders
 
-FORMAT = 1
+FORMAT = 2  # 1: the gain head was linked to nats by another function, so its numbers would be read wrongly
 FACTS = "model.yaml"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 

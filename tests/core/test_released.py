@@ -80,6 +80,13 @@ def test_a_damaged_model_is_refused_in_words(folder, how):
         load_release(folder)
 
 
+def test_a_model_of_the_first_format_is_refused_as_its_gains_would_be_read_wrongly(folder):
+    facts = yaml.safe_load((folder / FACTS).read_text())
+    (folder / FACTS).write_text(yaml.safe_dump({**facts, "format": 1}))
+    with pytest.raises(ModelFileError, match="has format 1, this version reads format 2"):
+        load_release(folder)
+
+
 def test_an_unknown_model_names_those_there_are(tmp_path):
     with pytest.raises(ModelFileError, match="general"):
         find_model("generall")
