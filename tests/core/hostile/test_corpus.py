@@ -1,7 +1,5 @@
 """Each hostile file is read rightly, or refused in words that say what, where and what to do."""
 
-import time
-
 import pytest
 
 from l2m_core.cohort import Cohort
@@ -16,7 +14,6 @@ def test_the_corpus_is_large_and_its_names_are_unique():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_hostile_file_is_read_rightly_or_refused_in_words(case: Hostile):
     options = {"outcome": "died", **case.options}
-    started = time.process_time()
     if case.right is None:
         with pytest.raises(InputError) as refusal:
             Cohort.from_csv(case.data, **options)
@@ -26,7 +23,6 @@ def test_a_hostile_file_is_read_rightly_or_refused_in_words(case: Hostile):
     else:
         cohort = Cohort.from_csv(case.data, **options)
         assert case.right(cohort), (cohort.schema, cohort.warnings, cohort.x[:5])
-    assert time.process_time() - started < 20  # seconds of a busy core; a quiet one needs a fraction
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if len(case.data) < 100_000], ids=lambda case: case.name)
