@@ -10,17 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.browser import (
-    PATIENCE,
-    Served,
-    begin_step_through,
-    chromium_running,
-    events,
-    new_page,
-    press,
-    serving,
-    settled,
-)
+from tests.e2e.browser import PATIENCE, Served, begin_step_through, events, new_page, press, serving, settled
 from tests.prerequisites import REPOSITORY
 
 pytestmark = pytest.mark.browser
@@ -34,12 +24,6 @@ KNOWN: dict[str, str] = {}
 def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(repository, tmp_path_factory.mktemp("data")) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: Path) -> Iterator[Browser]:
-    with chromium_running(chromium) as running:
-        yield running
 
 
 def findings(page: Page, where: str) -> list[str]:

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import PATIENCE, chromium_running, new_page, press, serving, settled
+from tests.e2e.browser import PATIENCE, press, serving, settled
 from tests.e2e.test_accessibility import findings
-from tests.jobs.conftest import end_jobs_in
 
 pytestmark = pytest.mark.browser
 
 LONG = 5 * PATIENCE  # a worker shares the machine with the server and the browser
-
-
-@pytest.fixture
-def data_dir(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path
-    end_jobs_in(tmp_path)
-
-
-@pytest.fixture
-def page(chromium: Path) -> Iterator[Page]:
-    with chromium_running(chromium) as browser:
-        yield new_page(browser)
 
 
 def set_number(page: Page, name: str, value: int) -> None:

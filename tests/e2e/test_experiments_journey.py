@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.browser import PATIENCE, chromium_running, new_page, serving, settled
+from tests.e2e.browser import PATIENCE, serving, settled
 from tests.e2e.test_accessibility import findings
-from tests.jobs.conftest import end_jobs_in
 
 pytestmark = pytest.mark.browser
 
@@ -26,18 +24,6 @@ loop: {warmup: 2, threads: 1, evaluate_every: 10, log_every: 1, checkpoint_minut
 stages:
   - {steps: 100000, tasks: 2, rows: [16], features: [3], context: [0.5]}
 """
-
-
-@pytest.fixture
-def data_dir(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path
-    end_jobs_in(tmp_path)
-
-
-@pytest.fixture
-def page(chromium: Path) -> Iterator[Page]:
-    with chromium_running(chromium) as browser:
-        yield new_page(browser, height=1000)
 
 
 def button(page: Page, key: str) -> Locator:
@@ -76,6 +62,7 @@ def stop(page: Page) -> None:
 def test_a_training_job_is_started_watched_stopped_resumed_and_made_into_a_model(
     page: Page, repository: Path, data_dir: Path, free_port: int
 ) -> None:
+    page.set_viewport_size({"width": 1280, "height": 1000})
     with serving(repository, data_dir, free_port) as served:
         page.goto(f"{served.address}/experiments")
         expect(button(page, "start-job")).to_be_visible()

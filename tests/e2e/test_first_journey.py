@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import PATIENCE, chromium_running, events, new_page, press, serving
+from tests.e2e.browser import PATIENCE, events, press, serving
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture
-def page(chromium: Path) -> Iterator[Page]:
-    with chromium_running(chromium) as browser:
-        yield new_page(browser)
 
 
 def test_from_a_bundled_cohort_to_a_step_through_that_survives_reload_and_restart(

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.conftest import small_cohort, small_frame
-from tests.e2e.browser import PATIENCE, chromium_running, events, new_page, press, serving, settled
+from tests.e2e.browser import PATIENCE, events, new_page, press, serving, settled
 
 pytestmark = pytest.mark.browser
 
@@ -215,10 +215,10 @@ def check_files(files: dict[str, Path]) -> None:
 
 
 def test_a_trace_leaves_one_browser_and_replays_in_another(
-    repository: Path, chromium: Path, tmp_path: Path, free_port: int
+    browser: Browser, repository: Path, tmp_path: Path, free_port: int
 ) -> None:
     (tmp_path / "again").mkdir()
-    with serving(repository, tmp_path / "data", free_port) as served, chromium_running(chromium) as browser:
+    with serving(repository, tmp_path / "data", free_port) as served:
         two_browsers(browser, served.address, tmp_path)
     log = "".join(served.lines)
     assert not any(word in log for word in (*WORDS, "canary", "Traceback")), log[-2000:]

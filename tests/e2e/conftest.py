@@ -1,0 +1,32 @@
+"""What the journeys share: a browser, a page of a fresh visitor, and a folder whose jobs end with the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.e2e.browser import chromium_running, new_page
+from tests.jobs.conftest import end_jobs_in
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Path) -> Iterator[Browser]:
+    with chromium_running(chromium) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    opened = new_page(browser)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    """Where the app keeps its data; a job that a journey leaves behind is ended."""
+    yield tmp_path
+    end_jobs_in(tmp_path)
