@@ -22,6 +22,8 @@ from l2m_core.values import UnseenLevelWarning, code_of, encode_value, value_tex
 
 __all__ = ["Cohort", "UnseenLevelWarning", "encode_value"]
 
+MOST_ARRAY_COLUMNS = 10_000
+
 
 @dataclass(frozen=True, eq=False)
 class Cohort:
@@ -327,6 +329,8 @@ def _matrix(x) -> np.ndarray:
         raise CohortError("x must hold numbers (NaN where not recorded). For texts, use Cohort.from_frame.") from error
     if x.ndim != 2 or x.shape[1] == 0:
         raise CohortError(f"x has the shape {x.shape}; it must be (rows, features).")
+    if x.shape[1] > MOST_ARRAY_COLUMNS:
+        raise CohortError(f"x has {x.shape[1]:,} columns; at most {MOST_ARRAY_COLUMNS:,} are read. Keep what matters.")
     bad = np.abs(x) > LARGEST
     if bad.any():
         row, column = np.argwhere(bad)[0]

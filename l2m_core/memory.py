@@ -18,11 +18,14 @@ import torch
 
 from l2m_core.care import average, codings, prevalence_shift, seen_in
 from l2m_core.cohort import Cohort
+from l2m_core.columns import LARGEST
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
 from l2m_core.model.density import Density
 from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.predictive import Predictive
 from l2m_core.released import Release, load_release
+from l2m_core.schema import Feature
+from l2m_core.values import warn_unseen
 
 if TYPE_CHECKING:
     from l2m_core.acquire.rollout import Rollout
@@ -152,10 +155,13 @@ class CohortMemory:
                 f"An array of patients must have {len(self.cohort.names)} columns in the order of cohort.names; "
                 f"this one has the shape {X.shape}."
             )
-        x = X.astype(np.float32)
-        if np.isinf(x).any():
-            row, column = np.argwhere(np.isinf(x))[0]
-            raise FeatureError(f"Row {row}, feature '{self.cohort.names[column]}' is infinite; use NaN for unknown.")
+        try:
+            with np.errstate(over="ignore"):
+                x = X.astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise FeatureError("An array of patients must hold numbers. For texts, give a DataFrame or dicts.") from error
+        for column, feature in enumerate(self.cohort.features):
+            x[:, column] = _checked_column(x[:, column], feature)
         return x
 
     def answer(self, x: np.ndarray) -> Answer:
@@ -230,6 +236,27 @@ class Answer:
 def load(name: str = "general", device: str = "cpu", dtype: str = "float32") -> L2M:
     """The bundled general model; or another released one by name; or any folder that holds a model."""
     return L2M(load_release(name, device, dtype))
+
+
+def _checked_column(values: np.ndarray, feature: Feature) -> np.ndarray:
+    """(n,) values as they are; codes beyond the levels become 'other', all else that cannot be is refused."""
+    if feature.kind == "number":
+        low = -LARGEST if feature.minimum is None else feature.minimum
+        high = LARGEST if feature.maximum is None else feature.maximum
+        bad, must = (values < low) | (values > high), feature.range_text or "finite"
+    else:
+        bad, must = (values < 0) | np.isinf(values) | (values != np.floor(values)), "a whole code, 0 or more"
+        bad &= ~np.isnan(values)
+        unseen = values > len(feature.levels)
+        if unseen.any() and not bad.any():
+            warn_unseen(feature, [float(value) for value in values[unseen]])
+            values = np.where(unseen, np.float32(len(feature.levels)), values)
+    if bad.any():
+        row = int(bad.argmax())
+        raise FeatureError(
+            f"Row {row}, feature '{feature.name}': {values[row]:g} must be {must}. Correct it, or make it NaN (unknown)."
+        )
+    return values
 
 
 def entropy(prediction: np.ndarray | Predictive) -> np.ndarray:

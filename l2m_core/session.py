@@ -55,7 +55,7 @@ class Patient:
     def observe(self, what: str | Mapping[str, Any], value: Any = None, *, limits: Mapping[str, str] | None = None,
                 reason: str = "", **event: Any) -> Patient:  # fmt: skip
         """Records one result, or a panel of them: `observe("lactate", 3.1)` or `observe({"na": 140, "k": 4.1})`."""
-        given = {what: value} if isinstance(what, str) else dict(what)
+        given = {what: value} if isinstance(what, str) else what
         values = _checked(self.memory, given)
         missing = [name for name, entered in values.items() if entered is None]
         if missing or not values:
@@ -291,6 +291,8 @@ class Patient:
 
 def _checked(memory: CohortMemory, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values, plain and checked one by one against the schema; None stays None."""
+    if not isinstance(values, Mapping):
+        raise FeatureError(f"Values must be a mapping of feature to value; a {type(values).__name__} is none.")
     checked = {}
     for name, value in values.items():
         feature = memory.cohort.feature(name)

@@ -173,12 +173,17 @@ class Guided:
     memory: CohortMemory
     policy: Policy = field(default_factory=Gain)
 
-    def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray]:
-        """Prediction and blocked scores in one pass. x: (n, d); a: (n, d) bool, what has been asked for."""
+    def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
+        """Prediction, and blocked scores and gains (n, d), in one pass. a: (n, d) bool, what has been asked for.
+
+        Gains are nats whatever the scores are: a rule for stopping compares nothing else.
+        """
         shown = np.where(a, x, np.nan).astype(np.float32)
         answer = self.memory.answer(shown)
         scores = self.policy.scores(self.memory, shown, answer)
-        return answer.prediction, block(scores, shown, self.memory.cohort.acquirable, ~a)
+        gain = scores if isinstance(self.policy, MonteCarlo) else answer.gain
+        acquirable = self.memory.cohort.acquirable
+        return answer.prediction, block(scores, shown, acquirable, ~a), block(gain, shown, acquirable, ~a)
 
     def predict(self, x: np.ndarray, a: np.ndarray) -> np.ndarray | Predictive:
         return self.memory.answer(np.where(a, x, np.nan).astype(np.float32)).prediction

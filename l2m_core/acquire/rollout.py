@@ -9,6 +9,7 @@ import pandas as pd
 
 from l2m_core.acquire.policies import Guided, make_policy
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.errors import ConfigError
 from l2m_core.memory import CohortMemory, row_losses
 from l2m_core.predictive import Predictive
 
@@ -65,7 +66,11 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
     """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be had and is never asked for.
 
     groups, costs: (d,) as `Cohort` has them; features of one group are measured by one action, paid once.
+    A method's `step(x, a)`, where it has one, gives prediction, scores and gains in nats by one pass; of other methods
+    a rule for stopping reads the scores as nats.
     """
+    if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 0:
+        raise ConfigError(f"budget is {budget!r}; it must be a whole number of actions, zero or more.")
     recorded = ~np.isnan(x)
     groups = np.arange(x.shape[1]) if groups is None else groups
     costs = np.ones(x.shape[1], dtype=np.float32) if costs is None else costs
@@ -77,14 +82,14 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
     cost = np.zeros((len(x), budget + 1))
     predictions = []
     for step in range(budget + 1):
-        prediction, scores = _ask(method, x, a, last=step == budget)
+        prediction, scores, gains = _ask(method, x, a, last=step == budget)
         predictions.append(prediction)
         cost[:, step] = spent
         if step == budget:
             break
-        scores = np.where(recorded & ~a & acquirable, scores, -np.inf)
-        best = scores.max(1)
-        running &= np.isfinite(best) & ~rule.reached(prediction, best, taken, spent)
+        possible = recorded & ~a & acquirable
+        scores, gains = (np.where(possible, values, -np.inf) for values in (scores, gains))
+        running &= np.isfinite(scores.max(1)) & ~rule.reached(prediction, gains.max(1), taken, spent)
         if stopping is not None and stopping.cost_budget is not None:
             scores = np.where(spent[:, None] + costs <= stopping.cost_budget, scores, -np.inf)
             running &= np.isfinite(scores.max(1))
@@ -101,6 +106,9 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
 
 def _ask(method, x, a, last: bool):
     if last:
-        return method.predict(x, a), None
-    return method.step(x, a) if hasattr(method, "step") else (method.predict(x, a), method.rank(x, a))
+        return method.predict(x, a), None, None
+    if hasattr(method, "step"):
+        return method.step(x, a)
+    scores = method.rank(x, a)
+    return method.predict(x, a), scores, scores
 

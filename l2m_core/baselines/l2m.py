@@ -36,7 +36,7 @@ class L2MMethod:
         self.guided = Guided(memory, make_policy(self.policy, default, **settings))
         return self
 
-    def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray]:
+    def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
         return self.guided.step(x, a)
 
     def predict(self, x: np.ndarray, a: np.ndarray) -> np.ndarray | Predictive:

@@ -126,13 +126,13 @@ class Watched:
 
     def step(self, x: np.ndarray, a: np.ndarray):
         self.look()
-        prediction, scores = self.guided.step(x, a)
+        prediction, scores, gains = self.guided.step(x, a)
         wish = np.where(np.isfinite(scores.max(1)), scores.argmax(1), -1)
         count = max(FEWEST_NEAR, int(NEAR_SHARE * len(self.memory.cohort)))
         near = nearest_rows(self.memory, np.where(a, x, np.nan).astype(np.float32), count)
         self.wishes.append(wish)
         self.near.append(self.memory.cohort.r[near, np.maximum(wish, 0)[:, None]].sum(1))
-        return prediction, scores
+        return prediction, scores, gains
 
     def predict(self, x: np.ndarray, a: np.ndarray):
         return self.guided.predict(x, a)

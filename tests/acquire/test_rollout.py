@@ -128,3 +128,32 @@ def test_any_method_with_predict_and_rank_can_be_rolled_out():
     )
     assert rolled.actions.tolist() == [[0, 1]] * 3
     np.testing.assert_allclose(rolled.losses[0], -np.log([0.5, 0.5, 0.9]))
+
+
+@pytest.mark.parametrize("policy", ["gain per cost", "learned", "random"])
+def test_a_gain_threshold_is_in_nats_whatever_the_policy_scores_by(memory, rows, policy):
+    """Even a policy that takes features in its own order stops when the best that is left promises too little."""
+    x, _ = rows
+    rolled = memory.acquire(x, budget=6, policy=policy, stopping=l2m.Stopping(least_gain=0.03))
+    shown = np.where(rolled.known, x, np.nan).astype(np.float32)
+    left = block(memory.answer(shown).gain, shown, memory.cohort.acquirable, ~np.isnan(x))
+    taken = (rolled.actions >= 0).sum(1)
+    assert (left.max(1) < 0.03).all() and 0 < taken.mean() < 5
+
+
+@pytest.mark.parametrize("rule", [{"confidence": 0.9}, {"most_entropy": 0.3}])
+def test_whoever_is_sure_enough_is_asked_no_more(memory, rows, rule):
+    stopping = l2m.Stopping(**rule)
+    rolled = memory.acquire(rows[0], budget=6, stopping=stopping)
+    nothing = np.zeros(len(rows[0]))
+    for step in range(6):
+        sure = stopping.reached(rolled.predictions[step], np.ones(len(nothing)), nothing, nothing)
+        assert (rolled.actions[sure, step:] == -1).all()
+    finished = stopping.reached(rolled.predictions[-1], np.ones(len(nothing)), nothing, nothing)
+    assert finished.any() and (rolled.actions[finished] == -1).any()
+
+
+@pytest.mark.parametrize("budget", [-1, 1.5, "3", None, True])
+def test_a_budget_that_is_no_number_of_actions_is_refused(memory, rows, budget):
+    with pytest.raises(ConfigError, match="budget is .*whole number"):
+        memory.acquire(rows[0], budget=budget)
