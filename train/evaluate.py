@@ -13,6 +13,8 @@ from typing import Any
 
 from l2m_core.baselines import METHODS
 from l2m_core.errors import ConfigError
+from l2m_core.schema import did_you_mean
+from train.config import read_config
 from train.engines import ENGINES, fan_out
 from train.evaluation.advice import measure_first_advice
 from train.evaluation.cells import Cell, draw_trial, real_cells
@@ -61,14 +63,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report-only", action="store_true", help="write the report of what is finished, run nothing")
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m train evaluate", description=__doc__)
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m train evaluate",
+        description=__doc__,
+        epilog="`--config FILE [key=value …]` reads these options from YAML, by their names; options beside it win.",
+    )
     add_arguments(parser)
-    return parser.parse_args(arguments)
+    return parser
+
+
+def with_config(arguments: Sequence[str]) -> list[str]:
+    """`--config FILE key=value …` as the options that it stands for, ahead of those that were given beside it."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", type=Path)
+    found, rest = parser.parse_known_args(arguments)
+    if found.config is None:
+        return list(arguments)
+    overrides = [text for text in rest if "=" in text and not text.startswith("-")]
+    known = {action.dest: action for action in make_parser()._actions if action.dest != "help"}
+    options: list[str] = []
+    for key, value in read_config(found.config, overrides).items():
+        if key not in known:
+            raise ConfigError(f"Unknown setting config.{key}.{did_you_mean(str(key), known)}")
+        if value is not None and value is not False:
+            values = [] if value is True else value if isinstance(value, list) else [value]
+            options += [known[key].option_strings[0], *map(str, values)]
+    return [*options, *(text for text in rest if text not in overrides)]
 
 
 def main(arguments: Sequence[str]) -> int:
-    given = parse(arguments)
+    arguments = with_config(arguments)
+    given = make_parser().parse_args(arguments)
     command = published_command(arguments)
     if given.suite == "synthetic":
         from train.evaluation.synthetic import evaluate_synthetic

@@ -14,7 +14,8 @@ from l2m_core.baselines.interface import Gaussian
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
-from train.evaluate import evaluate_real, main, published_command
+from train.__main__ import main as run_command
+from train.evaluate import evaluate_real, main, make_parser, published_command, with_config
 from train.evaluation import versions
 from train.evaluation.cells import Cell, draw_trial, fitting_contexts, real_cells, stratified_order, task_trial
 from train.evaluation.compare import Choice, compare
@@ -358,3 +359,25 @@ def test_every_shared_cohort_but_the_widest_can_be_read_as_its_manifest_says():
         assert len(cohort) == source.rows
         assert cohort.kind == {"regression": "continuous"}.get(source.task, source.task)
         assert set(cohort.names) <= {*source.baseline, *source.acquirable}
+
+
+def test_options_can_come_from_a_file_and_those_beside_it_win(tmp_path):
+    config = tmp_path / "mine.yaml"
+    config.write_text("suite: synthetic\nseeds: [0, 1]\ntest_rows: 50\nreport_only: true\nmethods: null\n")
+    expanded = with_config(["--config", str(config), "test_rows=70", "missing=[0.1]", "--seeds", "4"])
+    given = make_parser().parse_args(expanded)
+    assert (given.suite, given.seeds, given.test_rows, given.missing) == ("synthetic", [4], 70, [0.1])
+    assert given.report_only and given.methods is None
+    assert with_config(["--seeds", "2"]) == ["--seeds", "2"]
+
+
+def test_an_unknown_option_of_a_file_is_refused_by_name(tmp_path, capsys):
+    config = tmp_path / "mine.yaml"
+    config.write_text("test_row: 50\n")
+    assert run_command(["evaluate", "--config", str(config)]) == 2
+    assert "config.test_row. Did you mean 'test_rows'" in capsys.readouterr().err
+    assert run_command(["evaluate", "--config", str(tmp_path / "none.yaml")]) == 2
+    config.write_text("budget: many\n")
+    with pytest.raises(SystemExit):
+        run_command(["evaluate", "--config", str(config)])
+    assert "--budget: invalid int value" in capsys.readouterr().err

@@ -67,6 +67,21 @@ def _parts(exercise: Exercise, orders: int) -> tuple[Context, Context, Tensor]:
 LOSSES = {"naive": naive_loss, "blocks": block_loss}
 
 
+def set_up(
+    tasks: int, rows: int, features: int, steps: int, device: str = "cpu", dtype: str = "bfloat16"
+) -> tuple[Rows, list[Exercise]]:
+    """The study's model with fresh weights, and one exercise more than `steps`, to warm up on."""
+    torch.manual_seed(0)
+    config = ModelConfig(
+        encoder="rows", features=features, outcome="classes", max_classes=2, layers=6, width=256, heads=4,
+        feedforward=512, standardise=False,
+    )  # fmt: skip
+    model = build(config).to(device, DTYPES[dtype])
+    stage = Stage(steps=1, tasks=tasks, rows=(rows,), features=(features,), context=(0.1,))
+    stream = ExerciseStream({"classes": build_prior("bnn")}, (stage,), 0, device)
+    return model, [stream.exercise(step) for step in range(steps + 1)]  # type: ignore[return-value]
+
+
 def measure(model: Rows, exercises: list[Exercise], orders: int) -> dict[str, float]:
     """Questions (a row, known in one way) trained on per second, forward and backward; both take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in LOSSES}
@@ -100,16 +115,8 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16", choices=DTYPES)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    torch.manual_seed(0)
-    config = ModelConfig(
-        encoder="rows", features=given.features, outcome="classes", max_classes=2, layers=6, width=256, heads=4,
-        feedforward=512, standardise=False,
-    )  # fmt: skip
-    model = build(config).to(given.device, DTYPES[given.dtype])
-    stage = Stage(steps=1, tasks=given.tasks, rows=(given.rows,), features=(given.features,), context=(0.1,))
-    stream = ExerciseStream({"classes": build_prior("bnn")}, (stage,), 0, given.device)
-    exercises = [stream.exercise(step) for step in range(given.steps + 1)]
-    speeds = measure(model, exercises, given.orders)  # type: ignore[arg-type]
+    model, exercises = set_up(given.tasks, given.rows, given.features, given.steps, given.device, given.dtype)
+    speeds = measure(model, exercises, given.orders)
     print(json.dumps({**vars(given), **speeds, "ratio": speeds["blocks"] / speeds["naive"]}))
 
 
