@@ -1,6 +1,6 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire|benchmark|care …`, which have options of their own in place of a config.
+And `python -m train evaluate|reproduce|acquire|benchmark|care|held_out …`, with options of their own in place of a config.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JOBS = {
     "choices": "ChoicesJob",
 }
 # Each command's module holds `main(arguments)`.
-COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark", "care")
+COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark", "care", "held_out")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -47,21 +47,37 @@ def draw_held_out(
     return tuple(sets)
 
 
-@torch.no_grad()
-def evaluate(model: nn.Module, held_out: tuple[HeldOut, ...], dtype: torch.dtype = torch.float32) -> dict[str, float]:
+def evaluate(model: nn.Module, held_out: tuple[HeldOut, ...]) -> dict[str, float]:
     """Mean log loss and the base rate's, in nats, of each set."""
     report: dict[str, float] = {}
     for group in held_out:
-        loss, base = [], []
-        for exercise in group.exercises:
-            tasks, n = exercise.tasks, exercise.context
-            memory = model.condition(context_of(tasks, n), rank=False)
-            output = model.query(memory, tasks.x[:, n:], exercise.a, rank=False)
-            loss.append(log_loss(output, memory, tasks.y[:, n:]).mean(1))
-            base.append(base_rate_loss(tasks, n, memory))
-        report[group.name] = float(torch.cat(loss).mean())
-        report[f"{group.name}_base"] = float(torch.cat(base).mean())
+        losses = losses_of(model, group)
+        report[group.name] = float(losses.model.mean())
+        report[f"{group.name}_base"] = float(losses.base_rate.mean())
     return report
+
+
+@dataclass(frozen=True)
+class TaskLosses:
+    """Of each task of a set, in its order: log losses in nats, and how many classes it has (0: continuous)."""
+
+    model: Tensor
+    base_rate: Tensor
+    classes: Tensor
+
+
+@torch.no_grad()
+def losses_of(model: nn.Module, group: HeldOut) -> TaskLosses:
+    loss, base, classes = [], [], []
+    for exercise in group.exercises:
+        tasks, n = exercise.tasks, exercise.context
+        memory = model.condition(context_of(tasks, n), rank=False)
+        output = model.query(memory, tasks.x[:, n:], exercise.a, rank=False)
+        loss.append(log_loss(output, memory, tasks.y[:, n:]).mean(1))
+        base.append(base_rate_loss(tasks, n, memory))
+        count = tasks.n_classes
+        classes.append(torch.zeros(len(tasks.x), dtype=torch.int64) if count is None else count.cpu())
+    return TaskLosses(torch.cat(loss), torch.cat(base), torch.cat(classes))
 
 
 @torch.no_grad()

@@ -32,9 +32,9 @@ def fresh_model(seed: int = 0, **settings) -> torch.nn.Module:
     return build(ModelConfig(**settings))
 
 
-def shaken_model(seed: int = 0) -> torch.nn.Module:
+def shaken_model(seed: int = 0, **settings) -> torch.nn.Module:
     """Far from its start, where heads of zeros let no gradient through."""
-    model = fresh_model(seed)
+    model = fresh_model(seed, **settings)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))

@@ -1,0 +1,107 @@
+"""The command that judges models on held-out tasks: all on the same ones, and what it prints is what they lose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from l2m_core.learn import held_out
+from l2m_core.learn.stages import Stage
+from l2m_core.released import Inference, Range, save_model
+from tests.learn.examples import fresh_model, shaken_model
+from train.__main__ import main
+from train.held_out import BASE_RATE, mean_and_error, page, prior_of, task_losses
+from train.priors import priors_of
+from train.starting import load_initial
+
+SHAPES = {
+    "small": Stage(steps=1, tasks=12, rows=(24,), features=(3,), continuous=0.0),
+    "continuous": Stage(steps=1, tasks=3, rows=(24,), features=(3,), continuous=1.0),
+}
+
+
+def row(text: str, first: str) -> dict[str, str]:
+    """The cells of a Markdown table's row, by the heads of its columns."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    place = next(number for number, line in enumerate(lines) if line[0] == first)
+    head = next(line for line in reversed(lines[:place]) if line[0] in ("shape", "classes"))
+    return dict(zip(head, lines[place], strict=True))
+
+
+@pytest.fixture(autouse=True)
+def small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_out, "SHAPES", SHAPES)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> list[str]:
+    """An untrained model, and one whose weights are shaken: they answer differently."""
+    made = []
+    for name, most in (("plain", 10), ("shaken", 10), ("narrow", 2)):
+        model = shaken_model(max_classes=most) if name == "shaken" else fresh_model(max_classes=most)
+        save_model(tmp_path / name, model, model.config, Range(), Inference(), {})  # type: ignore[arg-type]
+        made.append(str(tmp_path / name))
+    return made
+
+
+def test_models_are_judged_side_by_side_on_the_same_tasks(models: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    plain, shaken, _ = models
+    assert main(["held_out", "--model", plain, "--model", shaken, "--pools", "2"]) == 0
+    text = capsys.readouterr().out
+    drawn = held_out.draw_held_out(priors_of(prior_of(None)), pools=2)
+    expected = {name: held_out.evaluate(held_out_model(name), drawn) for name in (plain, shaken)}
+    for shape, tasks in (("small", 24), ("continuous", 6)):
+        found = row(text, shape)
+        assert int(found["tasks"]) == tasks
+        base = expected[plain][f"{shape}_base"]
+        assert float(found[BASE_RATE]) == pytest.approx(base, abs=1e-4)
+        for name in (plain, shaken):
+            assert float(found[name]) == pytest.approx(expected[name][shape], abs=1e-4)
+            assert float(found[f"{name}, under base rate"]) == pytest.approx(base - expected[name][shape], abs=2e-4)
+        difference, error = found[f"{shaken} − {plain}"].split(" ± ")
+        assert float(difference) == pytest.approx(expected[shaken][shape] - expected[plain][shape], abs=2e-4)
+        assert float(error) > 0
+
+
+def held_out_model(name: str):
+    return load_initial(name).eval()
+
+
+def test_tasks_are_also_told_apart_by_their_number_of_classes(models: list[str]) -> None:
+    losses = task_losses(models[:1], held_out.draw_held_out(priors_of(prior_of(None)), pools=2))
+    text = page(losses)
+    binary, several = losses[losses.classes == 2], losses[losses.classes.between(3, 5)]
+    assert len(binary) and len(several)
+    assert int(row(text, "2")["tasks"]) == len(binary)
+    assert float(row(text, "3–5")[models[0]]) == pytest.approx(several[models[0]].mean(), abs=1e-4)
+    counted = [line for line in text.splitlines() if line.startswith(("| 2 ", "| 3–5 ", "| 6–10 "))]
+    assert sum(int(line.split("|")[2]) for line in counted) == (losses.classes > 0).sum() == 24
+
+
+def test_the_standard_error_is_that_of_the_mean_of_differences() -> None:
+    assert mean_and_error(np.array([1.0, 3.0])) == "+2.0000 ± 1.0000"
+    assert mean_and_error(np.array([0.5])) == "+0.5000"
+
+
+def test_a_jobs_config_says_which_tasks(models: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "job.yaml"
+    config.write_text(yaml.safe_dump({"stages": [], "prior": {"settings": {"max_classes": 2}}}))
+    assert main(["held_out", "--model", models[2], "--pools", "1", "--config", str(config)]) == 0
+    assert int(row(capsys.readouterr().out, "2")["tasks"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--model", "nowhere"], "neither a job's folder"), (["--config", "nowhere.yaml"], "no config file")],
+)
+def test_what_is_not_there_is_refused_by_name(arguments: list[str], message: str, capsys) -> None:
+    assert main(["held_out", "--pools", "1", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_model_for_fewer_classes_is_refused_before_it_answers(models: list[str], capsys) -> None:
+    assert main(["held_out", "--model", models[2], "--pools", "2"]) == 2
+    assert "answers at most 2 classes" in capsys.readouterr().err
