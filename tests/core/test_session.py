@@ -115,7 +115,13 @@ def test_a_preview_of_a_number_shows_recorded_values(patient, cohort):
 
 def test_drivers_name_the_value_that_moves_the_answer_most(patient):
     later = patient.observe({"lactate": 9.0, "sodium": 140})
-    assert later.drivers().feature[0] == "lactate"
+    moved = {}
+    for name in later.known:
+        without = later.memory.predict({other: value for other, value in later.known.items() if other != name})[0]
+        moved[name] = 0.5 * np.abs(without - later.posterior).sum()
+    table = later.drivers()
+    assert list(table.feature) == sorted(moved, key=lambda name: moved[name], reverse=True)
+    np.testing.assert_allclose(table.change, [moved[name] for name in table.feature], atol=1e-5)
 
 
 def test_support_counts_recorded_rows_overall_and_near(patient, cohort):
