@@ -76,8 +76,7 @@ class SyntheticPrior:
             width = int(n_classes.max())
         else:
             n_classes, width = None, 1
-        scores, reads_hidden = _draw_scores(generator, config, seen, importance, latent, width)
-        informative = (importance > 0) | reads_hidden[:, None]
+        scores, informative = _draw_scores(generator, config, seen, importance, latent, width)
         y, truth, explained = (
             _draw_classes(generator, config, scores, n_classes)
             if n_classes is not None
@@ -86,7 +85,7 @@ class SyntheticPrior:
         acquirable = ~coin(generator, (tasks, features), uniform(generator, (tasks, 1), 0.0, 0.6))
         acquirable[:, -1] = True
         r = sample_missingness(generator, x, acquirable, config.missingness)
-        truth = replace(truth, informative=informative[:, None, :].expand(-1, rows, -1))
+        truth = replace(truth, informative=informative)
         return TaskBatch(x, r, y, n_classes, acquirable, categorical, truth), explained
 
 
@@ -127,7 +126,8 @@ def _draw_class_counts(generator, config: SyntheticConfig, tasks: int) -> Tensor
 
 
 def _draw_scores(generator, config: SyntheticConfig, z: Tensor, importance: Tensor, latent, width: int):
-    """(B, N, K) unit-variance scores, and (B,) bool: tasks whose outcome reads hidden nodes, not features."""
+    """(B, N, K) unit-variance scores, and (B, N, d) bool, what each row's outcome reads: a gate counts, and where the
+    outcome reads hidden nodes, every feature that may tell of them."""
     tasks, rows, _ = z.shape
     kinds = choice(generator, tasks, config.mechanism_weights)
     scores = torch.zeros(tasks, rows, width, device=z.device)
@@ -138,11 +138,14 @@ def _draw_scores(generator, config: SyntheticConfig, z: Tensor, importance: Tens
     hidden = kinds == len(labels.MECHANISMS)
     scores = torch.where(hidden[:, None, None], _hidden_scores(generator, latent, width), scores)
     scores = standardise(scores)
-    gate = z.gather(2, integers(generator, (tasks, 1, 1), 0, z.shape[-1] - 1).expand(-1, rows, -1))
-    gated = coin(generator, (tasks, 1, 1), config.gated_share) & (gate > 0.5 * normal(generator, (tasks, 1, 1)))
-    other = labels.linear(generator, z, _draw_importance(generator, *importance.shape), width)
-    scores = torch.where(gated, standardise(other), scores)
-    return standardise(scores), hidden
+    place = integers(generator, (tasks, 1, 1), 0, z.shape[-1] - 1)
+    has_gate = coin(generator, (tasks, 1, 1), config.gated_share)
+    gated = has_gate & (z.gather(2, place.expand(-1, rows, -1)) > 0.5 * normal(generator, (tasks, 1, 1)))
+    others = _draw_importance(generator, *importance.shape)
+    scores = torch.where(gated, standardise(labels.linear(generator, z, others, width)), scores)
+    reads = torch.where(gated, (others > 0)[:, None], ((importance > 0) | hidden[:, None])[:, None])
+    gate = torch.arange(z.shape[-1], device=z.device) == place
+    return standardise(scores), reads | (has_gate & gate)
 
 
 def _hidden_scores(generator, latent: covariates.Latent, width: int) -> Tensor:
