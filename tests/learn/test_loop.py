@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from l2m_core.errors import ConfigError, ModelFileError, TrainingError
 from l2m_core.learn import checkpoints
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.learn.stopping import EarlyStopping
-from tests.learn.examples import fresh_model, same, shaken_model, small_loop, stream, weights
+from tests.learn.examples import STAGES, fresh_model, same, shaken_model, small_loop, stream, weights
 
 
 def lines(folder) -> list[dict]:
@@ -40,6 +41,22 @@ def test_a_resumed_job_is_bit_for_bit_the_unbroken_one(tmp_path, unbroken, stop)
     assert same(weights(whole), weights(second))
     assert same(whole.average, second.average)
     assert [line["loss"] for line in lines(tmp_path)] == losses and len(losses) == 20
+
+
+def test_fifty_steps_after_a_restart_are_those_of_the_unbroken_job(tmp_path):
+    stages = (STAGES[0], replace(STAGES[1], steps=50))
+
+    def loop(name: str, seed: int):
+        draw = stream(0, stages).exercise
+        return small_loop(tmp_path / name, draw=draw, loss=PredictorLoss(fresh_model(seed)), stages=stages)
+
+    whole, first, second = loop("whole", 0), loop("broken", 0), loop("broken", 5)
+    whole.run(57)
+    first.run(7)
+    second.resume()
+    second.run(57)
+    assert second.step == 57 and same(weights(whole), weights(second))
+    assert [line["loss"] for line in lines(tmp_path / "broken")] == [line["loss"] for line in lines(tmp_path / "whole")]
 
 
 def test_training_lowers_the_loss(tmp_path):
