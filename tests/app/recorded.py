@@ -24,7 +24,10 @@ def keep(shared: Services, owner: str, cohort: StoredCohort, patient: Patient, t
 
 def eventful(memory: CohortMemory) -> Patient:
     """Seven events: a panel in place of the suggestion, something not to be had, its undoing, a result, a limit, and the end."""
-    salts = {"sodium": 131.0, "potassium": 4.4}  # they say nothing of the outcome, so no good model suggests them first
-    patient = memory.start({"age": 71.0, "sex": "f"}).observe(salts, reason="drawn already")
+    # The salts say nothing of the outcome; should a model suggest them first all the same, it does not at every age.
+    salts = {"sodium": 131.0, "potassium": 4.4}
+    begun = (memory.start({"age": age, "sex": "f"}) for age in (71.0, 45.0, 60.0, 80.0, 30.0))
+    patient = next(patient for patient in begun if patient.suggestion not in salts)
+    patient = patient.observe(salts, reason="drawn already")
     patient = patient.unavailable("scan", reason="broken").undo().observe("lactate", 3.6)
     return patient.correct("lactate", 0.5, limit="below").stop("clear enough")

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from app.ui.cache import Bounded
+from tests.app.conftest import PATIENCE
 
 
 def test_a_value_is_computed_once_however_many_ask_at_once() -> None:
@@ -13,7 +14,7 @@ def test_a_value_is_computed_once_however_many_ask_at_once() -> None:
 
     def make() -> int:
         calls.append(1)
-        gate.wait(5)
+        gate.wait(PATIENCE)
         return 7
 
     with ThreadPoolExecutor(8) as pool:
@@ -52,5 +53,5 @@ def test_the_background_fills_it() -> None:
     with ThreadPoolExecutor(1) as pool:
         future = cache.start("a", lambda: 5, pool)
         assert cache.start("a", lambda: 6, pool) is future
-        assert future.result(5) == 5
+        assert future.result(PATIENCE) == 5
     assert cache.peek("a") == 5

@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.jobs.evidence import KIND
+from app.jobs.runner import Runner
 from app.store import Job, StoredCohort
 from app.ui.evidence import gathering
 from app.ui.services import Services
@@ -72,8 +73,13 @@ def test_evidence_is_gathered_by_a_press_and_shown_at_once_ever_after(
     assert "Can I trust it on my cohort?" in texts(app)
     for key, value in (("folds", 2), ("budget", 2), ("rows", 12)):
         app.number_input(key=f"evidence-{key}").set_value(value)
-    app = press(app, "evidence-start")
-    assert app.button(key="evidence-stop") is not None
+    with pytest.MonkeyPatch.context() as patch:
+        # It waits in the queue until the page was looked at, however quick a worker would be.
+        none_at_once = replace(shared_services.settings, jobs_at_once=0)
+        patch.setattr(shared_services, "runner", Runner(shared_services.store, none_at_once))
+        app = press(app, "evidence-start")
+        assert app.button(key="evidence-stop") is not None
+    shared_services.runner.pump()
     app = until_ended(app, shared_services, owner)
     assert only_job(shared_services, owner).state == "done", only_job(shared_services, owner).message
     page = texts(app)

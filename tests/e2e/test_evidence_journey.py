@@ -36,12 +36,12 @@ def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return
             set_number(page, name, value)
         page.keyboard.press("Escape")
         press(page, "Gather evidence")
-        expect(page.locator(".st-key-evidence-stop button")).to_be_visible()
-        page.reload()
         # Still at it, or done already: in either case nothing is offered to be started for the first time.
         working_or_done = page.locator(".st-key-evidence-stop button").or_(
             page.get_by_role("button", name="Gather again")
         )
+        expect(working_or_done).to_be_visible(timeout=LONG)
+        page.reload()
         expect(working_or_done).to_be_visible(timeout=LONG)
         address = page.url
     with serving(repository, data_dir, free_port):

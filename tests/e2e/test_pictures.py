@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 from playwright.sync_api import Page
 
+from app.examples import EXAMPLES
+from l2m_core.cohort import Cohort
 from tests.e2e.browser import PATIENCE, chromium_running, events, new_page, open_first_cohort, press, serving, settled
 
 pytestmark = pytest.mark.browser
@@ -28,14 +32,18 @@ def draw(page: Page, folder: Path, name: str) -> None:
     picture.quantize(128, dither=Image.Dither.NONE).save(folder / f"{name}.png", optimize=True)
 
 
-def enter_a_result(page: Page) -> None:
-    """Of whatever test is suggested: that is the model's choice."""
-    entry = page.get_by_placeholder("not known").last
-    if entry.get_attribute("role") == "combobox":
-        entry.click()
-        page.get_by_role("option").nth(1).click()
-    else:
-        entry.fill("38")
+def enter_a_result(page: Page, cohort: Cohort) -> None:
+    """Of whatever test is suggested, a panel or one alone: that is the model's choice. A value that the cohort holds."""
+    for entry in page.locator("[class*='st-key-value-']").all():
+        found = re.search(r"st-key-value-[0-9a-f-]+-(\d+)\b", entry.get_attribute("class") or "")
+        assert found is not None
+        number = int(found[1])
+        if cohort.features[number].kind == "number":
+            value = np.nanquantile(cohort.x[:, number], 0.75, method="nearest")
+            entry.locator("input").fill(cohort.decode(cohort.names[number], value))
+        else:
+            entry.locator("input").click()
+            page.get_by_role("option").nth(1).click()
 
 
 def test_the_pictures_can_be_drawn_and_are_small(
@@ -43,6 +51,7 @@ def test_the_pictures_can_be_drawn_and_are_small(
 ) -> None:
     folder = repository / FOLDER if request.config.getoption("--write-pictures") else tmp_path / "pictures"
     folder.mkdir(parents=True, exist_ok=True)
+    cohort = EXAMPLES[0].make()
     with serving(repository, tmp_path / "data") as served, chromium_running(chromium) as browser:
         page = new_page(browser, width=WIDTH, height=860)
         page.goto(served.address)
@@ -57,7 +66,7 @@ def test_the_pictures_can_be_drawn_and_are_small(
         events(page, 1)
         settled(page)
         for count in (2, 3):
-            enter_a_result(page)
+            enter_a_result(page, cohort)
             press(page, "Record")
             events(page, count)
             settled(page)

@@ -20,7 +20,7 @@ from app.store import Conflict, NotFound
 from app.ui.services import Services
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import Evidence
-from tests.jobs.conftest import LONG, OWNER, SETTINGS, ask, ended, wait_until
+from tests.jobs.conftest import LONG, OWNER, PATIENCE, SETTINGS, ask, ended, wait_until
 from tests.prerequisites import REPOSITORY
 
 
@@ -130,7 +130,7 @@ def test_a_press_waits_for_its_turn_at_the_queue(services: Services, runner: Run
         waiting = services.store.jobs.add(OWNER, "evidence", {"cohort": ward.id, "model": "general", "settings": 7})
         runner.pump()  # somebody else is at it
         assert services.store.jobs.get(OWNER, waiting.id).state == "queued"
-        presser = threading.Thread(target=runner.pump, args=(60.0,))
+        presser = threading.Thread(target=runner.pump, args=(float(PATIENCE),))
         presser.start()
     presser.join()
     assert services.store.jobs.get(OWNER, waiting.id).state != "queued"

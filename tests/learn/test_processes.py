@@ -14,6 +14,7 @@ from l2m_core.learn.processes import joined, sum_over_processes
 from l2m_core.learn.stages import Stage
 from tests.learn.examples import shaken_model, small_loop, stream, weights
 
+PATIENCE = 300  # seconds; a busy machine is slow
 LOSSES = {
     "predictor": PredictorLoss,
     "gain": GainLoss,
@@ -53,9 +54,9 @@ def in_processes(tmp_path, world: int, work) -> list:
     children = [context.Process(target=one, args=(rank,)) for rank in range(world)]
     for child in children:
         child.start()
-    found = dict(answers.get(timeout=120) for _ in children)
+    found = dict(answers.get(timeout=PATIENCE) for _ in children)
     for child in children:
-        child.join(60)
+        child.join(PATIENCE)
         assert child.exitcode == 0
     return [found[rank] for rank in range(world)]
 

@@ -54,7 +54,7 @@ def run(project: Path, programs: Path, *words: str, **variables: str) -> subproc
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
     )
 
 
