@@ -22,6 +22,7 @@ from l2m_core.errors import ConfigError, L2MError
 logger = logging.getLogger("l2m.jobs")
 
 PATIENCE = 10.0  # seconds that a press, or a worker at its end, waits for its turn at the queue
+LOOK_EVERY = 4.0  # seconds between looks at the queue; a worker that died is known as dead within twice as many
 MOST_WAITING = 10  # jobs of one owner that wait or run
 FOR_EVERYONE = ("evidence",)  # kinds of jobs that any installation runs; the others are training
 FOREVER = 10.0**9  # seconds: a job that waits for its turn is not lost
@@ -97,7 +98,7 @@ class Runner:
             for job in [job for job in active if job.state == "queued"][: max(0, room)]:
                 self._start(job)
 
-    def keep_moving(self, stop: threading.Event, seconds: float = 15.0) -> None:
+    def keep_moving(self, stop: threading.Event, seconds: float = LOOK_EVERY) -> None:
         """Look at the queue again and again, for when nobody has a page open."""
         while not stop.wait(seconds):
             try:
