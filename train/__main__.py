@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from l2m_core.errors import L2MError
+from l2m_core.learn.processes import joined
 from train.config import build, read_config, to_plain
 
 # Each job's module, which holds `run`, and the dataclass of its settings.
@@ -63,10 +64,9 @@ def run_job(given: argparse.Namespace) -> int:
     if given.check:
         print(json.dumps({"settings": to_plain(prepared), "outcomes": outcomes_of(prepared)}))
         return 0
-    if "resume" in inspect.signature(job.run).parameters:
-        job.run(prepared, given.resume)
-    else:
-        job.run(prepared)
+    options = {"resume": given.resume} if "resume" in inspect.signature(job.run).parameters else {}
+    with joined(getattr(prepared, "device", "cpu")):
+        job.run(prepared, **options)
     return 0
 
 
