@@ -87,3 +87,22 @@ def test_the_regressor_gives_a_whole_distribution():
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="one class"):
         L2MClassifier().fit(np.zeros((12, 2)), np.zeros(12))
+
+
+@pytest.mark.parametrize("kind", ["alone", "in a pipeline"])
+def test_a_grid_takes_categories_and_holes_in_every_usual_type(mixed, kind):
+    """A level that only one fold holds is read as 'other' in the others."""
+    frame, y = mixed
+    frame = frame.assign(
+        ward=frame.ward.astype("category"),
+        count=pd.array(np.arange(len(frame)) % 4, dtype="Int64"),
+        seen=pd.array(np.arange(len(frame)) % 3 == 0, dtype="boolean"),
+        rare=np.where(np.arange(len(frame)) == 5, "once", "often"),
+    )
+    frame.loc[::9, ["count", "seen"]] = pd.NA
+    estimator = L2MClassifier() if kind == "alone" else make_pipeline(FunctionTransformer(), L2MClassifier())
+    key = "model" if kind == "alone" else "l2mclassifier__model"
+    search = GridSearchCV(estimator, {key: ["general"]}, cv=2, scoring="neg_log_loss", error_score="raise")
+    with pytest.warns(UserWarning, match="'rare': 'once' was never seen"):
+        search.fit(frame, y)
+    assert search.best_score_ > -0.69

@@ -1,6 +1,7 @@
 """The jobs from the command line: from fresh weights to a released model, resumed, and refused with a reason."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -160,3 +161,12 @@ def test_the_smoke_config_learns_something_real(tmp_path):
     assert main(["predictor", "--config", str(CONFIGS / "smoke.yaml"), f"folder={folder}"]) == 0
     last = [line for line in log(folder) if "held_out/own" in line][-1]
     assert last["held_out/own"] < last["held_out/own_base"] - 0.05
+
+
+def test_progress_shows_loss_rate_time_left_and_speed(tmp_path, capfd):
+    config = write(tmp_path, folder=str(tmp_path / "job"), model=TINY)
+    assert main(["predictor", "--config", config]) == 0
+    shown = capfd.readouterr()
+    bar = shown.err.split("\r")[-1]
+    assert re.search(r"6/6 \[\d+:\d+<\d+:\d+, +[\d.]+(it/s|s/it), loss=\d\.\d+, [\d.e+-]+ GFLOP/s\]", bar)
+    assert "GFLOP/s" in shown.out
