@@ -171,6 +171,10 @@ class Services:
         content = (model.fingerprint, stored.content_hash)
         return self._memories.get(content, lambda: Conditioned(_condition(model, cohort))).named(cohort)
 
+    def has_read(self, stored: StoredCohort, model: L2M) -> bool:
+        """Whether the model's memory of this cohort is at hand."""
+        return self._memories.peek((model.fingerprint, stored.content_hash)) is not None
+
     def resampled(self, conditioned: Conditioned) -> tuple[CohortMemory, ...] | None:
         """Memories of bootstrap samples of the cohort; None while they are being made. Empty: too large to make."""
         memory = conditioned.memory

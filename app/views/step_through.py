@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.store import NotFound
 from app.ui import labels, notices, services, state
-from app.ui.steps import actions, belief, known, moment, next_test, rules, start
+from app.ui.steps import actions, belief, known, moment, next_test, reading, rules, start
 from app.ui.steps.record import Record, read
 from app.ui.traces import exports
 from l2m_core.errors import L2MError
@@ -21,7 +21,8 @@ def show() -> None:
         start.show(owner)
         return
     try:
-        present = moment.load(owner, opened)
+        record = read(owner, opened)
+        present = moment.of(record, reading.condition(owner, record))
     except NotFound as refusal:
         _leave()
         notices.show("warning", str(refusal))

@@ -1,5 +1,6 @@
 """The step-through page: every action is stored first, shown next, and never twice."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from app.settings import Settings
 from app.store import StoredCohort
 from app.ui import services, state
 from app.ui.services import Services
-from app.ui.steps import moment, record
+from app.ui.steps import moment, reading, record
 from l2m_core.cohort import Cohort
 from l2m_core.session import Patient
 from l2m_core.trace import Trace
@@ -102,6 +103,30 @@ def test_results_that_are_there_already_can_be_given(owner: str, ward: StoredCoh
     app.number_input(key=f"start-{ward.id}-2").set_value(2.5)
     app = press(app, "start-submit")
     assert dict(recorded(owner, app).events[0].values) == {"lactate": 2.5}
+
+
+def test_while_the_cohort_is_read_for_the_first_time_the_page_says_so(
+    ward: StoredCohort, shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(reading.st, "spinner", lambda text: said.append(text) or nullcontext())
+    shared_services._memories.clear()
+    app = begin(ward)
+    assert said == ["Reading the cohort's 80 rows …"]
+    begin(ward)
+    assert len(said) == 1, "it has been read"
+    shared_services._memories.clear()
+    open_app("step_through", step=step_id(app))
+    assert len(said) == 2, "what was begun is opened again after the memory was let go"
+
+
+def test_a_refusal_while_beginning_on_an_unread_cohort_is_said_once(ward: StoredCohort, shared_services, owner) -> None:
+    shared_services._memories.clear()
+    app = open_app("step_through", cohort=ward.id)
+    app.number_input(key=f"start-{ward.id}-0").set_value(710.0)
+    app = press(app, "start-submit")
+    assert texts(app).count("is outside the allowed range") == 1
+    assert "is outside the allowed range" not in texts(check(app.run()))
 
 
 # -- steps ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from app.ui.services import Conditioned
 from app.ui.steps.record import Record, read
 from l2m_core.errors import ModelFileError
 from l2m_core.events import effective
-from l2m_core.memory import CohortMemory
+from l2m_core.memory import L2M, CohortMemory
 from l2m_core.session import Patient
 from l2m_core.trace import Step, step_of
 
@@ -122,10 +122,14 @@ def load(owner: str, step_through_id: str) -> Moment:
 
 def condition(owner: str, record: Record) -> Conditioned:
     """The record's own model, having read its own cohort."""
+    return services.get().conditioned(owner, record.cohort, model_of(owner, record))
+
+
+def model_of(owner: str, record: Record) -> L2M:
     model = services.get().model_of(owner, record.step_through.model_fingerprint)
     if model is None:
         raise ModelGone(record)
-    return services.get().conditioned(owner, record.cohort, model)
+    return model
 
 
 def of(record: Record, conditioned: Conditioned) -> Moment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,14 +10,29 @@ import streamlit as st
 
 from app.store import StepThrough, StoredCohort
 from app.ui import inputs, labels, notices, services, state
-from app.ui.steps import actions
+from app.ui.steps import actions, reading
 from app.ui.steps.record import Settings
 from app.ui.steps.rules import ask_rules, entered_rules
 from l2m_core.cohort import Cohort
 
 PLACE = "start"
 ALSO = "start-also"
+BEGINNING = "start-beginning"
 COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A step-through that was asked for."""
+
+    cohort_id: str
+    model: str
+    title: str
+    values: dict[str, Any]
+    settings: Settings
+
+    def carry_out(self) -> None:
+        actions.start(self.cohort_id, self.model, self.title, self.values, self.settings)
 
 
 def show(owner: str) -> None:
@@ -37,6 +53,7 @@ def show(owner: str) -> None:
         stored = _choose_cohort(cohorts)
         with notices.shown_refusals():
             _ask(owner, stored)
+            _read_and_begin(owner)
 
 
 def _choose_cohort(cohorts: dict[str, StoredCohort]) -> StoredCohort:
@@ -107,9 +124,27 @@ def _fill(owner: str, cohort_id: str) -> None:
 def _begin(cohort_id: str, fields: dict[str, str]) -> None:
     values: dict[str, Any] = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
     title = str(st.session_state.get("start-title") or "").strip()
+    model = st.session_state.get("start-model", services.DEFAULT_MODEL)
     with notices.refusals(PLACE):
-        model = st.session_state.get("start-model", services.DEFAULT_MODEL)
-        actions.start(cohort_id, model, title, values, entered_rules("start-rules"))
+        here, owner = services.get(), state.owner()
+        asked = Beginning(cohort_id, model, title, values, entered_rules("start-rules"))
+        if here.has_read(here.store.cohorts.get(owner, cohort_id), here.model(owner, model)):
+            asked.carry_out()
+        elif not state.is_echo("start"):
+            st.session_state[BEGINNING] = asked
+
+
+def _read_and_begin(owner: str) -> None:
+    """Under the form, where people look: what was asked for while the model had not read the cohort."""
+    asked: Beginning | None = st.session_state.pop(BEGINNING, None)
+    if asked is None:
+        return
+    with notices.refusals(PLACE):
+        here = services.get()
+        stored = here.store.cohorts.get(owner, asked.cohort_id)
+        with reading.told(owner, stored, here.model(owner, asked.model)):
+            asked.carry_out()
+    st.rerun()
 
 
 def _go_on(step_throughs: tuple[StepThrough, ...]) -> None:
