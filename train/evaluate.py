@@ -92,9 +92,13 @@ def with_config(arguments: Sequence[str]) -> list[str]:
     return [*options, *(text for text in rest if text not in overrides)]
 
 
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    return make_parser().parse_args(with_config(arguments))
+
+
 def main(arguments: Sequence[str]) -> int:
     arguments = with_config(arguments)
-    given = make_parser().parse_args(arguments)
+    given = parse(arguments)
     command = published_command(arguments)
     if given.suite == "synthetic":
         from train.evaluation.synthetic import evaluate_synthetic

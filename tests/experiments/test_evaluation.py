@@ -15,7 +15,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
 from train.__main__ import main as run_command
-from train.evaluate import evaluate_real, main, make_parser, published_command, with_config
+from train.evaluate import evaluate_real, main, parse, published_command, with_config
 from train.evaluation import versions
 from train.evaluation.cells import Cell, draw_trial, fitting_contexts, real_cells, stratified_order, task_trial
 from train.evaluation.compare import Choice, compare
@@ -364,8 +364,7 @@ def test_every_shared_cohort_but_the_widest_can_be_read_as_its_manifest_says():
 def test_options_can_come_from_a_file_and_those_beside_it_win(tmp_path):
     config = tmp_path / "mine.yaml"
     config.write_text("suite: synthetic\nseeds: [0, 1]\ntest_rows: 50\nreport_only: true\nmethods: null\n")
-    expanded = with_config(["--config", str(config), "test_rows=70", "missing=[0.1]", "--seeds", "4"])
-    given = make_parser().parse_args(expanded)
+    given = parse(["--config", str(config), "test_rows=70", "missing=[0.1]", "--seeds", "4"])
     assert (given.suite, given.seeds, given.test_rows, given.missing) == ("synthetic", [4], 70, [0.1])
     assert given.report_only and given.methods is None
     assert with_config(["--seeds", "2"]) == ["--seeds", "2"]
