@@ -12,7 +12,10 @@ import unicodedata
 
 # An invisible character without width, at which emoji codes, directives, links and typographic arrows fall apart.
 JOINER = "\u2060"
-_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+# What markdown reacts to wherever it stands; an underscore only where it is not between letters or digits.
+_MARKS = re.compile(r"[!#$&*<>\[\\\]^`{|}~]|(?<![^\W_])_|_(?![^\W_])")
+# … and at the start of a line: lists, rules and underlines of headings.
+_START = re.compile(r"^(\d+(?=[.)](?:\s|$))|(?=[-+=]))")
 _TYPOGRAPHIC = re.compile(r"(?<=[<>~=-])(?=[<>~=-])")
 # Marks that reverse the direction of what follows could make one name look like another.
 _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -25,11 +28,16 @@ def plain(text: object) -> str:
 
 
 def markdown(text: object) -> str:
-    """The text for any place that reads markdown, shown exactly as it is written."""
+    """The text for any place that reads markdown, shown exactly as it is written.
+
+    Streamlit names a field to screen readers by its label as it stands, backslashes included. So no more is escaped than
+    what has a meaning: `HbA1c (%)` and `pH_arterial` stay as they are. What of `:`, `@` and `www.` has one is taken by the
+    invisible character; parentheses mean something only after a bracket.
+    """
     apart = _TYPOGRAPHIC.sub(JOINER, plain(text))
     apart = re.sub(r"(?i)www(?=\.)", lambda found: found[0] + JOINER, apart)
     apart = re.sub("[:@]", lambda found: found[0] + JOINER, apart)
-    return _PUNCTUATION.sub(r"\\\1", apart)
+    return _START.sub(r"\1\\", _MARKS.sub(r"\\\g<0>", apart))
 
 
 def chart(text: object, longest: int | None = None) -> str:

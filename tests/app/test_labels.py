@@ -28,6 +28,29 @@ def test_nothing_that_markdown_reacts_to_is_left_bare(text: str) -> None:
     assert ":tada:" not in shown and ":red" not in shown.replace(labels.JOINER, "!") and "www." not in shown
 
 
+@pytest.mark.parametrize(
+    "text", ["HbA1c (%)", "pH_arterial", "C-reactive protein (mg/L)", "Na+/K+ ratio", "12-lead ECG", "temp. (°C)",
+             "1.5 mg; 'fasting', second?", "5 % = much"]
+)  # fmt: skip
+def test_a_usual_name_has_no_backslashes_for_screen_readers_to_read_aloud(text: str) -> None:
+    assert labels.markdown(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("_x_ a__b _", "\\_x\\_ a\\_\\_b \\_"),
+        ("1. first", "1\\. first"),
+        ("12)", "12\\)"),
+        ("- item", "\\- item"),
+        ("+ item", "\\+ item"),
+        ("=", "\\="),
+    ],
+)
+def test_what_means_something_only_in_its_place_is_escaped_there(text: str, shown: str) -> None:
+    assert labels.markdown(text) == shown
+
+
 @given(st.text(max_size=60))
 def test_the_text_itself_is_unchanged(text: str) -> None:
     shown = labels.markdown(text).replace(labels.JOINER, "")
