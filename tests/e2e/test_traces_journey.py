@@ -140,7 +140,10 @@ def replayed(page: Page, count: int) -> list[str]:
 
 
 def share_the_cohort(page: Page, address: str) -> None:
+    page.bring_to_front()  # the other browser's page was the last to be used
     page.goto(address)
+    expect(page.get_by_role("tab", name="Manage")).to_be_visible()
+    settled(page)
     page.get_by_role("tab", name="Manage").click()
     page.get_by_text("Share with everyone").click()
     settled(page)
