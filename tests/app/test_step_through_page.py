@@ -165,6 +165,14 @@ def test_another_test_than_the_suggested_one_is_recorded_with_the_reason(owner: 
     assert (event.suggested, event.reason) == (suggested, "machine is free") and event.about == (other,)
 
 
+def test_the_way_back_to_the_suggestion_is_there_only_when_one_has_left_it(owner: str, app: AppTest) -> None:
+    suggested = moment.load(owner, step_id(app)).view.step.suggested
+    app = turn_to(app, "scan" if suggested != "scan" else "lactate")
+    assert [b for b in app.button if b.key == "to-suggestion"]
+    app = turn_to(app, suggested)
+    assert not [b for b in app.button if b.key == "to-suggestion"]
+
+
 def test_a_panel_is_one_step_and_paid_once(owner: str, app: AppTest) -> None:
     app = turn_to(app, "sodium")
     for name, value in (("sodium", 138.0), ("potassium", 4.4)):

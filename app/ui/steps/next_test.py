@@ -215,7 +215,8 @@ def _last_row(moment: Moment) -> None:
         else:
             st.button("Stop", key="stop", icon=":material/stop_circle:", help="End here; it can be reopened",
                       on_click=actions.stop, args=(record.id, record.length, REASON))  # fmt: skip
-        if st.session_state.get(actions.CHOSEN) is not None and not patient.state.stopped:
+        chosen = st.session_state.get(actions.CHOSEN)
+        if chosen not in (None, moment.view.step.suggested) and not patient.state.stopped:
             st.button("Back to the suggestion", key="to-suggestion", icon=":material/star:", on_click=actions.choose,
                       args=(None,))  # fmt: skip
 
