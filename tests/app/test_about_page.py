@@ -1,0 +1,18 @@
+"""About: what somebody who has to answer for an installation looks for."""
+
+from __future__ import annotations
+
+import l2m_core
+from app.ui import services
+from tests.app.conftest import open_app, texts
+
+
+def test_limits_intended_use_data_protection_versions_and_licence_are_there(
+    shared_services: services.Services, owner: str
+) -> None:
+    app = open_app("about")
+    headings = {element.value for element in app.subheader}
+    assert {"What it is for", "What it is not for", "Limits to keep in mind", "Data protection", "Versions"} <= headings
+    page = texts(app) + str(app.table[0].value)
+    assert "Research use only" in page and "Licence: Apache-2.0" in page.replace("**", "")
+    assert l2m_core.__version__ in page and shared_services.model(owner).fingerprint[:16] in page
