@@ -16,4 +16,5 @@ def pretrained_dir() -> Path:
 
 def model_folders() -> dict[str, Path]:
     """Name to folder of every released model, in the order of their names."""
-    return {weights.parent.name: weights.parent for weights in sorted(pretrained_dir().glob("*/*.safetensors"))}
+    folders = (weights.parent for weights in sorted(pretrained_dir().glob("*/*.safetensors")))
+    return {folder.name: folder for folder in folders if not folder.name.startswith(".")}  # hidden: being written

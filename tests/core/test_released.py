@@ -9,7 +9,7 @@ import torch
 import yaml
 
 import l2m_core as l2m
-from l2m_core.errors import ModelFileError
+from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.model.interface import ModelConfig, build
 from l2m_core.released import FACTS, Inference, Range, find_model, load_release, save_model
 
@@ -93,3 +93,59 @@ def test_an_unknown_model_names_those_there_are(tmp_path):
     shutil.rmtree(tmp_path)
     with pytest.raises(ModelFileError):
         find_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("checksums", ["a"], "not laid out"),
+        ("checksums", {}, "no checksum of weights-00"),
+        ("trained", [1], "not laid out"),
+        ("trained", {"features": "many"}, "features is 'many'"),
+        ("trained", {"outcomes": ["pictures"]}, "outcomes is"),
+        ("inference", {"policy": "zzz"}, "policy is 'zzz'"),
+        ("inference", {"temperature": 0}, "temperature is 0"),
+        ("inference", {"views": 1.5}, "views is 1.5"),
+        ("inference", {"prevalence": float("nan")}, "prevalence is nan"),
+        ("model", {"width": 17}, "width"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_name(folder, part, value, words):
+    facts = yaml.safe_load((folder / FACTS).read_text())
+    facts[part] = {**facts[part], **value} if isinstance(value, dict) and value else value
+    (folder / FACTS).write_text(yaml.safe_dump(facts))
+    with pytest.raises(ModelFileError, match=words):
+        load_release(folder)
+
+
+def test_weights_that_are_not_numbers_are_refused(folder):
+    release = load_release(folder)
+    with torch.no_grad():
+        next(release.module.parameters()).fill_(float("nan"))
+    save_model(folder, release.module, release.config, release.trained, release.inference, {})
+    with pytest.raises(ModelFileError, match="not numbers"):
+        load_release(folder)
+
+
+@pytest.mark.parametrize("how", [{"dtype": "float16"}, {"device": "abacus"}])
+def test_a_device_or_precision_that_is_not_there_is_refused_by_name(folder, how):
+    with pytest.raises(ConfigError, match="float16|abacus"):
+        load_release(folder, **how)
+
+
+def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
+    release = load_release(folder)
+    (folder / "curve.jsonl").write_text("{}")
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("l2m_core.released.write_text", full)
+    with pytest.raises(OSError, match="space"):
+        save_model(folder, build(release.config), release.config, release.trained, release.inference, {}, "# New")
+    assert load_release(folder).fingerprint == release.fingerprint
+    monkeypatch.undo()
+    save_model(folder, build(release.config), release.config, release.trained, release.inference, {}, "# New")
+    again = load_release(folder)
+    assert again.card == "# New" and again.fingerprint != release.fingerprint
+    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name] and (folder / "curve.jsonl").exists()
