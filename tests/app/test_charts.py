@@ -84,3 +84,10 @@ def test_a_history_shows_everything_and_never_magnifies_noise(values: list[float
     low, high = charts.history(points, "died", probability=True).spec["layout"]["yaxis"]["range"]
     assert low <= min(values) and high >= max(values)
     assert 0.3 <= high - low <= 1.07 and low >= -0.04 and high <= 1.04
+
+
+def test_the_map_of_what_is_recorded_says_what_its_shades_mean_and_how_many_rows_it_shows() -> None:
+    for rows, words in ((400, "250 of 400 rows"), (100, "100 rows")):
+        chart = charts.recorded_map(np.ones((rows, 3), dtype=bool), FEATURES)
+        title = chart.spec["layout"]["xaxis"]["title"]["text"]
+        assert words in title and "dark: recorded, light: missing" in title and words in chart.alt

@@ -28,16 +28,17 @@ def recorded_map(recorded: np.ndarray, features: Sequence[str], seed: int = 0) -
     }  # fmt: skip
     share = recorded.mean(axis=0)
     ticks = [f"{labels.chart(name, 22)}  {labels.percent(part)}" for name, part in zip(features, share, strict=True)]
+    shown = f"{len(rows):,} rows" if len(rows) == len(recorded) else f"{len(rows)} of {len(recorded):,} rows"
     layout = layout_of(
-        56 + 19 * len(features),
-        xaxis=axis_of(title={"text": f"{len(rows)} rows"}, showticklabels=False, showgrid=False),
+        74 + 19 * len(features),
+        xaxis=axis_of(title={"text": f"{shown}<br>dark: recorded, light: missing"}, showticklabels=False, showgrid=False),
         yaxis=axis_of(tickmode="array", tickvals=list(range(len(features))), ticktext=ticks,
                     range=[len(features) - 0.5, -0.5], showgrid=False),
     )  # fmt: skip
     table = pd.DataFrame({"feature": list(features), "recorded": recorded.sum(axis=0), "share": share})
     fewest = features[int(share.argmin())]
     alt = (
-        f"Which values are recorded (dark) and which are missing (light) in {len(rows)} rows. "
+        f"Which values are recorded (dark) and which are missing (light) in {shown}. "
         f"Overall {labels.percent(float(recorded.mean()))} are recorded; fewest of {fewest} "
         f"({labels.percent(float(share.min()))})."
     )
