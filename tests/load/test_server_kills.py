@@ -1,0 +1,111 @@
+"""kill -9 of the whole server while somebody steps through: what a page showed as recorded is there when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.e2e.browser import serving
+from tests.figures import Keep
+from tests.load.traffic import begin
+from tests.load.visitor import Visitor
+
+
+def shown(visitor: Visitor) -> int:
+    """How many events the page, as it was drawn last, says are recorded: in the head of its log."""
+    assert visitor.everything is not None
+    said = re.findall(rb"Log \((\d+) events?\)", bytes(visitor.everything))
+    visitor.everything.clear()
+    return int(said[-1])
+
+
+async def step_until_the_end(visitor: Visitor, recorded: list[int], begun: Callable[[], None]) -> None:
+    """Press after press, noting each that the page showed as recorded, until the server is gone."""
+    try:
+        while True:
+            begun()
+            await visitor.press("undo" if recorded[-1] % 2 == 0 else "mark-unavailable")
+            recorded.append(shown(visitor))
+    except (ConnectionClosed, OSError):
+        pass
+
+
+async def return_and_step(address: str, place: tuple[str, str], recorded: list[int], kill: Callable[[], None]) -> float:
+    """Seconds until the step-through is back on the page. Then steps on until the server is killed."""
+    cookie, query = place
+    began = time.perf_counter()
+    async with Visitor(address, "step_through", query, cookie, everything=bytearray()) as visitor:
+        took = time.perf_counter() - began
+        now = shown(visitor)
+        # What was under way at the kill may have been recorded and not shown; nothing else may differ.
+        assert recorded[-1] <= now <= recorded[-1] + 1
+        recorded.append(now)
+        once = threading.Event()
+
+        def start_the_clock() -> None:
+            if not once.is_set():
+                once.set()
+                kill()
+
+        await step_until_the_end(visitor, recorded, start_the_clock)
+    return took
+
+
+async def first_visit(address: str) -> tuple[str, str, int]:
+    async with Visitor(address, everything=bytearray()) as visitor:
+        await begin(visitor)
+        return visitor.cookie, visitor.query, shown(visitor)
+
+
+def kill_servers(repository: Path, data_dir: Path, kills: int) -> tuple[int, list[float]]:
+    """The events shown as recorded over all lives of the server, and the seconds of each return. Fails if one is lost."""
+    draw, seconds = random.Random(17), []
+    with serving(repository, data_dir) as served:
+        cookie, query, first = asyncio.run(first_visit(served.address))
+    recorded = [first]
+    for _ in range(kills):
+        with serving(repository, data_dir) as served:
+            moment = threading.Timer(draw.uniform(0, 2), os.kill, (served.pid, signal.SIGKILL))
+            try:
+                seconds.append(asyncio.run(return_and_step(served.address, (cookie, query), recorded, moment.start)))
+            finally:
+                moment.cancel()
+    with serving(repository, data_dir) as served:
+        asyncio.run(look_once_more(served.address, (cookie, query), recorded))
+    return recorded[-1], seconds
+
+
+async def look_once_more(address: str, place: tuple[str, str], recorded: list[int]) -> None:
+    async with Visitor(address, "step_through", place[1], place[0], everything=bytearray()) as visitor:
+        assert recorded[-1] <= shown(visitor) <= recorded[-1] + 1
+
+
+def test_a_killed_server_comes_back_with_every_step_it_had_shown(repository: Path, tmp_path: Path) -> None:
+    events, seconds = kill_servers(repository, tmp_path, kills=2)
+    assert events >= 1 and len(seconds) == 2
+
+
+@pytest.mark.reliability
+@pytest.mark.timeout(4 * 3600)
+def test_two_hundred_kills_of_the_server_lose_nothing(repository: Path, tmp_path: Path, figure: Keep) -> None:
+    events, seconds = kill_servers(repository, tmp_path, kills=200)
+    figure(
+        "kill -9 of the server at 200 random moments, somebody stepping through", "0 events that a page had shown lost",
+        f"0 of {events:,} lost", True,
+    )  # fmt: skip
+    slowest = max(seconds)
+    figure(
+        "return to a step-through after a restart of the server", "the same state, drawn in < 2 s",
+        f"the same state; {slowest:.2f} s at most, of {len(seconds)} returns", slowest < 2,
+    )  # fmt: skip
+    assert slowest < 2
