@@ -23,6 +23,7 @@ from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import PRIORS
 from tests.packaging.sources import modules
 from tests.prerequisites import REPOSITORY
+from train import evaluate
 from train.__main__ import COMMANDS, JOBS
 from train.__main__ import parse as job_parse
 from train.config import build, read_config
@@ -96,8 +97,8 @@ def test_every_picture_is_shown_and_described() -> None:
     assert drawn and {Path(link).name for link in shown} == drawn
 
 
-# Files beside the jobs' configs that are read by something else.
-NO_JOBS = ("choices.yaml",)
+# Files beside the jobs' configs that are read by something else; `evaluate`'s own help explains its keys.
+NO_JOBS = ("choices.yaml", "evaluate_quick.yaml")
 
 # -- what must have words ---------------------------------------------------------------------------------------------
 
@@ -119,6 +120,13 @@ def test_the_settings_page_explains_every_key_of_every_config_file() -> None:
     for file in sorted((REPOSITORY / "train" / "configs").glob("*.yaml")):
         settings = yaml.safe_load(file.read_text("utf-8"))
         assert file.name in NO_JOBS or keys(settings) - known == set(), file.name
+
+
+def test_every_option_of_evaluate_has_words_and_its_config_names_no_other() -> None:
+    options = {action.dest: action.help for action in evaluate.make_parser()._actions}
+    assert all(options.values()), [name for name, words in options.items() if not words]
+    named = yaml.safe_load((REPOSITORY / "train" / "configs" / "evaluate_quick.yaml").read_text("utf-8"))
+    assert set(named) <= set(options)
 
 
 def test_every_environment_setting_is_described() -> None:
