@@ -13,7 +13,8 @@ from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature
 
 EXACT = "exact"
-LIMITS = {EXACT: "=", "below": "< limit", "above": "> limit"}
+# One sign each: on a tablet there is no room for more, and what does not fit could not be chosen.
+LIMITS = {EXACT: "=", "below": labels.markdown("<"), "above": labels.markdown(">")}
 
 
 def name_with_unit(feature: Feature) -> str:

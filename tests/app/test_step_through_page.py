@@ -185,6 +185,7 @@ def test_a_panel_is_one_step_and_paid_once(owner: str, app: AppTest) -> None:
 
 def test_a_detection_limit_is_kept_as_one(owner: str, app: AppTest) -> None:
     app = turn_to(app, "lactate")
+    assert [option.replace("\\", "") for option in app.get("segmented_control")[0].options] == ["=", "<", ">"]
     app.get("segmented_control")[0].set_value("below")
     app = enter(app, "lactate", 0.5)
     event = recorded(owner, app).events[-1]
