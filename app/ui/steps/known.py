@@ -37,7 +37,9 @@ def show(moment: Moment) -> None:
         with st.container(gap=None, key="known-statuses"):
             for name, status in patient.state.statuses.items():
                 _status(moment, name, status)
-    log = st.expander(f"Log ({len(moment.record.events)} events)", key="step-log", type="compact", on_change="rerun")
+    count = len(moment.record.events)
+    title = f"Log ({count} event{'s' if count != 1 else ''})"
+    log = st.expander(title, key="step-log", type="compact", on_change="rerun")
     if log.open:
         with log:
             _log(moment)
