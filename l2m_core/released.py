@@ -72,7 +72,7 @@ class Inference:
             raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(POLICIES)}.")
 
 
-def _check(name: str, value: Any, kind: type | tuple[type, ...], least: float, most: float) -> None:
+def _check(name: str, value: Any, kind: Any, least: float, most: float) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
         what = "whole number" if kind is int else "number"
         bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from l2m_core.model.attention import FeedForward, SelfAttention
-from l2m_core.model.columns import CHANNELS, Columns, embed_values, fit_columns
+from l2m_core.model.columns import CHANNELS, HIDDEN, Columns, embed_values, fit_columns
 from l2m_core.model.heads import PairReadout, Readout, Vote, keep_possible_classes, to_gain
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
 
@@ -61,6 +61,7 @@ class Cells(nn.Module):
         width = config.width
         self.cell_in = nn.Linear(CHANNELS, width)
         self.cell_out = nn.Linear(width, width)
+        self.hidden = HIDDEN[config.values]
         self.outcome_class = nn.Embedding(config.max_classes, width)
         self.outcome_value = nn.Linear(3, width)
         self.outcome_unknown = nn.Parameter(torch.zeros(2, width))  # one for classes, one for continuous
@@ -137,6 +138,8 @@ class Cells(nn.Module):
         return tokens
 
     def _embed_cells(self, channels: Tensor) -> Tensor:
+        if self.hidden:
+            channels = channels.index_fill(-1, torch.tensor(self.hidden, device=channels.device), 0.0)
         return self.cell_out(F.silu(self.cell_in(channels.to(self.cell_in.weight.dtype))))
 
     def _embed_outcome(self, context: Context, shift: Tensor, scale: Tensor) -> Tensor:

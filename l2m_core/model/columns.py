@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 CHANNELS = 12
+# Channels that a model with another setting of `values` does not see: those of the size, and those of the rank.
+HIDDEN = {"size and rank": (), "size": (1, 3, 4, 5, 6, 7), "rank": (0, 2)}
 
 
 @dataclass(frozen=True)

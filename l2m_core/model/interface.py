@@ -34,6 +34,8 @@ class ModelConfig:
     """Bins of the predictive distribution of a continuous outcome (cells)."""
     thinking: int = 0
     """Learned extra context rows (cells)."""
+    values: str = "size and rank"
+    """How cells show a value: "size and rank" (the released model), "size" or "rank" alone."""
     vote: bool = False
     """Whether the classes of context rows that a query resembles count directly (cells)."""
     features: int = 0
@@ -54,6 +56,8 @@ class ModelConfig:
             raise ConfigError(f"model.outcome is {self.outcome!r}; it must be 'any', 'classes' or 'continuous'.")
         if self.encoder == "rows" and (self.outcome == "any" or self.features < 1):
             raise ConfigError("A rows model needs model.features (at least 1) and model.outcome (classes, continuous).")
+        if self.values not in ("size and rank", "size", "rank"):
+            raise ConfigError(f"model.values is {self.values!r}; it must be 'size and rank', 'size' or 'rank'.")
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be at least {least}.")

@@ -164,3 +164,15 @@ def test_impossible_classes_have_no_chance(encoder):
     with torch.no_grad():
         p = model.query(model.condition(context), example.x, example.a).prediction.softmax(-1)
     assert (p[..., 2] == 0).all() and p.sum(-1).allclose(torch.ones(2, 5))
+
+
+@pytest.mark.parametrize("values, moved_by", [("size", "stretch"), ("rank", "nothing")])
+def test_a_model_of_ranks_alone_does_not_see_sizes(values, moved_by):
+    model, example = tiny_model("cells", "classes", values=values), draw_example("classes", 5)
+    context = replace(example.context, x=example.context.x.exp(), r=torch.ones_like(example.context.r))
+    plain = replace(context, x=example.context.x)
+    known = torch.ones_like(example.a)
+    stretched = ask(model, replace(example, x=example.x.exp(), a=known), context)
+    difference = (stretched - ask(model, replace(example, a=known), plain)).abs()
+    difference = difference[difference.isfinite()].max()
+    assert difference < 1e-5 if moved_by == "nothing" else difference > 1e-3
