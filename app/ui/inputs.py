@@ -62,10 +62,19 @@ def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None) -> None:
                      placeholder="not known", format_func=labels.plain)  # fmt: skip
 
 
-def ask_limit(key: str) -> None:
-    """Whether the number is the result, or the limit of detection that it lies beyond."""
-    st.segmented_control("Result", list(LIMITS), default=EXACT, required=True, format_func=LIMITS.__getitem__, key=key,
-                         help="Below or above detection: enter the limit and choose < or >")  # fmt: skip
+def ask_limit(key: str, of: Feature | None = None) -> None:
+    """Whether the number is the result, or the limit of detection that it lies beyond. of: where several are asked."""
+    st.segmented_control(
+        f"Result of {labels.markdown(of.name)}" if of else "Result", list(LIMITS), default=EXACT, required=True,
+        format_func=LIMITS.__getitem__, key=key, label_visibility="collapsed" if of else "visible",
+        help="Below or above detection: enter the limit and choose < or >",
+    )  # fmt: skip
+
+
+def entered_limit(key: str) -> str | None:
+    """'below' or 'above'; None where the number is the result itself."""
+    limit = st.session_state.get(key, EXACT)
+    return str(limit) if limit in ("below", "above") else None
 
 
 def entered(key: str) -> Any:

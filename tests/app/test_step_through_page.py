@@ -192,6 +192,29 @@ def test_a_detection_limit_is_kept_as_one(owner: str, app: AppTest) -> None:
     assert dict(event.limits) == {"lactate": "below"} and "<0.5 mmol/L" in texts(app)
 
 
+def test_one_member_of_a_panel_may_lie_beyond_its_limit_of_detection(owner: str, app: AppTest) -> None:
+    app = turn_to(app, "sodium")
+    choices = app.get("segmented_control")
+    assert [choice.label for choice in choices] == ["Result of sodium", "Result of potassium"]
+    choices[1].set_value("above")
+    for name, value in (("sodium", 138.0), ("potassium", 9.0)):
+        app.number_input(key=f"value-{step_id(app)}-{NAMES.index(name)}").set_value(value)
+    app = press(app, "record-submit")
+    event = recorded(owner, app).events[-1]
+    assert dict(event.values) == {"sodium": 138.0, "potassium": 9.0} and dict(event.limits) == {"potassium": "above"}
+    assert ">9 mmol/L" in texts(app) and "138 mmol/L" in texts(app), "a limit is no unusual value to ask about"
+
+
+def test_beside_a_limit_the_other_values_of_a_panel_are_still_looked_at(owner: str, app: AppTest) -> None:
+    app = turn_to(app, "sodium")
+    app.get("segmented_control")[1].set_value("below")
+    for name, value in (("sodium", 1380.0), ("potassium", 1.0)):
+        app.number_input(key=f"value-{step_id(app)}-{NAMES.index(name)}").set_value(value)
+    app = press(app, "record-submit")
+    assert "sodium = 1380 mmol/L is above everything" in texts(app) and "potassium = 1 " not in texts(app)
+    assert kinds(owner, app) == ["start"]
+
+
 def test_nothing_entered_is_said_and_nothing_stored(owner: str, app: AppTest) -> None:
     app = press(turn_to(app, "lactate"), "record-submit")
     assert "Enter a result first" in texts(app) and kinds(owner, app) == ["start"]
@@ -263,6 +286,33 @@ def test_rules_are_kept_with_the_step_through_and_give_the_reason_to_stop(owner:
     assert "Stopping is advised. The budget of 1 tests is used" in texts(app)
     app = open_app("step_through", step=step_id(app))
     assert "Stopping is advised" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("rule", "limit", "asks_first", "reason"),
+    [
+        ("cost", 12.0, True, "The cost budget of 12 is used (12 spent)."),
+        ("gain", 5.0, False, "nats, less than the threshold of 5."),
+        ("confidence", 50.0, False, "at least the 50% asked for."),
+    ],
+)
+def test_each_rule_advises_stopping_and_never_forbids_to_go_on(
+    owner: str, app: AppTest, rule: str, limit: float, asks_first: bool, reason: str
+) -> None:
+    field = next(number for number in app.number_input if number.key and number.key.endswith(f"-{rule}"))
+    field.set_value(limit)
+    app = press(app, "rules-save")
+    assert ("Stopping is advised" in texts(app)) is not asks_first
+    app = enter(app, "lactate", 2.2)
+    page = texts(app)
+    assert "Stopping is advised" in page and reason in page
+    assert kinds(owner, enter(app, "scan", "clear")) == ["start", "observe", "observe"]
+
+
+def test_below_its_limit_no_rule_advises_anything(app: AppTest) -> None:
+    for rule, limit in (("cost", 13.0), ("gain", 0.0), ("confidence", 100.0), ("budget", 2)):
+        next(n for n in app.number_input if n.key and n.key.endswith(f"-{rule}")).set_value(limit)
+    assert "Stopping is advised" not in texts(enter(press(app, "rules-save"), "lactate", 2.2))
 
 
 def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -> None:

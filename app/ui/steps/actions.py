@@ -65,17 +65,18 @@ def _say_conflict(place: str) -> None:
 # -- results --------------------------------------------------------------------------------------------------------
 
 
-def record(step_id: str, expected_length: int, fields: dict[str, str], limit_key: str, reason_key: str) -> None:
-    """fields: feature → key of its widget. Empty ones are left out; one result or a panel is one event."""
+def record(step_id: str, expected_length: int, fields: dict[str, str], limit_keys: dict[str, str], reason_key: str) -> None:
+    """fields and limit_keys: feature → key of its widget. Empty ones are left out; one result or a panel is one event."""
     if state.is_echo("observe") or state.is_echo("unusual"):
         return
     values = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
     if not values:
         state.notify("error", "Enter a result first, or say that the test is not available, declined or pending.", NEXT)
         return
-    limit = st.session_state.get(limit_key, inputs.EXACT)
-    limits = dict.fromkeys(values, limit) if limit in ("below", "above") and len(fields) == 1 else {}
-    if not limits and _is_unusual_and_unconfirmed(step_id, values):
+    beyond = {name: inputs.entered_limit(key) for name, key in limit_keys.items() if name in values}
+    limits = {name: limit for name, limit in beyond.items() if limit is not None}
+    exact = {name: value for name, value in values.items() if name not in limits}
+    if _is_unusual_and_unconfirmed(step_id, exact):
         return
     reason = str(st.session_state.get(reason_key) or "")
 
@@ -83,7 +84,7 @@ def record(step_id: str, expected_length: int, fields: dict[str, str], limit_key
         return patient.observe(values, limits=limits, reason=reason, **event)
 
     if carry_out(step_id, expected_length, "observe", tuple(values), act, NEXT):
-        for key in (*fields.values(), limit_key, reason_key):
+        for key in (*fields.values(), *limit_keys.values(), reason_key):
             st.session_state.pop(key, None)
         st.session_state.pop(UNUSUAL, None)
 
@@ -122,16 +123,14 @@ def edit(name: str | None) -> None:
 
 def correct(step_id: str, expected_length: int, name: str, value_key: str, limit_key: str, reason_key: str) -> None:
     value = inputs.entered(value_key)
-    limit = st.session_state.get(limit_key, inputs.EXACT)
+    limit = inputs.entered_limit(limit_key)
     reason = str(st.session_state.get(reason_key) or "")
     if value is None:
         state.notify("error", "Enter the corrected value, or use 'Take back' to make it unknown again.", KNOWN)
         return
 
     def act(patient: Patient, **event: Any) -> Patient:
-        return patient.correct(
-            name, value, limit=limit if limit in ("below", "above") else None, reason=reason, **event
-        )
+        return patient.correct(name, value, limit=limit, reason=reason, **event)
 
     if carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN):
         edit(None)

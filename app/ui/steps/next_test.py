@@ -15,7 +15,6 @@ from l2m_core.session import FEWEST_NEAR, NEAR_SHARE
 SELECT = "step-test"
 TABLE = "step-ranking"
 REASON = "step-reason"
-LIMIT = "step-limit"
 LEVELS_SHOWN = 6
 
 
@@ -168,25 +167,22 @@ def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
     cohort = moment.patient.memory.cohort
     names = wording.panel(cohort, chosen, moment.view.statuses())
     fields = {name: f"value-{record.id}-{cohort.names.index(name)}" for name in names}
+    limits = {name: f"limit-{key}" for name, key in fields.items() if cohort.feature(name).kind == "number"}
     with st.form("record", border=False):
-        if len(names) == 1:
+        for name in names:
+            feature = cohort.feature(name)
             entry, side = st.columns([1.25, 1], vertical_alignment="bottom", gap="small")
             with entry:
-                inputs.ask(cohort.feature(chosen), cohort, fields[chosen])
+                inputs.ask(feature, cohort, fields[name])
             with side:
-                if cohort.feature(chosen).kind == "number":
-                    inputs.ask_limit(LIMIT)
-        else:
-            for first in range(0, len(names), 2):
-                for place, name in zip(st.columns(2, gap="small"), names[first : first + 2], strict=False):
-                    with place:
-                        inputs.ask(cohort.feature(name), cohort, fields[name])
+                if name in limits:
+                    inputs.ask_limit(limits[name], feature if len(names) > 1 else None)
         if suggestion is not None and chosen != suggestion:
             st.text_input(f"Why not {labels.markdown(labels.short(suggestion))}? (optional)", key=REASON, max_chars=300)
         st.form_submit_button(
             "Record" if len(names) == 1 else "Record the panel", key="record-submit", type="primary", width="stretch",
             icon=":material/check:", help="Enter", on_click=actions.record,
-            args=(record.id, record.length, fields, LIMIT, REASON),
+            args=(record.id, record.length, fields, limits, REASON),
         )  # fmt: skip
 
 
