@@ -71,6 +71,24 @@ def test_the_heat_map_marks_states_by_signs_and_offers_each_cell_for_clicking() 
     assert chart.table.iloc[:, 2].tolist() == ["known", "0.0100", "unavailable"]
 
 
+@pytest.mark.parametrize("top", [1e-6, 0.003, 0.27, 0.69, 1.0, 12.0])
+def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_nats(top: float) -> None:
+    gains = {"large": top, "small": top / 20, "smaller": top / 100, "noise": -top / 50}
+    heat, *_ = charts.gain_map(list(gains), [charts.Column("start", gains, {}, "large")]).spec["data"]
+    shades = [row[0] for row in heat["z"]]
+    assert shades[0] == heat["zmax"] and shades[3] == heat["zmin"]
+    assert shades[1] - shades[2] > 0.1 and shades[2] - shades[3] > 0.05
+    bar = heat["colorbar"]
+    nats = np.array([float(text) for text in bar["ticktext"]])
+    assert nats[0] == 0 and len(nats) >= 4 and top / 3 <= nats[-1] <= top * (1 + 1e-9)
+    assert np.allclose(bar["tickvals"], np.sqrt(nats / top)) and np.diff(bar["tickvals"]).min() >= 0.15
+
+
+def test_a_step_at_which_nothing_promises_anything_is_drawn() -> None:
+    (heat, *_) = charts.gain_map(["a"], [charts.Column("start", {"a": 0.0}, {}, "a")]).spec["data"]
+    assert heat["z"] == [[0.0]]
+
+
 def test_a_wide_cohort_shows_the_best_and_tables_all() -> None:
     names = [f"f{i}" for i in range(60)]
     chart = charts.gain_map(names, [charts.Column("start", {n: i / 100 for i, n in enumerate(names)}, {}, "f59")])

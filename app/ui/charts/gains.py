@@ -15,6 +15,7 @@ from app.ui.charts.base import TEXT, Chart, axis_of, layout_of
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"
 LEAST_BAR = 120  # pixels of the colour bar; with less, its numbers lie on one another
+LEAST_APART = 0.15  # share of the colour bar between two of its numbers
 MOST_ROWS = 40  # features in one heat map; the table holds all
 
 
@@ -36,11 +37,16 @@ def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
     steps = list(range(len(columns)))
     gains = [[_finite(column.gains.get(name)) for column in columns] for name in shown]
     rows = list(range(len(shown)))
-    top = max((gain for row in gains for gain in row if gain is not None), default=0.0) or 1.0
+    top = max((gain for row in gains for gain in row if gain is not None), default=0.0)
+    top = top if top > 0 else 1.0
+    ticks = _ticks(top)
+    # By square roots: after one large early gain, what later tests promise would else be one dark blue.
+    shades = [[None if gain is None else _shade(gain, top) for gain in row] for row in gains]
     heat = {
-        "type": "heatmap", "x": steps, "y": rows, "z": gains, "zmin": 0.0, "zmax": top, "xgap": 2, "ygap": 2,
+        "type": "heatmap", "x": steps, "y": rows, "z": shades, "zmin": 0.0, "zmax": 1.0, "xgap": 2, "ygap": 2,
         "colorscale": "Cividis", "hoverinfo": "skip",
-        "colorbar": {"title": {"text": "gain<br>(nats)"}, "thickness": 10, "tickformat": ".2~g", "x": 1.01,
+        "colorbar": {"title": {"text": "gain<br>(nats)"}, "thickness": 10, "x": 1.01, "tickmode": "array",
+                     "tickvals": [_shade(tick, top) for tick in ticks], "ticktext": [f"{tick:g}" for tick in ticks],
                      "lenmode": "pixels", "len": max(LEAST_BAR, 21 * len(shown))},
     }  # fmt: skip
     signs: dict[str, list[Any]] = {"x": [], "y": [], "text": [], "color": []}
@@ -51,7 +57,7 @@ def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
             sign = STATUS_SIGNS.get(status or "", SUGGESTED if name == column.suggested else "")
             gain = column.gains.get(name)
             if sign:
-                bright = status is None and gain is not None and gain > 0.55 * top
+                bright = status is None and gain is not None and _shade(gain, top) > 0.55
                 signs["x"].append(step)
                 signs["y"].append(row)
                 signs["text"].append(sign)
@@ -84,6 +90,23 @@ def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
     best = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
     alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best}"
     return Chart({"data": [heat, marks, overlay], "layout": layout}, alt, table)
+
+
+def _shade(gain: float, top: float) -> float:
+    """Place of a gain on the colour bar, from 0 to 1. What noise makes negative is nothing."""
+    return float(np.sqrt(max(gain, 0.0) / top))
+
+
+def _ticks(top: float) -> list[float]:
+    """Round gains from nothing to `top`, so far apart on the bar that their numbers do not lie on one another."""
+    ticks = [0.0]
+    decade = np.floor(np.log10(top))
+    for exponent in (decade - 2, decade - 1, decade):
+        for digit in (1, 2, 5):
+            tick = float(f"{digit * 10.0**exponent:.1g}")
+            if tick <= top and _shade(tick, top) - _shade(ticks[-1], top) >= LEAST_APART:
+                ticks.append(tick)
+    return ticks
 
 
 def _finite(value: float | None) -> float | None:
