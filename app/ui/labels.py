@@ -17,6 +17,7 @@ _MARKS = re.compile(r"[!#$&*<>\[\\\]^`{|}~]|(?<![^\W_])_|_(?![^\W_])")
 # … and at the start of a line: lists, rules and underlines of headings.
 _START = re.compile(r"^(\d+(?=[.)](?:\s|$))|(?=[-+=]))")
 _TYPOGRAPHIC = re.compile(r"(?<=[<>~=-])(?=[<>~=-])")
+_LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\[\]]*)\]\((?P<to>(?:[^()\s]|\([^()]*\))*)[^()]*\)")
 # Marks that reverse the direction of what follows could make one name look like another.
 _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -38,6 +39,15 @@ def markdown(text: object) -> str:
     apart = re.sub(r"(?i)www(?=\.)", lambda found: found[0] + JOINER, apart)
     apart = re.sub("[:@]", lambda found: found[0] + JOINER, apart)
     return _START.sub(r"\1\\", _MARKS.sub(r"\\\g<0>", apart))
+
+
+def card(text: str) -> str:
+    """A model's card, itself markdown, for a page: links to files beside it lead nowhere there, so their texts are left."""
+
+    def kept(link: re.Match[str]) -> str:
+        return link[0] if link["to"].startswith("https://") and not link["picture"] else link["text"]
+
+    return _LINK.sub(kept, text)
 
 
 def chart(text: object, longest: int | None = None) -> str:

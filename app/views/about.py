@@ -76,7 +76,7 @@ def _model(owner: str, name: str) -> None:
         f"classes; outcomes: {', '.join(trained.outcomes)}."
     )
     if model.card:
-        st.markdown(model.card)
+        st.markdown(labels.card(model.card))
     else:
         st.caption("This model comes without a card.")
 

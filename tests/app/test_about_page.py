@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 import l2m_core
 from app.ui import services
 from tests.app.conftest import open_app, texts
+from tests.app.test_experiments_page import turn_to
 
 
 def test_limits_intended_use_data_protection_versions_and_licence_are_there(
@@ -16,3 +21,14 @@ def test_limits_intended_use_data_protection_versions_and_licence_are_there(
     page = texts(app) + str(app.table[0].value)
     assert "Research use only" in page and "Licence: Apache-2.0" in page.replace("**", "")
     assert l2m_core.__version__ in page and shared_services.model(owner).fingerprint[:16] in page
+
+
+def test_a_model_card_holds_no_link_that_leads_nowhere(
+    shared_services: services.Services, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = shared_services.model(owner)
+    card = "# Card\nLoss as [measured](../../docs/results/care.md)."
+    model = replace(model, release=replace(model.release, card=card))
+    monkeypatch.setattr(shared_services, "model", lambda *_: model)
+    assert "Loss as measured." in texts(open_app("about"))
+    assert "Loss as measured." in texts(turn_to(open_app("experiments"), "Models"))

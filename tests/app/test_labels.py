@@ -90,3 +90,10 @@ def test_a_long_name_keeps_both_ends() -> None:
 def test_a_probability_is_never_rounded_to_certainty(probability: float, percent: str, frequency: str) -> None:
     assert labels.percent(probability) == percent
     assert labels.of_100(probability) == frequency
+
+
+def test_links_of_a_model_card_that_lead_nowhere_in_the_app_keep_their_texts() -> None:
+    card = "Loss ([measured](../../docs/results/care.md)), [curve](c.jsonl 'the curve'), [paper](https://example.org/a)."
+    assert labels.card(card) == "Loss (measured), curve, [paper](https://example.org/a)."
+    hostile = "![p](https://example.invalid/p.png) [x](javascript:alert(1)) array[0] (aside)"
+    assert labels.card(hostile) == "p x array[0] (aside)" and labels.card("") == ""

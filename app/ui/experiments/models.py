@@ -48,7 +48,7 @@ def show(owner: str) -> None:
                 )
         st.caption(f"Orders tests by {model.release.inference.policy} · fingerprint {model.fingerprint[:16]}…")
         with st.container(border=True):
-            st.markdown(model.card or "This model comes without a card.")
+            st.markdown(labels.card(model.card) or "This model comes without a card.")
     mine = stored.get(chosen)
     if mine is not None and mine.owner == owner and chosen not in released:
         ownership.show("model", mine.fingerprint, mine.shared, ERASED, _share, _delete)
