@@ -13,6 +13,7 @@ TEXTS = ("unit", "group", "description")
 NUMBERS = ("cost", "turnaround", "minimum", "maximum", "reference_low", "reference_high")
 COLUMNS = ("name", "role", "kind", "unit", "cost", "turnaround", "group", "minimum", "maximum", "reference_low",
            "reference_high", "description")  # fmt: skip
+NARROWEST, WIDEST = 80, 280  # pixels of a column that is as wide as its texts
 
 
 def table_of(schema: Schema | None, names: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -58,7 +59,9 @@ def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
                 help="In any unit, the same for all features; a panel is paid once, at the dearest of its costs",
             ),
             "turnaround": number("turnaround (min)", min_value=0.0),
-            "group": st.column_config.TextColumn("panel", help="Features with the same panel are measured together"),
+            "group": st.column_config.TextColumn(
+                "panel", width=width_of(table["group"]), help="Features with the same panel are measured together"
+            ),
             "minimum": number("lowest allowed", help="A value below is refused"),
             "maximum": number("highest allowed", help="A value above is refused"),
             "reference_low": number("reference from", help="Shown, never enforced"),
@@ -66,6 +69,12 @@ def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
             "description": st.column_config.TextColumn(width="large"),
         },
     )  # fmt: skip
+
+
+def width_of(texts: pd.Series) -> int:
+    """Pixels in which the longest of the texts is read whole, within reason."""
+    longest = max((len(str(text)) for text in texts), default=0)
+    return min(WIDEST, max(NARROWEST, 8 * longest + 24))
 
 
 def edited(table: pd.DataFrame, key: str) -> pd.DataFrame:

@@ -49,3 +49,9 @@ def test_what_was_stated_is_shown_again_when_no_schema_can_be_made_of_it() -> No
     said = [{"name": "lactate", "role": "ignored", "cost": 3.0}]
     table = schema_table.table_of_settings(("age", "lactate"), said)
     assert table.role.tolist() == ["acquirable", "ignored"] and table.cost.tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize(("longest", "least"), [("", 80), ("white cells and CRP", 160), ("x" * 400, 280)])
+def test_the_panel_of_a_test_is_read_whole(longest: str, least: int) -> None:
+    width = schema_table.width_of(pd.Series(["", longest, "salts"]))
+    assert least <= width <= 280
