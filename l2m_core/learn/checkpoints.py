@@ -35,7 +35,10 @@ def save_tensors(folder: Path, name: str, tensors: dict[str, Tensor], part_bytes
         size += tensor.nbytes
     for index, part in enumerate(parts):
         path = folder / f"{name}-{index:02d}.safetensors"
-        save_file(part, path)
+        try:
+            save_file(part, path)
+        except SafetensorError as error:  # what a full disk is called there
+            raise OSError(f"{path.name} could not be written: {error}") from error
         flush(path)
 
 
@@ -98,10 +101,18 @@ def load_checkpoint(folder: Path) -> tuple[Path, dict]:
 def _problem(folder: Path) -> str | None:
     """What keeps a checkpoint from being whole; None when nothing does."""
     try:
-        for name, expected in json.loads((folder / "state.json").read_text())["checksums"].items():
+        facts = json.loads((folder / "state.json").read_text())
+        for name, expected in facts["checksums"].items():
+            if Path(name).name != name:  # it may not lead out of the folder, to where reading never ends
+                return "state.json names a file of another folder"
             if checksum(folder / name) != expected:
                 return f"{name} does not match its checksum"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        unsigned = {path.name for path in folder.glob("*.safetensors")} - set(facts["checksums"])
+        if unsigned or not facts["checksums"]:
+            return "not every file has a checksum"
+        if not isinstance(facts["step"], int):
+            return "its step is no whole number"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return f"{type(error).__name__} {error}"
     return None
 
