@@ -10,6 +10,7 @@ from app.ui import notices, state
 from l2m_core.errors import L2MError
 
 VIEWS = Path(__file__).parent / "views"
+STYLE = Path(__file__).parent / "ui" / "page.css"
 # File, title, icon, what it is for. A page is listed as soon as its file is there.
 PAGES = (
     ("cohort", "Cohort", ":material/table_chart:", "Open or upload a table of earlier patients and check it."),
@@ -23,6 +24,7 @@ PAGES = (
 
 def main() -> None:
     st.set_page_config(page_title="Learning to Measure", page_icon="👣", layout="wide")
+    st.html(STYLE)
     try:
         if state.sign_in_is_required():
             ask_to_sign_in()

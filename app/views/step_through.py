@@ -38,7 +38,8 @@ def show() -> None:
         return
     _head(present)
     notices.show_waiting()
-    left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
+    with st.container(key="step-columns"):
+        left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
     # Drawn in the order in which people need it: the answer, the next test, then the rest.
     with centre:
         belief.show(present)
@@ -55,7 +56,7 @@ def show() -> None:
 def _head(present: moment.Moment) -> None:
     record, patient = present.record, present.patient
     memory = patient.memory
-    title, tools = st.columns([2.2, 1], vertical_alignment="center")
+    title, tools = st.columns([1.7, 1], vertical_alignment="center")
     with title, st.container(gap=None):
         name = labels.markdown(labels.short(record.step_through.title or "Step-through", 60))
         tests = f"{patient.steps} test{'s' if patient.steps != 1 else ''}"

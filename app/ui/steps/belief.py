@@ -50,7 +50,8 @@ def _binary(moment: Moment, uncertainty: Uncertainty | None) -> None:
     before = moment.before.step.posterior if moment.before else None
     name = outcome.classes[1]
     words = wording.positive(outcome)
-    number, picture = st.columns([1, 1.15], vertical_alignment="center", gap="small")
+    with st.container(key="step-answer"):
+        number, picture = st.columns([1, 1.15], vertical_alignment="center", gap="small")
     with number:
         st.metric(
             labels.markdown(words), labels.percent(now[name]),
