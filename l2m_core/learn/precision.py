@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,6 +11,10 @@ import torch
 from torch import nn
 from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
+
+# On a CPU each shape's kernels of bfloat16 are built and kept, by default a thousand of them, which are gigabytes. Read
+# once, at the first such kernel; whoever has many shapes and much memory may set it higher.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "100")
 
 T = TypeVar("T")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
