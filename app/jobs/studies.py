@@ -13,7 +13,7 @@ from app.jobs.work import Outcome, Stopped, Work
 from l2m_core.errors import ConfigError, L2MError
 
 EVALUATE, REPRODUCE = "evaluate", "reproduce"
-OUT, PARTIAL = "out", "partial"
+OUT, PARTIAL, FOLDER = "out", "partial", "folder"
 _COUNT = re.compile(r"^(\d+)/(\d+) ")
 
 # Settings of `evaluate` that are a person's to choose; where files go and how many processes work is not.
@@ -37,7 +37,7 @@ def options(text: str) -> list[str]:
     """The settings of `evaluate` as words of its command line."""
     try:
         settings = yaml.safe_load(text) or {}
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError("The settings are not valid YAML: write lines of `name: value`.") from None
     if not isinstance(settings, dict):
         raise ConfigError("The settings must be lines of `name: value`.")
@@ -50,6 +50,7 @@ def options(text: str) -> list[str]:
             raise ConfigError(f"'{name}' takes one value, not a list." if values else f"'{name}' needs a value.")
         if not all(isinstance(each, str | int | float) and not str(each).startswith("-") for each in values):
             raise ConfigError(f"'{name}' must be a plain number or text, or a list of them.")
+        _check_names(name, values)
         words += [f"--{name.replace('_', '-')}", *map(str, values)]
     return words
 
@@ -58,13 +59,29 @@ def overrides(text: str) -> list[str]:
     """Settings of an experiment in place of its scale's, as `key=value`."""
     try:
         settings = yaml.safe_load(text) or {}
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         raise ConfigError("The settings are not valid YAML: write lines of `name: value`.") from None
     if not isinstance(settings, dict) or not all(isinstance(name, str) and name.isidentifier() for name in settings):
         raise ConfigError("The settings must be lines of `name: value`.")
+    _check_names("", settings)
     return [
         f"{name}={yaml.safe_dump(value, default_flow_style=True).split(chr(10))[0]}" for name, value in settings.items()
     ]
+
+
+def _check_names(where: str, value: Any) -> None:
+    """Models, cohorts and methods go by their names: no setting leads to a place on this computer."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name == FOLDER:
+                raise ConfigError(f"'{FOLDER}' is decided by this installation. Remove it from the settings.")
+            _check_names(str(name), inner)
+            _check_names(where, name)
+    elif isinstance(value, list | tuple | set):
+        for inner in value:
+            _check_names(where, inner)
+    elif isinstance(value, str) and (value in (".", "..") or any(mark in value for mark in "/\\\0~")):
+        raise ConfigError(f"'{where}' must be a plain name, not a place on this computer.")
 
 
 def run(work: Work) -> Outcome:

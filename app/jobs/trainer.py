@@ -76,6 +76,8 @@ def read_settings(job: str, text: str) -> dict[str, Any]:
         raise ConfigError(
             f"The settings are not valid YAML{where}: {getattr(error, 'problem', None) or error}."
         ) from None
+    except (ValueError, RecursionError):  # a date that cannot be, or brackets without end
+        raise ConfigError("The settings are not valid YAML: write lines of `name: value`.") from None
     if not isinstance(settings, dict):
         raise ConfigError("The settings must be lines of `name: value`.")
     for name in settings:

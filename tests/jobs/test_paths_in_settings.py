@@ -1,0 +1,113 @@
+"""Settings that people write for jobs: a text that reads like a place is refused or means nothing. No file is touched."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.jobs import studies, templates, trainer
+from l2m_core.errors import ConfigError
+from tests.core.opened import outside, watched
+from tests.core.test_paths_in_schemas import PLACES
+from train.__main__ import JOBS, main
+from train.config import build, to_plain
+from train.experiments.experiment import read_settings
+
+ODD = ["when: 2020-13-45", "[" * 1000, "a: \0", "a: !!python/name:os.system", "- ../../etc", "../../etc/passwd"]
+
+
+def settings_of(job: str) -> dict[str, Any]:
+    """The smallest offered settings, defaults included, and without what the app decides."""
+    plain = trainer.read_settings(job, templates.of(job)[0].text)
+    decided = dict.fromkeys(set(trainer.DECIDED[job]) & {"folder", "init", "cohort"}, "x")
+    whole = to_plain(build(getattr(importlib.import_module(f"train.{job}"), JOBS[job]), plain | decided))
+    return {name: value for name, value in whole.items() if name not in trainer.DECIDED[job]}
+
+
+def texts(value: Any, path: tuple = ()) -> Iterator[tuple]:
+    """Where the texts of nested settings are."""
+    if isinstance(value, str):
+        yield path
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield from texts(inner, (*path, key))
+
+
+def replaced(settings: dict[str, Any], path: tuple, value: str) -> dict[str, Any]:
+    changed: Any = copy.deepcopy(settings)
+    inner = changed
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize("job", trainer.DECIDED)
+def test_a_place_in_the_settings_of_a_training_job_leads_nowhere(job: str, tmp_path: Path, capsys) -> None:
+    settings = settings_of(job)
+    for path in texts(settings):
+        for place in PLACES:
+            text = yaml.safe_dump(replaced(settings, path, place))
+            read = trainer.read_settings(job, text)
+            decided = dict.fromkeys(set(trainer.DECIDED[job]) & {"folder", "init", "cohort"}, str(tmp_path / "x"))
+            config = tmp_path / trainer.CONFIG
+            config.write_text(yaml.safe_dump(read | decided))
+            with watched() as found:
+                status = main([job, "--config", str(config), "--check"])
+            assert status in (0, trainer.REFUSED), (path, place)
+            assert "Traceback" not in capsys.readouterr().err
+            assert outside(found, tmp_path) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == [trainer.CONFIG]
+
+
+@pytest.mark.parametrize("job", trainer.DECIDED)
+def test_what_names_a_folder_is_not_a_persons_to_write(job: str) -> None:
+    for name in trainer.DECIDED[job]:
+        for place in PLACES:
+            with pytest.raises(ConfigError, match="is decided by"):
+                trainer.read_settings(job, yaml.safe_dump({name: place}))
+
+
+@pytest.mark.parametrize("experiment", studies.experiments())
+def test_a_place_in_the_settings_of_an_experiment_is_refused(experiment: str) -> None:
+    settings = to_plain(read_settings(experiment, "small"))
+    paths = list(texts(settings))
+    assert all(studies.overrides(yaml.safe_dump({k: v})) for k, v in settings.items() if k != studies.FOLDER)
+    for path in paths:
+        changed = {path[0]: replaced(settings, path, "PLACE")[path[0]]}
+        for place in PLACES[:3]:
+            with watched() as found, pytest.raises(ConfigError, match="plain name|is decided by"):
+                studies.overrides(yaml.safe_dump(changed).replace("PLACE", place))
+            assert found == []
+
+
+@pytest.mark.parametrize("name", ["model", "folder", "families", "settings"])
+@pytest.mark.parametrize("place", [place for place in PLACES if "$" not in place])
+def test_every_kind_of_place_is_refused_at_any_depth(name: str, place: str) -> None:
+    for value in (place, [place], {"inner": [place]}, {place: 1}, {"folder": "x"}):
+        with pytest.raises(ConfigError):
+            studies.overrides(yaml.safe_dump({name: value}))
+
+
+@pytest.mark.parametrize("place", PLACES[:5])
+@pytest.mark.parametrize("name", ["suite", "methods", "cohorts", "out", "data", "partial", "model", "config"])
+def test_a_place_in_the_options_of_an_evaluation_is_refused(name: str, place: str) -> None:
+    with pytest.raises(ConfigError):
+        studies.options(yaml.safe_dump({name: place}))
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_texts_are_refused_in_words(text: str) -> None:
+    for read in (studies.options, studies.overrides, lambda text: trainer.read_settings("predictor", text)):
+        with watched() as found:
+            try:
+                read(text)
+            except ConfigError as refusal:
+                assert str(refusal)
+        assert found == []
