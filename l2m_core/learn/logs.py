@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ class Log:
 
     def close(self) -> None:
         if self._board is not None:
-            self._board.close()
+            with suppress(OSError):  # a full disk: whoever closes has better words for it
+                self._board.close()
 
 
 def forget_after(folder: Path, step: int) -> None:

@@ -254,10 +254,13 @@ class Loop:
         try:
             save_checkpoint(self.folder / "checkpoints", self.step, groups, facts)
         except OSError as error:
-            raise TrainingError(
-                f"The checkpoint of step {self.step} could not be written to {self.folder} ({error}). Earlier ones are "
-                f"whole: free some space, then continue with --resume."
-            ) from error
+            raise self._cannot_write("checkpoint", error) from error
+
+    def _cannot_write(self, what: str, error: OSError) -> TrainingError:
+        return TrainingError(
+            f"The {what} of step {self.step} could not be written to {self.folder} ({error}). Earlier checkpoints are "
+            f"whole: free some space, then continue with --resume."
+        )
 
     def resume(self) -> None:
         """Continues from the newest whole checkpoint in the job's folder."""
@@ -292,7 +295,10 @@ class Loop:
     def _write(self, values: dict[str, float]) -> None:
         if self._log:
             facts = {"tasks": self.tasks_seen, "seconds": round(self.seconds, 2), "skipped": self.skipped}
-            self._log.write(self.step, facts, values)
+            try:
+                self._log.write(self.step, facts, values)
+            except OSError as error:
+                raise self._cannot_write("record", error) from error
 
 
 class _Swapped:

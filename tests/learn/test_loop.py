@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -11,9 +13,11 @@ import torch
 
 from l2m_core.errors import ConfigError, ModelFileError, TrainingError
 from l2m_core.learn import checkpoints
+from l2m_core.learn.logs import Log
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.learn.stopping import EarlyStopping
 from tests.learn.examples import STAGES, fresh_model, same, shaken_model, small_loop, stream, weights
+from tests.prerequisites import REPOSITORY
 
 
 def lines(folder) -> list[dict]:
@@ -146,6 +150,35 @@ def test_a_full_disk_stops_the_job_and_leaves_the_earlier_checkpoint(tmp_path, m
     monkeypatch.undo()
     assert checkpoints.load_checkpoint(tmp_path / "checkpoints")[1]["step"] == 3
     assert [p.name for p in (tmp_path / "checkpoints").iterdir() if p.name.startswith(".step")] == []
+
+
+def test_a_disk_too_full_for_the_record_stops_the_job_in_words(tmp_path, monkeypatch):
+    small_loop(tmp_path).run(3)
+    loop = small_loop(tmp_path)
+    loop.resume()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Log, "write", full)
+    with pytest.raises(TrainingError, match="record of step 4.*No space left.*free some space"):
+        loop.run(5)
+    assert checkpoints.load_checkpoint(tmp_path / "checkpoints")[1]["step"] == 3
+
+
+def test_what_the_writer_of_tensors_calls_a_full_disk_is_an_error_of_the_disk(tmp_path):
+    """The real writer on a file that may not grow, in a process of its own."""
+    program = (
+        "import resource, sys, torch; from pathlib import Path; from l2m_core.learn.checkpoints import save_checkpoint\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (9000, resource.RLIM_INFINITY))\n"
+        "try: save_checkpoint(Path(sys.argv[1]), 1, {'weights': {'w': torch.zeros(10_000)}}, {})\n"
+        "except OSError as error: print(error)"
+    )
+    pytest.importorskip("resource")
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert "weights-00.safetensors could not be written" in answer.stdout
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_record_forgets_what_a_resumed_job_does_again(tmp_path):
