@@ -35,9 +35,18 @@ class Figure:
     met: bool
     where: str
 
+    @property
+    def key(self) -> str:
+        """The check as the page has it: the same one measured again takes the place of its line."""
+        return _cell(self.check)
+
     def line(self) -> str:
         cells = (self.check, self.target, self.measured, "yes" if self.met else "**no**", self.where)
-        return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
+        return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "/").split())
 
 
 def read(page: Path = PAGE) -> dict[str, str]:
@@ -47,8 +56,10 @@ def read(page: Path = PAGE) -> dict[str, str]:
 
 
 def write(figures: list[Figure], page: Path = PAGE) -> None:
-    lines = read(page) | {figure.check: figure.line() for figure in figures}
-    page.write_text(HEAD + "\n".join(lines[check] for check in sorted(lines)) + "\n", "utf-8")
+    lines = read(page) | {figure.key: figure.line() for figure in figures}
+    draft = page.with_name(f".{page.name}.{os.getpid()}")
+    draft.write_text(HEAD + "\n".join(lines[check] for check in sorted(lines)) + "\n", "utf-8")
+    os.replace(draft, page)  # a run that is broken off leaves the lines of the others
 
 
 def here() -> str:
