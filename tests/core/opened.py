@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PROGRAM = tuple(str(Path(place).resolve()) for place in {sys.prefix, sys.base_prefix, Path(__file__).parents[2]})
+PROGRAM = tuple(os.path.realpath(place) for place in (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])))
 TOUCHING = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.truncate",
             "shutil.copyfile", "shutil.rmtree", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn",
             "socket.connect", "urllib.Request")  # fmt: skip

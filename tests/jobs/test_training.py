@@ -6,6 +6,7 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from app.ui.services import Services
 from l2m_core.errors import ConfigError
 from tests.jobs.conftest import OWNER, ended, wait_until
 
-TINY = {
+TINY: dict[str, Any] = {
     "seed": 1,
     "model": {"encoder": "cells", "layers": 1, "width": 16, "heads": 2, "feedforward": 32, "max_classes": 2},
     "prior": {"name": "synthetic", "settings": {"outcome": "classes", "max_classes": 2}},
