@@ -9,10 +9,13 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
+import pandas as pd
 import pypdf
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from l2m_core.schema import Feature, Schema
 from tests.app.conftest import small_cohort, small_frame
 from tests.e2e.browser import PATIENCE, events, new_page, press, serving, settled
 
@@ -22,13 +25,28 @@ LABEL = "Canary label µ"
 REASON = "canary reason"
 VALUE = "2.7183"  # of lactate; unlike any other number on the way
 WORDS = (LABEL, REASON, VALUE)
+# Beside the ward's own: with lactate and the panel, ten tests that are measured.
+ASSAYS = ("albumin", "bilirubin", "chloride", "ferritin", "glucose", "haemoglobin", "magnesium", "urea")
+KINDS = ["start", "observe", "observe", "undo", "unavailable", "observe", *["observe"] * len(ASSAYS), "stop"]
+
+
+def wide_frame() -> pd.DataFrame:
+    draw = np.random.default_rng(4)
+    frame = small_frame()
+    assays = pd.DataFrame({name: draw.normal(50, 10, len(frame)).round() for name in ASSAYS})
+    return pd.concat([frame, assays], axis=1)
+
+
+def wide_schema() -> Schema:
+    schema = small_cohort().schema
+    return Schema((*schema.features, *(Feature(name, cost=3) for name in ASSAYS)), schema.outcome)
 
 
 def upload_the_cohort(page: Page, address: str, folder: Path) -> None:
     """A CSV with holes, and what is known of its columns as YAML."""
     table, schema = folder / "ward.csv", folder / "ward.yaml"
-    small_frame().to_csv(table, index=False)
-    schema.write_text(small_cohort().schema.to_yaml())
+    wide_frame().to_csv(table, index=False)
+    schema.write_text(wide_schema().to_yaml())
     page.goto(address)
     expect(page.get_by_role("button", name="Open").first).to_be_visible()
     page.locator(".st-key-cohort-upload input[type=file]").set_input_files(table)
@@ -53,7 +71,7 @@ def believed(page: Page) -> str:
 
 
 def step_through(page: Page) -> None:
-    """Seven events: the beginning, a preview and a result by override, something not to be had, undo, a panel, the end."""
+    """Ten tests: one by override, one previewed and undone, one not to be had, a panel, and one press that was doubled."""
     press(page, "Start a step-through")
     press(page, "Fill in an example")
     settled(page)
@@ -90,8 +108,16 @@ def step_through(page: Page) -> None:
     press(page, "Record the panel")
     events(page, 6)
     settled(page)
+    for number, name in enumerate(ASSAYS, 7):
+        turn_to(page, name)
+        field(page, name).fill("50")
+        record = page.get_by_role("button", name="Record").last
+        record.dblclick() if name == ASSAYS[0] else record.click()
+        events(page, number)
+        settled(page)
+    expect(page.get_by_text("10 tests", exact=False).first).to_be_visible()
     press(page, "Stop")
-    events(page, 7)
+    events(page, len(KINDS))
     settled(page)
 
 
@@ -107,7 +133,7 @@ def preview_of(page: Page, result: str) -> str:
 
 def field(page: Page, test: str) -> Locator:
     """Where the result of a test is entered."""
-    number = small_cohort().names.index(test)
+    number = wide_schema().names.index(test)
     return page.locator(f"[class*='st-key-value-'][class*='-{number} '] input")
 
 
@@ -179,14 +205,14 @@ def two_browsers(browser: Browser, address: str, folder: Path) -> None:
 
     first.get_by_role("link", name="Traces").click()
     press(first, LABEL)
-    shown = replayed(first, 7)
+    shown = replayed(first, len(KINDS))
 
     import_trace(second, address, files["JSON"])
     expect(second.get_by_text("needs the cohort 'ward'")).to_be_visible(timeout=PATIENCE)
     share_the_cohort(first, address)
     import_trace(second, address, files["JSON"])
     expect(second.get_by_text("replays to the same posteriors")).to_be_visible(timeout=PATIENCE)
-    assert replayed(second, 7) == shown
+    assert replayed(second, len(KINDS)) == shown
     again = export(second, "JSON", folder / "again")
     assert posteriors(again) == posteriors(files["JSON"])
 
@@ -194,20 +220,19 @@ def two_browsers(browser: Browser, address: str, folder: Path) -> None:
     press(second, "Verify now")
     expect(second.get_by_text("Everything that was checked holds")).to_be_visible(timeout=PATIENCE)
     second.reload()
-    expect(second.get_by_role("heading", name="Step 6 of 6")).to_be_visible(timeout=PATIENCE)
+    expect(second.get_by_role("heading", name=f"Step {len(KINDS) - 1} of {len(KINDS) - 1}")).to_be_visible(timeout=PATIENCE)
     settled(second)
     press(second, "Continue")
-    events(second, 7)
+    events(second, len(KINDS))
     press(second, "Reopen")
-    events(second, 8)
+    events(second, len(KINDS) + 1)
     check_addresses(seen, address)
     assert second.get_by_text("Traceback").count() == 0
 
 
 def check_files(files: dict[str, Path]) -> None:
     rows = list(csv.DictReader(io.StringIO(files["CSV"].read_text("utf-8-sig"), newline="")))
-    kinds = ["start", "observe", "observe", "undo", "unavailable", "observe", "stop"]
-    assert [row["event"] for row in rows] == kinds
+    assert [row["event"] for row in rows] == KINDS
     stored = posteriors(files["JSON"])
     assert [float(row["posterior yes"]) for row in rows] == [posterior["yes"] for posterior in stored]
     assert rows[1]["values"] == VALUE
