@@ -9,6 +9,7 @@ from playwright.sync_api import Page
 
 from tests.e2e.browser import begin_step_through, events, press, serving, settled
 from tests.e2e.test_accessibility import page_names
+from tests.e2e.test_traces_journey import turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -38,7 +39,7 @@ CUT = """() => {
 BEYOND = """() => [document.documentElement, ...document.querySelectorAll('[data-testid=stMain]')]
     .map(element => element.scrollWidth - element.clientWidth)"""
 SAMPLE = """() => document.querySelector('[data-testid=stMain]').insertAdjacentHTML('beforeend',
-    '<p id=sample style="width: 40px; overflow: hidden; white-space: nowrap">a text that is cut</p>')"""
+    '<p style="width: 40px; overflow: hidden; white-space: nowrap; text-overflow: ellipsis">a text that is cut</p>')"""
 BACKGROUND = "() => getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
 
 
@@ -73,6 +74,7 @@ def test_on_no_screen_is_a_page_too_wide_or_a_text_cut(page: Page, repository: P
         press(page, "Not available")
         events(page, 2)
         settled(page)
+        turn_to(page, "CRP")  # one of a panel: its form has the most to show
         page.mouse.move(0, 0)
         address = page.url
         wrong += look(page, "step_through", folder)
