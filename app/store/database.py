@@ -7,13 +7,14 @@ A commit that returned is on disk: SQLite runs in WAL mode with `synchronous=FUL
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +128,20 @@ def make_engine(url: URL) -> Engine:
 
 
 def _make_private_file(path: Path) -> None:
-    """Only this user may read the database; SQLite gives its journal files the same rights."""
+    """Only this user may read the database; SQLite gives its journal files the same rights.
+
+    One that is there is never opened here: to close it again would take away the locks of all other connections of this
+    process (as POSIX has it), and another process would then delete the journal that they still write to.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        if not path.exists():
+            with suppress(FileExistsError):  # another process was quicker
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        elif path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        elif not os.access(path, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError(
             f"The database file {path} cannot be opened ({error.strerror}). "
