@@ -293,7 +293,7 @@ def test_the_font_is_shipped_with_its_licence() -> None:
 
 @pytest.mark.parametrize("kind", ["multiclass", "continuous"])
 def test_other_outcomes_have_reports_as_well(shared_services: Services, owner: str, kind: str) -> None:
-    from tests.app.test_step_through_page import outcome_cohort
+    from tests.app.stepping import outcome_cohort
 
     stored = shared_services.add_cohort(owner, outcome_cohort(kind))
     patient = memory_of(shared_services, owner, stored).start({"age": 60.0}).observe("lactate", 3.1)

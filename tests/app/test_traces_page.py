@@ -16,7 +16,7 @@ from app.ui.traces import compare, exchange, listing, loading, replay
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.recorded import eventful, keep, memory_of
-from tests.app.test_step_through_page import outcome_cohort
+from tests.app.stepping import outcome_cohort
 
 
 @pytest.fixture

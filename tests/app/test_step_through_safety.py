@@ -1,0 +1,149 @@
+"""What a step-through survives and never does: double presses, other tabs, reloads, hostile names; and its export."""
+
+from dataclasses import replace
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.settings import Settings
+from app.store import StoredCohort
+from app.ui import services, state
+from app.ui.services import Services
+from app.ui.steps import moment
+from l2m_core.cohort import Cohort
+from l2m_core.session import Patient
+from l2m_core.trace import Trace
+from tests.app.conftest import open_app, press, small_frame, texts
+from tests.app.stepping import begin, enter, kinds, outcome_cohort, recorded, step_id, turn_to
+
+
+@pytest.fixture
+def app(shared_services: Services, owner: str, ward: StoredCohort) -> AppTest:
+    return begin(ward)
+
+
+# -- what must not happen -------------------------------------------------------------------------------------------
+
+
+def test_a_double_press_is_one_event(owner: str, app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = enter(enter(app, "lactate", 2.2), "sodium", 139.0)
+    monkeypatch.setattr(state, "ECHO_SECONDS", 3600.0)
+    app = press(press(app, "undo"), "undo")
+    assert kinds(owner, app) == ["start", "observe", "observe", "undo"]
+
+
+def test_another_tab_is_never_overwritten_and_the_entry_is_kept(owner: str, app: AppTest) -> None:
+    other_tab = open_app("step_through", step=step_id(app))
+    other_tab = enter(other_tab, "sodium", 139.0)
+    app = turn_to(app, "lactate")
+    # The other tab went on after this one was drawn.
+    other_tab = enter(other_tab, "scan", "clear")
+    key = f"value-{step_id(app)}-2"
+    app.number_input(key=key).set_value(2.2)
+    app = press(app, "record-submit")
+    assert "went on elsewhere" in texts(app) and kinds(owner, app) == ["start", "observe", "observe"]
+    app = turn_to(app, "lactate")
+    assert app.number_input(key=key).value == 2.2
+    assert kinds(owner, press(app, "record-submit")) == ["start", "observe", "observe", "observe"]
+
+
+def test_what_another_owner_stepped_through_does_not_open(owner: str, app: AppTest, monkeypatch) -> None:
+    theirs = step_id(app)
+    monkeypatch.setattr(state, "browser_of_cookie", lambda: "f" * 32)
+    visitor = open_app("step_through", step=theirs)
+    assert "no such step-through of yours" in texts(visitor) and "71" not in texts(visitor)
+    assert "step" not in visitor.query_params
+
+
+@pytest.mark.parametrize("text", ["x", "' or 1=1 --", "../../etc/passwd", "0" * 36, "{}"])
+def test_an_address_that_was_made_up_is_ignored(owner: str, ward: StoredCohort, shared_services, text: str) -> None:
+    assert "New step-through" in texts(open_app("step_through", step=text))
+
+
+def test_a_reload_and_a_restart_return_to_the_same_state(owner: str, app: AppTest, shared_services: Services) -> None:
+    app = enter(app, "lactate", 3.6)
+    page, metric = texts(app), app.metric[0].value
+    reloaded = open_app("step_through", step=step_id(app))
+    assert reloaded.metric[0].value == metric and "3.6 mmol/L" in texts(reloaded)
+    settings = Settings(shared_services.settings.data_dir, shared_services.settings.database_url)
+    services._services = Services(settings)
+    try:
+        restarted = open_app("step_through", step=step_id(app))
+        assert restarted.metric[0].value == metric and "1 test · cost 12" in texts(restarted)
+    finally:
+        services._services.background.shutdown()
+        services._services.store.close()
+        services._services = shared_services
+    assert page
+
+
+def test_a_model_that_is_gone_leaves_the_record_and_offers_to_begin_again(
+    owner: str, app: AppTest, monkeypatch: pytest.MonkeyPatch, shared_services: Services
+) -> None:
+    app = enter(app, "lactate", 3.6)
+    first = step_id(app)
+    monkeypatch.setattr(shared_services, "model_of", lambda owner, fingerprint: None)
+    app = open_app("step_through", step=first)
+    assert "not installed any more" in texts(app)
+    monkeypatch.undo()
+    monkeypatch.setattr(state, "browser_of_cookie", lambda: owner.removeprefix("browser-"))
+    app = press(app, "again")
+    assert step_id(app) != first and dict(recorded(owner, app).events[0].values) == {"age": 71.0, "lactate": 3.6}
+
+
+def test_a_deleted_cohort_is_said_and_the_record_stays(owner: str, app: AppTest, ward, shared_services: Services) -> None:
+    shared_services.store.cohorts.delete(owner, ward.id)
+    app = open_app("step_through", step=step_id(app))
+    assert "were deleted" in texts(app) and "needs a cohort" in texts(app)
+    assert shared_services.store.step_throughs.list(owner), "the record is gone"
+
+
+def test_what_was_believed_is_in_the_record_and_so_are_the_rules_of_the_time(owner: str, app: AppTest) -> None:
+    before = recorded(owner, app).believed[0]
+    budget = next(number for number in app.number_input if number.key and number.key.endswith("-budget"))
+    budget.set_value(3)
+    app = enter(press(app, "rules-save"), "lactate", 3.6)
+    stored = recorded(owner, app)
+    assert stored.believed == (before, moment.load(owner, step_id(app)).view.step.posterior)
+    assert [rules.stopping.budget for rules in stored.rules] == [3, 3] and stored.until(1).events == stored.events[:1]
+    assert stored.believed[1] == Patient.replay(
+        moment.load(owner, step_id(app)).conditioned.memory, stored.events
+    ).trace.steps[-1].posterior  # fmt: skip
+
+
+# -- export ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_trace_of_a_stored_step_through_replays(owner: str, app: AppTest) -> None:
+    app = press(enter(enter(app, "lactate", 3.6), "sodium", 131.0), "undo")
+    present = moment.load(owner, step_id(app))
+    text = present.patient.trace.to_json()
+    replayed = Trace.from_json(text).replay(present.conditioned.memory)
+    assert isinstance(replayed, Patient) and replayed.events == present.record.events
+    assert len(present.patient.trace.to_csv().splitlines()) == 1 + len(present.record.events)
+
+
+# -- other outcomes, other names ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["multiclass", "continuous"])
+def test_other_outcomes_step_through_as_well(owner: str, shared_services: Services, kind: str) -> None:
+    stored = shared_services.add_cohort(owner, outcome_cohort(kind))
+    app = press(open_app("step_through", cohort=stored.id), "start-submit")
+    app = turn_to(app, "lactate")
+    app.number_input(key=f"value-{step_id(app)}-2").set_value(3.3)
+    app = press(app, "record-submit")
+    assert kinds(owner, app) == ["start", "observe"]
+    assert ("Likeliest" if kind == "multiclass" else "Median") in texts(app)
+
+
+def test_hostile_names_are_shown_as_they_are_written(owner: str, shared_services: Services) -> None:
+    hostile = "![x](http://example.invalid/p.png) $\\frac{1}{2}$ <b>:red[bold]</b>"
+    frame = small_frame().rename(columns={"lactate": hostile, "died": f"died {hostile}"})
+    cohort = Cohort.from_frame(frame, outcome=f"died {hostile}", name=f"ward {hostile}")
+    stored = shared_services.add_cohort(owner, replace(cohort))
+    app = open_app(cohort=stored.id)
+    assert app.metric[2].label.replace("\\", "").replace("\u2060", "") == f"died {hostile}".replace("\\", "")
+    app = press(open_app("step_through", cohort=stored.id), "start-submit")
+    for element in [*app.markdown, *app.caption, *app.get("subheader")]:
+        assert "![x](http" not in element.value and "<b>" not in element.value.replace("\\<b", "")
