@@ -16,7 +16,7 @@ PAGE = REPOSITORY / "docs" / "results" / "reliability.md"
 HEAD = """# Measured reliability
 
 Long checks of what must survive, each with its target, what was measured, when, and on what. `make reliability` runs them all
-and writes this page; a check that was not run again keeps its line. The short form of each is in `make test`.
+and writes this page; a check that was not run again keeps its line. Most have a short form in `make test`.
 
 | check | target | measured | met | when and where |
 | --- | --- | --- | --- | --- |

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from l2m_core.errors import ConfigError
+from l2m_core.model.columns import HIDDEN
 
 # Two numbers are a mean and a spread (rows), so a density over bins has at least three.
 _LEAST = {"layers": 1, "width": 1, "heads": 1, "feedforward": 1, "max_classes": 2, "bins": 3, "embedder_depth": 2}
@@ -56,8 +57,8 @@ class ModelConfig:
             raise ConfigError(f"model.outcome is {self.outcome!r}; it must be 'any', 'classes' or 'continuous'.")
         if self.encoder == "rows" and (self.outcome == "any" or self.features < 1):
             raise ConfigError("A rows model needs model.features (at least 1) and model.outcome (classes, continuous).")
-        if self.values not in ("size and rank", "size", "rank"):
-            raise ConfigError(f"model.values is {self.values!r}; it must be 'size and rank', 'size' or 'rank'.")
+        if self.values not in HIDDEN:
+            raise ConfigError(f"model.values is {self.values!r}; it must be one of {', '.join(HIDDEN)}.")
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be at least {least}.")

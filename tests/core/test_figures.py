@@ -36,8 +36,6 @@ def test_a_check_of_any_name_has_one_line(tmp_path: Path, check: str) -> None:
 
 
 def test_the_page_as_it_is_keeps_every_line(tmp_path: Path) -> None:
-    if not figures.PAGE.exists():
-        pytest.skip("nothing has been measured yet")
     page = tmp_path / "page.md"
     page.write_bytes(figures.PAGE.read_bytes())
     before = set(lines(page))
@@ -47,8 +45,7 @@ def test_the_page_as_it_is_keeps_every_line(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_unless_it_is_asked_for(figure: Keep, request: pytest.FixtureRequest, monkeypatch) -> None:
-    if request.config.getoption("--write-figures"):
-        pytest.skip("it is asked for")
+    monkeypatch.setattr(request.config.option, "write_figures", False)
     written: list[list[Figure]] = []
     monkeypatch.setattr(figures, "write", written.append)
     figure("nothing", "nothing", "nothing", True)

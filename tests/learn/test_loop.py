@@ -136,13 +136,14 @@ def test_resuming_nothing_is_refused(tmp_path):
         small_loop(tmp_path).resume()
 
 
+def full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_a_full_disk_stops_the_job_and_leaves_the_earlier_checkpoint(tmp_path, monkeypatch):
     small_loop(tmp_path).run(3)
     loop = small_loop(tmp_path)
     loop.resume()
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(checkpoints, "save_file", full)
     with pytest.raises(TrainingError, match="No space left.*free some space"):
@@ -156,9 +157,6 @@ def test_a_disk_too_full_for_the_record_stops_the_job_in_words(tmp_path, monkeyp
     small_loop(tmp_path).run(3)
     loop = small_loop(tmp_path)
     loop.resume()
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Log, "write", full)
     with pytest.raises(TrainingError, match="record of step 4.*No space left.*free some space"):
