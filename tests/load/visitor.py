@@ -175,6 +175,8 @@ class Visitor:
             self._page = message.new_session.page_script_hash
             self._session = message.new_session.initialize.session_id
             self._drawn, self._refresh = set(), None
+        elif kind == "navigation":  # a session's first run finds the page by its name only after it has begun
+            self._page = message.navigation.page_script_hash
         elif kind == "page_info_changed":
             self.query = message.page_info_changed.query_string
         elif kind == "auto_rerun":
