@@ -5,7 +5,9 @@ MIMIC-IV-MEDS writes them, hadm_id). One admission per patient, the first that c
 
 - the patient is at least 18, and still in hospital, alive, 48 hours after admission (the prediction time);
 - a value is the last one recorded from the admission to the prediction time;
-- readmission is asked only of those who left alive.
+- readmission is asked only of those who left alive;
+- a death that is known by its date only counts from the end of that day, so that who left alive on it did not die in
+  hospital.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def _stays(events: pd.DataFrame, outcome: str) -> pd.DataFrame:
 
 
 def _first_stay(patient: pd.DataFrame, outcome: str) -> dict | None:
-    born, died = _time(patient, BIRTH), _time(patient, DEATH)
+    born, died = _time(patient, BIRTH), _end_of_date(_time(patient, DEATH))
     admissions = patient[patient["kind"] == ADMISSION].sort_values("time")
     discharges = patient[patient["kind"] == DISCHARGE].sort_values("time")
     for place, admission in enumerate(admissions.itertuples()):
@@ -100,7 +102,8 @@ def _first_stay(patient: pd.DataFrame, outcome: str) -> dict | None:
         if ends.empty or born is None:
             continue
         end, known_until = ends["time"].iloc[0], start + pd.Timedelta(hours=HOURS_KNOWN)
-        age = (start - born).days / 365.25
+        # Records that hide great ages by shifting birth back some 300 years exceed what a Timedelta holds.
+        age = (start.to_pydatetime() - born.to_pydatetime()).days / 365.25
         dead_in_hospital = str(ends["detail"].iloc[0]).upper() == "DIED" or (died is not None and died <= end)
         if age < ADULT or end < known_until or (died is not None and died < known_until):
             continue
@@ -127,7 +130,14 @@ def _last_values(known: pd.DataFrame) -> dict[str, float]:
 
 def _time(patient: pd.DataFrame, kind: str):
     times = patient.loc[patient["kind"] == kind, "time"].dropna()
-    return None if times.empty else times.iloc[0]
+    return None if times.empty else times.min()
+
+
+def _end_of_date(time: pd.Timestamp | None) -> pd.Timestamp | None:
+    """The day's last second for a time at midnight, as which MIMIC's dates without a time are written."""
+    if time is None or time != time.normalize():
+        return time
+    return time + pd.Timedelta(days=1) - pd.Timedelta(seconds=1)
 
 
 def _detail(patient: pd.DataFrame, kind: str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -60,5 +61,5 @@ def _read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return arrays["images"], arrays["labels"]
-    except (OSError, KeyError, ValueError, EOFError) as error:
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise CohortError(f"{path.name} must be an .npz with the arrays images and labels: {error}.") from error

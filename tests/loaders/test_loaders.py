@@ -56,6 +56,23 @@ def test_a_miniboone_file_cut_short_is_refused(tmp_path):
         load_miniboone(tmp_path / "m.txt")
 
 
+@pytest.mark.parametrize(
+    ("load", "content"),
+    [
+        (load_metabric, b""),
+        (load_metabric, b"\xff\xfe\x00 no text"),
+        (load_miniboone, b"1 1\n" + b"high " * 50 + b"\n" + b"1.0 " * 50),
+        (load_miniboone, b"\xff\x00\xff"),
+        (load_mnist, b"PK\x03\x04 a cut archive"),
+        (load_mnist, b"no archive"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_by_name(tmp_path, load, content):
+    (tmp_path / "given.bin").write_bytes(content)
+    with pytest.raises(CohortError, match="given.bin"):
+        load(tmp_path / "given.bin")
+
+
 def write_idx(path: Path, array: np.ndarray, magic: int, zipped: bool) -> None:
     content = struct.pack(f">{1 + array.ndim}I", magic, *array.shape) + array.astype(np.uint8).tobytes()
     path.write_bytes(gzip.compress(content) if zipped else content)
@@ -136,11 +153,11 @@ def fillers(first: int) -> list[Patient]:
     ]
 
 
-def write_meds(folder: Path, patients: list[Patient]) -> Path:
-    (folder / "data" / "train").mkdir(parents=True)
+def write_meds(folder: Path, patients: list[Patient], split: str = "train") -> Path:
+    (folder / "data" / split).mkdir(parents=True)
     for shard in (0, 1):
         events = [event for patient in patients[shard::2] for event in patient.events]
-        pd.DataFrame(events).to_parquet(folder / "data" / "train" / f"{shard}.parquet")
+        pd.DataFrame(events).to_parquet(folder / "data" / split / f"{shard}.parquet")
     return folder
 
 
@@ -203,6 +220,28 @@ def test_death_is_told_by_the_discharge_or_by_its_date(tmp_path):
     ]
     cohort = load_hospital(write_meds(tmp_path / "m", [*patients, *fillers(100)]), "died_in_hospital")
     assert [row_of(cohort, age)["died_in_hospital"] for age in (71, 72, 73)] == ["yes", "yes", "no"]
+
+
+def test_a_date_without_a_time_counts_from_the_end_of_that_day(tmp_path):
+    """Of deaths after discharge MIMIC knows the date only, and writes midnight."""
+    day = START.normalize()
+    patients = [
+        Patient(1, 71).stay(0, 5).add(day + 5 * DAY, "MEDS_DEATH"),  # died on the day of leaving alive
+        Patient(2, 72).stay(0, 2.5, "DIED").add(day + 2 * DAY, "MEDS_DEATH"),  # hours after the prediction time
+        Patient(3, 73).stay(0, 5).add(day + 1 * DAY, "MEDS_DEATH"),  # before it, whatever the hour
+    ]
+    cohort = load_hospital(write_meds(tmp_path / "m", [*patients, *fillers(100)]), "died_in_hospital")
+    assert [row_of(cohort, age)["died_in_hospital"] for age in (71, 72)] == ["no", "yes"]
+    assert len(cohort) == 16
+
+
+def test_a_split_is_the_one_that_meds_names(tmp_path):
+    folder = write_meds(tmp_path / "m", fillers(100))
+    write_meds(folder, [Patient(1, 71).stay(0, 5), *fillers(200)[:11]], split="held_out")
+    sizes = {split: len(load_hospital(folder, "long_stay", split)) for split in ("train", "held_out", None)}
+    assert sizes == {"train": 14, "held_out": 12, None: 26}
+    with pytest.raises(CohortError, match="no Parquet shards"):
+        load_hospital(folder, "long_stay", "tuning")
 
 
 def test_hospital_mistakes_are_named(tmp_path):
