@@ -7,11 +7,16 @@ where it stopped: chunks are written as whole files and joined at the end.
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 import hashlib
+import io
+import itertools
 import shutil
 import sys
 import time
 import warnings
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,7 +33,8 @@ from l2m_core.errors import CohortError, ConfigError
 from l2m_core.memory import CohortMemory, load
 from l2m_core.predictive import Predictive
 from l2m_core.released import FACTS, find_model
-from train.engines import ENGINES, fan_out
+from l2m_core.schema import did_you_mean
+from train.engines import ENGINES, cores, fan_out
 
 
 @dataclass(frozen=True)
@@ -56,13 +62,15 @@ class Context:
     budget: int
     least_gain: float | None
     threads: int
+    keep: tuple[str, ...] = ()
+    """Columns of the patients that are copied to the answers: identifiers, say."""
 
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     context = Context(
         given.model, str(given.cohort), given.outcome or "", tuple(given.baseline), str(given.schema or ""),
-        given.policy, given.budget, given.least_gain, given.threads,
+        given.policy, given.budget, given.least_gain, given.threads, tuple(given.keep),
     )  # fmt: skip
     start = time.perf_counter()
     patients = acquire(
@@ -80,6 +88,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
     parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
     parser.add_argument("--patients", type=Path, required=True, help="CSV of patients whose values may be asked for")
+    parser.add_argument(
+        "--keep", nargs="*", default=[], help="columns of the patients copied to the answers, such as ids"
+    )
     parser.add_argument("--out", type=Path, required=True, help="CSV to write")
     parser.add_argument("--model", default="general")
     parser.add_argument("--policy", choices=sorted(POLICIES), default="gain")
@@ -87,7 +98,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--least-gain", type=float, help="stop a patient when the best test promises less, in nats")
     parser.add_argument("--chunk", type=int, default=2000, help="patients in a piece of work")
     parser.add_argument("--engine", choices=ENGINES, default="processes")
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=cores(), help="processes; default: one for each core at hand")
     parser.add_argument("--threads", type=int, default=1, help="of each worker")
     return parser.parse_args(arguments)
 
@@ -97,39 +108,50 @@ def acquire(context: Context, patients: Path, out: Path, *, chunk: int = 2000, e
     """Writes `out` and returns the number of patients. Columns: row, action_1 …, the prediction before and after."""
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
+    mark = identity(context, patients, chunk)
+    # Refuses what cannot be used before anything is done.
+    delimiter = _delimiter(patients, _read_context(context), context.keep)
     parts = out.with_name(out.name + ".parts")
-    _open_parts(parts, identity(context, patients, chunk))
-    _read_context(context)  # refuses a cohort that cannot be used before anything is done
+    _open_parts(parts, mark)
     total = 0
-    jobs = (job for job in _jobs(context, patients, chunk, parts) if not job.target.is_file())
-    for number, first in fan_out(answer_chunk, jobs, engine=engine, workers=workers, threads=context.threads):
+
+    def left() -> Iterator[ChunkJob]:
+        nonlocal total
+        for job in _jobs(context, patients, chunk, parts, delimiter):
+            total += len(job.rows)
+            if not job.target.is_file():
+                yield job
+
+    for number, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=context.threads):
         say(f"chunk {number + 1}: patients from row {first:,}")
-    with _partly(out).open("w", encoding="utf-8", newline="") as file:
-        for place, path in enumerate(sorted(parts.glob("chunk-*.csv"))):
-            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-            file.writelines(lines if place == 0 else lines[1:])
-            total += len(lines) - 1
+    with _partly(out).open("wb") as file:
+        for path in sorted(parts.glob("chunk-*.csv")):
+            with path.open("rb") as part:
+                shutil.copyfileobj(part, file)
     _partly(out).replace(out)
     shutil.rmtree(parts)
     return total
 
 
 def answer_chunk(job: ChunkJob) -> int:
-    """Writes the chunk's file, whole or not at all; returns its first row's number."""
+    """Writes the chunk's file, whole or not at all, the first one with the header; returns its first row's number."""
     memory = _memory(job.context)
+    kept = job.rows[list(job.context.keep)]
+    unread = [name for name in job.context.keep if name not in memory.cohort.schema.names]
     try:
-        x = memory.cohort.encode(job.rows)
+        x = memory.cohort.encode(job.rows.drop(columns=unread))
     except Exception as error:
         raise CohortError(f"Patients from row {job.first + 1:,} on cannot be read: {error}") from error
     stopping = None if job.context.least_gain is None else Stopping(least_gain=job.context.least_gain)
     rollout = roll_out(memory, x, budget=job.context.budget, policy=job.context.policy, stopping=stopping)
-    _table(rollout, job.first, memory).to_csv(_partly(job.target), index=False, float_format="%.6g")
+    table = _table(rollout, job.first, memory, kept)
+    table.to_csv(_partly(job.target), index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
     _partly(job.target).replace(job.target)
     return job.first
 
 
-def _table(rollout: Rollout, first: int, memory: CohortMemory) -> pd.DataFrame:
-    columns: dict[str, object] = {"row": first + np.arange(len(rollout.actions))}
+def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFrame) -> pd.DataFrame:
+    columns: dict[str, object] = {"row": first + np.arange(len(rollout.actions)), **kept}
     names = np.array([*rollout.names, ""], dtype=object)
     for step in range(rollout.actions.shape[1]):
         columns[f"action_{step + 1}"] = names[rollout.actions[:, step]]
@@ -141,15 +163,50 @@ def _table(rollout: Rollout, first: int, memory: CohortMemory) -> pd.DataFrame:
     return pd.DataFrame(columns | {"cost": rollout.cost[:, -1]})
 
 
-def _jobs(context: Context, patients: Path, chunk: int, parts: Path) -> Iterator[ChunkJob]:
+def _jobs(context: Context, patients: Path, chunk: int, parts: Path, delimiter: str = ",") -> Iterator[ChunkJob]:
     """As texts, so that a chunk is read by the cohort's rules and not by guesses from the chunk alone."""
-    if not patients.is_file():
-        raise CohortError(f"There is no file {patients.name} with patients.")
-    first = 0
-    read = pd.read_csv(patients, chunksize=chunk, dtype=str, keep_default_na=False)
-    for number, rows in enumerate(read):
-        yield ChunkJob(number, first, rows.reset_index(drop=True), context, parts / f"chunk-{number:08d}.csv")
-        first += len(rows)
+    rows = _rows(patients, delimiter)
+    header, first = next(rows), 0
+    for number in itertools.count():
+        piece = list(itertools.islice(rows, chunk))
+        if not piece:
+            return
+        frame = pd.DataFrame(piece, columns=header, dtype=object)
+        yield ChunkJob(number, first, frame, context, parts / f"chunk-{number:08d}.csv")
+        first += len(piece)
+
+
+def _rows(patients: Path, delimiter: str) -> Iterator[list[str]]:
+    """The header, then row after row, all of one length: no repair of another is safe. gzip is told by the content."""
+    header: list[str] = []
+    number = 0
+    try:
+        with patients.open("rb") as raw:
+            unpacked = gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+            text = io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="")  # type: ignore[arg-type]
+            for row in filter(None, csv.reader(text, delimiter=delimiter, strict=True)):
+                header = header or [name.strip() for name in row]
+                if len(row) != len(header):
+                    raise CohortError(
+                        f"Row {number:,} of {patients.name} has {len(row)} cells, but the header has {len(header)}. Correct it."
+                    )
+                yield row if number else header
+                number += 1
+    except (csv.Error, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
+        raise CohortError(f"{patients.name} cannot be read as CSV (UTF-8) after row {number:,}: {error}") from error
+
+
+def _delimiter(patients: Path, cohort: Cohort, keep: tuple[str, ...]) -> str:
+    """The cohort's or a comma: whichever parts the header into more columns."""
+    own = getattr(cohort.source, "delimiter", None) or ","
+    headers = {delimiter: next(_rows(patients, delimiter), []) for delimiter in dict.fromkeys((own, ","))}
+    best = max(headers, key=lambda delimiter: len(headers[delimiter]))
+    if next(itertools.islice(_rows(patients, best), 1, None), None) is None:
+        raise CohortError(f"{patients.name} holds no patients.")
+    for name in keep:
+        if name not in headers[best]:
+            raise ConfigError(f"{patients.name} has no column {name!r} to keep.{did_you_mean(name, headers[best])}")
+    return best
 
 
 def _read_context(context: Context) -> Cohort:
@@ -170,11 +227,14 @@ def identity(context: Context, patients: Path, chunk: int) -> str:
     if not patients.is_file():
         raise CohortError(f"There is no file {patients.name} with patients.")
     digest = hashlib.sha256(repr((context, chunk, patients.stat().st_size, patients.stat().st_mtime_ns)).encode())
-    digest.update((find_model(context.model) / FACTS).read_bytes())
     cohort = Path(context.cohort)
     if not cohort.is_file():
         raise CohortError(f"There is no file {cohort.name} with a cohort.")
-    digest.update(cohort.read_bytes())
+    schema = [Path(context.schema)] if context.schema else []
+    for path in (find_model(context.model) / FACTS, cohort, *schema):
+        if not path.is_file():
+            raise ConfigError(f"There is no file {path.name}.")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 
 

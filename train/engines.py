@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from l2m_core.errors import ConfigError, TrainingError
+from l2m_core.errors import ConfigError, L2MError, TrainingError
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -20,6 +20,18 @@ Result = TypeVar("Result")
 ENGINES = ("processes", "ray")
 WAITING = 4
 """Jobs handed out for each worker before results are taken in: jobs are read as they are needed, never all at once."""
+DIED = (
+    "A worker process died, most likely for want of memory. What was finished is kept: run the same command again, with "
+    "fewer --workers."
+)
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS, nor on Windows
+        return os.cpu_count() or 1
 
 
 def fan_out(function: Callable[[Job], Result], jobs: Iterable[Job], *, engine: str = "processes", workers: int = 1,
@@ -65,10 +77,7 @@ def _processes(function, jobs, workers: int, threads: int):
                     yield waiting.pop(future), future.result()
                 _top_up(waiting, source, workers * WAITING, lambda job: pool.submit(function, job))
         except BrokenProcessPool as error:
-            raise TrainingError(
-                "A worker process died, most likely for want of memory. What was finished is kept: run the same "
-                "command again, with fewer --workers."
-            ) from error
+            raise TrainingError(DIED) from error
         finally:
             for future in waiting:
                 future.cancel()
@@ -83,23 +92,38 @@ def _ray(function, jobs, workers: int, threads: int):
             "The engine 'processes' needs nothing."
         ) from error
     started = not ray.is_initialized()
+    # RAY_ADDRESS joins a running cluster; without it one is started here with so many workers.
+    alone = started and not os.environ.get("RAY_ADDRESS")
     if started:
-        # RAY_ADDRESS joins a running cluster; without it one is started here with so many workers.
-        here: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": workers}
+        here: dict[str, Any] = {"num_cpus": workers * threads} if alone else {}
         ray.init(log_to_driver=False, include_dashboard=False, configure_logging=False, **here)
+    # A cluster may have more cores than workers were asked for, and runs whatever is handed out.
+    most = workers * WAITING if alone else workers
     try:
-        remote = ray.remote(num_cpus=1)(_with_threads)
+        remote = ray.remote(num_cpus=threads)(_with_threads)
         waiting: dict[Any, int] = {}
         source = enumerate(jobs)
-        _top_up(waiting, source, workers * WAITING, lambda job: remote.remote(function, job, threads))
+        _top_up(waiting, source, most, lambda job: remote.remote(function, job, threads))
         while waiting:
             done, _ = ray.wait(list(waiting), num_returns=1)
             for reference in done:
-                yield waiting.pop(reference), ray.get(reference)
-            _top_up(waiting, source, workers * WAITING, lambda job: remote.remote(function, job, threads))
+                yield waiting.pop(reference), _result(ray, reference)
+            _top_up(waiting, source, most, lambda job: remote.remote(function, job, threads))
     finally:
         if started:
             ray.shutdown()
+
+
+def _result(ray, reference) -> Any:
+    """Errors come in the words in which the job raised them, as from the other engine."""
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, L2MError):
+            raise error.cause from error
+        raise
+    except ray.exceptions.RayError as error:
+        raise TrainingError(DIED) from error
 
 
 def _top_up(waiting: dict, source: Iterator, most: int, submit: Callable[[Any], Any]) -> None:

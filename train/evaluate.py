@@ -15,7 +15,7 @@ from l2m_core.baselines import METHODS
 from l2m_core.errors import ConfigError
 from l2m_core.schema import did_you_mean
 from train.config import read_config
-from train.engines import ENGINES, fan_out
+from train.engines import ENGINES, cores, fan_out
 from train.evaluation.advice import measure_first_advice
 from train.evaluation.cells import Cell, draw_trial, real_cells
 from train.evaluation.compare import Choice, compare, load_model
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partial", type=Path, default=Path("runs/evaluate"), help="where finished trials are kept")
     parser.add_argument("--out", type=Path, default=Path("docs/results"), help="where the page and the table go")
     parser.add_argument("--engine", choices=ENGINES, default="processes", help="what trials fan out over")
-    parser.add_argument("--workers", type=int, default=1, help="trials at a time")
+    parser.add_argument("--workers", type=int, default=cores(), help="trials at a time; default: one for each core at hand")
     parser.add_argument("--repeat-changed", action="store_true", help="run methods again whose code has changed since")
     parser.add_argument("--report-only", action="store_true", help="write the report of what is finished, run nothing")
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.engines import ENGINES
+from train.engines import ENGINES, cores
 from train.evaluation.manifest import default_data_folder
 from train.experiments.datasets import check_data_folder
 from train.experiments.experiment import EXPERIMENTS, SCALES, Places, reproduce
@@ -24,7 +24,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--partial", type=Path, default=Path("runs/reproduce"), help="where finished pieces are kept")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
     parser.add_argument("--engine", choices=ENGINES, default="processes")
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=cores(), help="processes; default: one for each core at hand")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings in place of the scale's")
     return parser.parse_intermixed_args(arguments)
 

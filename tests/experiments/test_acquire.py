@@ -1,5 +1,6 @@
 """Bulk acquisition: any chunking and engine give the same file; nothing is half-written; memory does not grow."""
 
+import gzip
 import importlib.util
 import tracemalloc
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from l2m_core.errors import CohortError, ConfigError
 from train import acquire as command
-from train.acquire import Context, acquire, main
+from train.acquire import Context, acquire, identity, main
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -114,6 +115,74 @@ def test_a_bad_cell_is_told_with_its_rows_and_nothing_is_written(files, tiny_mod
     with pytest.raises(CohortError, match="from row 11 on.*high"):
         acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=10)
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_identifiers_are_kept_and_not_read(files, tiny_model, tmp_path):
+    cohort, patients = files
+    frame = pd.read_csv(patients)
+    frame.insert(0, "mrn", [f"M{i:03d}" for i in range(len(frame))])
+    frame.to_csv(patients, index=False)
+    with pytest.raises(CohortError, match="no feature 'mrn'"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=10)
+    acquire(context(cohort, tiny_model, keep=("mrn", "ward")), patients, tmp_path / "out.csv", chunk=10)
+    answers = pd.read_csv(tmp_path / "out.csv")
+    assert answers["mrn"].tolist() == frame["mrn"].tolist() and answers["ward"].tolist() == frame["ward"].tolist()
+    with pytest.raises(ConfigError, match="'mnr' to keep. Did you mean 'mrn'"):
+        acquire(context(cohort, tiny_model, keep=("mnr",)), patients, tmp_path / "out.csv")
+
+
+def test_patients_may_come_zipped_and_with_the_mark_of_a_spreadsheet(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "plain.csv")
+    patients.write_bytes(gzip.compress(b"\xef\xbb\xbf" + patients.read_bytes()))
+    acquire(context(cohort, tiny_model), patients, tmp_path / "zipped.csv")
+    assert (tmp_path / "plain.csv").read_text() == (tmp_path / "zipped.csv").read_text()
+
+
+def test_patients_may_come_as_the_cohort_did_with_semicolons(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "commas.csv")
+    frame = pd.read_csv(cohort)
+    frame.to_csv(cohort, index=False, sep=";")
+    acquire(context(cohort, tiny_model), patients, tmp_path / "mixed.csv")
+    pd.read_csv(patients).to_csv(patients, index=False, sep=";")
+    acquire(context(cohort, tiny_model), patients, tmp_path / "semicolons.csv")
+    texts = {(tmp_path / f"{name}.csv").read_text() for name in ("commas", "mixed", "semicolons")}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "holds no patients"),
+        (b"age,lactate\n", "holds no patients"),
+        (b"PAR1\xff\xfe\x00", "cannot be read as CSV"),
+        (b"\x1f\x8b cut", "cannot be read as CSV"),
+        (b"age,lactate\n" + b"1,2\n" * 8 + b"1,2,3\n", "Row 9 of patients.csv has 3 cells"),
+        (b"age,lactate\n" + b"1,2\n" * 6 + b"3\n", "Row 7 of patients.csv has 1 cells"),
+        (b"age,lactate\n" + b"1,2,3\n" * 8, "Row 1 of patients.csv has 3 cells"),
+        (b"age,lactate\n" + b"1,2\n" * 8 + b'"1,2\n', "after row 9"),
+    ],
+)
+def test_a_file_that_is_no_table_of_patients_is_refused_by_its_row(files, tiny_model, tmp_path, content, problem):
+    cohort, patients = files
+    patients.write_bytes(content)
+    with pytest.raises(CohortError, match=problem):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=5)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_another_schema_makes_another_run(files, tiny_model, tmp_path):
+    cohort, patients = files
+    schema = tmp_path / "schema.yaml"
+    schema.write_text("features: [{name: lactate, cost: 2}]")
+    given = context(cohort, tiny_model, schema=str(schema))
+    before = identity(given, patients, 5)
+    schema.write_text("features: [{name: lactate, cost: 3}]")
+    assert identity(given, patients, 5) != before
+    schema.unlink()
+    with pytest.raises(ConfigError, match="schema.yaml"):
+        identity(given, patients, 5)
 
 
 def test_absent_files_and_a_chunk_of_nothing_are_refused(files, tiny_model, tmp_path):

@@ -4,14 +4,15 @@ import importlib.util
 import itertools
 import json
 import math
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from l2m_core.errors import ConfigError, TrainingError
-from train.engines import fan_out
+from l2m_core.errors import CohortError, ConfigError, TrainingError
+from train.engines import cores, fan_out
 from train.partial import PartialTable, read_lines
 
 
@@ -43,8 +44,6 @@ def test_a_worker_that_dies_is_reported_with_the_remedy():
 
 
 def _die(_):
-    import os
-
     os._exit(9)
 
 
@@ -54,10 +53,43 @@ def test_ray_missing_names_its_extra():
         list(fan_out(math.sqrt, [1], engine="ray"))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'")
+needs_ray = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'"
+)
+
+
+@needs_ray
 @pytest.mark.slow
 def test_two_ray_workers_give_what_one_process_gives():
     assert dict(fan_out(math.factorial, range(20), engine="ray", workers=2)) == dict(fan_out(math.factorial, range(20)))
+
+
+@pytest.mark.parametrize("engine", ["processes", pytest.param("ray", marks=[needs_ray, pytest.mark.slow])])
+def test_an_error_comes_in_the_words_in_which_the_job_raised_it(engine):
+    with pytest.raises(CohortError) as error:
+        list(fan_out(_refuse, [1], engine=engine, workers=2))
+    assert str(error.value) == "Column 'age' is empty."
+
+
+def _refuse(_):
+    raise CohortError("Column 'age' is empty.")
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_ray_worker_that_dies_is_reported_with_the_remedy():
+    with pytest.raises(TrainingError, match="fewer --workers"):
+        list(fan_out(_die, [1], engine="ray", workers=2))
+
+
+def test_the_cores_at_hand_are_those_that_the_process_may_use():
+    code = "from train.engines import cores; print(cores())"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(found.stdout) == cores() >= 1
+    if hasattr(os, "sched_getaffinity"):
+        one = sorted(os.sched_getaffinity(0))[0]
+        pinned = f"import os; os.sched_setaffinity(0, [{one}]); {code}"
+        assert int(subprocess.run([sys.executable, "-c", pinned], capture_output=True, text=True).stdout) == 1
 
 
 KEYS = ("cohort", "seed")
