@@ -46,7 +46,9 @@ class LogisticPropensities:
     exactly the condition r ⊇ a. Sets are small, as along a trajectory.
     """
 
-    def __init__(self, *, seed: int = 0, most_known: int = 8, draws: int = 20, strength: float = 1.0, least=0.02):
+    def __init__(
+        self, *, seed: int = 0, most_known: int = 8, draws: int = 20, strength: float = 1.0, least: float = 0.02
+    ):
         self.seed = seed
         self.most_known = most_known
         """Acquirable features in a set, at most."""

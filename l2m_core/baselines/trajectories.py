@@ -75,7 +75,7 @@ def simulate(
 ) -> Trajectories:
     """Draw one trajectory for each row. x: (n, d), NaN where not recorded; baseline cells are known from the start."""
     if not 1 <= steps <= int(acquirable.sum()):
-        raise ConfigError(f"steps is {steps}; with {int(acquirable.sum())} acquirable features it must lie between.")
+        raise ConfigError(f"steps is {steps}; it must lie between 1 and the {int(acquirable.sum())} acquirable features.")
     r = ~torch.isnan(x)
     filled = torch.nan_to_num(x)
     a = r & ~acquirable
