@@ -1,6 +1,6 @@
 """Every experiment runs from its command to its table, figure and verdict, and a second run repeats nothing."""
 
-from dataclasses import fields
+import importlib.util
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,6 @@ import torch
 
 from l2m_core.errors import ConfigError
 from train.experiments import experiment
-from train.experiments.acquisition import Settings
 from train.experiments.adaptivity import MajorityVote
 from train.experiments.experiment import (
     EXPERIMENTS,
@@ -87,9 +86,11 @@ def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, pl
     assert verdict.status in (SEEN, NOT_SEEN, NOT_TESTABLE) and verdict.reason
     assert said
     page = (places.out / f"{name}.md").read_text()
-    assert "the command" in page and "Scale small" in page and find(name).CLAIM in page and verdict.reason in page
-    assert len(pd.read_csv(places.out / f"{name}.csv")) > 0
-    assert (places.out / f"{name}.html").stat().st_size > 1000
+    assert "the command" in page and "Scale small" in page and verdict.reason in page
+    assert find(name).CLAIM in page and find(name).RULE in page
+    table = pd.read_csv(places.out / f"{name}.csv")
+    assert len(table) > 0 and set(table["scale"]) == {"small"}
+    assert f"{find(name).TITLE} (scale small)" in (places.out / f"{name}.html").read_text()
     again: list[str] = []
     assert reproduce(name, "small", places, "the command", overrides=overrides, say=again.append) == verdict
     assert again == []
@@ -111,6 +112,50 @@ def test_two_workers_find_what_one_finds(tiny_model, tmp_path):
         reproduce("acquisition", "small", places, "c", workers=workers, overrides=overrides, say=lambda text: None)
         tables.append((places.out / "acquisition.csv").read_text())
     assert tables[0] == tables[1]
+
+
+def reproduced(tiny_model, places, **options) -> list[str]:
+    """The keys of the jobs that were run."""
+    said: list[str] = []
+    overrides = [*SMALLEST["acquisition"], f"model={tiny_model}"]
+    reproduce("acquisition", "small", places, "c", overrides=overrides, say=said.append, **options)
+    return sorted(text.split(": ")[1] for text in said)
+
+
+def test_a_run_cut_short_goes_on_where_it_stopped(tiny_model, places, monkeypatch):
+    module, done = find("acquisition"), []
+    whole = module.work
+
+    def failing(job):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(job.key)
+        return whole(job)
+
+    monkeypatch.setattr(module, "work", failing)
+    with pytest.raises(KeyboardInterrupt):
+        reproduced(tiny_model, places)
+    assert not places.out.exists()
+    monkeypatch.setattr(module, "work", whole)
+    rest = reproduced(tiny_model, places)
+    assert len(rest) > 0 and not set(rest) & set(done)
+    cut = (places.out / "acquisition.csv").read_text()
+    elsewhere = Places(places.data, places.partial / "other", places.out / "other")
+    assert sorted(rest + done) == reproduced(tiny_model, elsewhere)
+    assert (elsewhere.out / "acquisition.csv").read_text() == cut
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'")
+@pytest.mark.slow
+def test_two_ray_workers_find_what_one_process_finds_and_go_on_where_it_stopped(tiny_model, places):
+    every = reproduced(tiny_model, places)
+    alone = (places.out / "acquisition.csv").read_text()
+    partial = places.partial / "acquisition-small.jsonl"
+    lines = partial.read_text().splitlines(keepends=True)
+    partial.write_text("".join(lines[:2]) + lines[2][:40])
+    again = reproduced(tiny_model, places, engine="ray", workers=2)
+    assert len(again) == len(every) - 2
+    assert (places.out / "acquisition.csv").read_text() == alone
 
 
 def test_the_command_writes_the_overview(tiny_model, tmp_path, capsys):
@@ -196,6 +241,23 @@ def test_a_verdict_needs_its_interval_above_zero():
     assert all_of([Verdict(SEEN, "a"), Verdict(NOT_SEEN, "b")]).status == NOT_SEEN
 
 
+def test_a_part_that_could_not_be_tested_leaves_the_whole_untested():
+    assert all_of([Verdict(SEEN, "a"), Verdict(NOT_TESTABLE, "b")]).status == NOT_TESTABLE
+    assert all_of([Verdict(NOT_SEEN, "a"), Verdict(NOT_TESTABLE, "b")]).status == NOT_SEEN
+    assert all_of([Verdict(SEEN, "a"), Verdict(SEEN, "b")]).status == SEEN
+
+
+def test_what_failed_is_named_on_the_page():
+    records = [
+        {"method": "gdfs", "task": 0, "error": "CohortError: too few rows\nmore"},
+        {"method": "gdfs", "task": 1, "error": "CohortError: another"},
+        {"method": "l2m", "task": 0, "log_loss": 0.5},
+    ]
+    assert experiment.failures(records) == [
+        "GDFS failed on 2 tasks, which its numbers leave out: CohortError: too few rows"
+    ]
+
+
 def test_pairs_are_made_on_the_same_task_only():
     records = [
         {"method": "a", "task": 0, "loss": 0.5},
@@ -246,31 +308,3 @@ def test_more_tasks_or_methods_keep_what_is_done_and_other_tasks_do_not(tiny_mod
 
 def test_cosine_of_opposite_gradients_is_minus_one():
     assert _cosine(torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])) == pytest.approx(-1)
-
-
-# -- the study's own numbers ------------------------------------------------------------------------------------------
-
-
-def test_the_study_scale_has_the_study_s_settings():
-    context = read_settings("context_length", "study")
-    assert context.lengths == (50, 100, 200, 500, 900) and context.missingness == (0.0, 0.5, 0.75, 1.0)
-    planning = read_settings("planning", "study")
-    assert planning.policy.temperature == 0.5 and planning.policy.samples == 4
-    assert {f.name: f.tasks for f in planning.families} == {"bnn": 200, "bnn_plan": 200}
-    assert read_settings("uncertainty", "study").steps == 10
-    assert read_settings("gradients", "study").reference == 1000
-    assert sum(f.tasks for f in read_settings("runtimes", "study").families) == 50
-    acquisition: Settings = read_settings("acquisition", "study")
-    assert acquisition.methods == ("l2m", "l2m_random", "gdfs", "dime", "dqn")
-    assert {"gp_rbf", "gp_matern", "metabric", "miniboone", "digit_pairs", "hospital_long_stay", "hospital_death",
-            "hospital_readmission"} == {f.name for f in acquisition.families}  # fmt: skip
-    kernels = {f.name: f.settings.get("kernel", "rbf") for f in read_settings("uncertainty", "study").families}
-    assert kernels["gp_rbf"] == "rbf" and kernels["gp_matern"] == "matern"
-
-
-def test_small_and_study_differ_in_size_and_not_in_kind():
-    for name in EXPERIMENTS:
-        small, study = read_settings(name, "small"), read_settings(name, "study")
-        assert type(small) is type(study)
-        assert {f.name for f in fields(small)} == {f.name for f in fields(study)}
-        assert sum(f.tasks for f in small.families) < sum(f.tasks for f in study.families)

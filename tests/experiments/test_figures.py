@@ -41,6 +41,21 @@ def test_axes_say_what_and_in_which_unit():
     assert figure.layout.yaxis.title.text == "log loss (nats)"
 
 
+def test_rows_of_panels_leave_room_for_axes_and_names():
+    many = pd.concat([TABLE.assign(family=f"family {i}") for i in range(8)])
+    figure = figures.lines(many, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+    drawn = figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+    ends = sorted({figure.layout[f"yaxis{i or ''}"].domain for i in (0, 4, 7)})
+    assert len(ends) == 3
+    assert all((above[0] - below[1]) * drawn >= 90 for below, above in zip(ends, ends[1:], strict=False))
+
+
+def test_a_title_stands_above_the_panels_names():
+    plain, figure = draw(), figures.entitled(draw(), "Acquisition (scale small)")
+    assert figure.layout.title.text == "Acquisition (scale small)"
+    assert figure.layout.margin.t == plain.layout.margin.t + 30 and figure.layout.height == plain.layout.height + 30
+
+
 def test_intervals_are_shown_where_the_table_has_them():
     assert draw().data[0].error_y.array[0] == pytest.approx(0.2)
     bare = TABLE.drop(columns=["value_low", "value_high"])

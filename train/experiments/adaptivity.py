@@ -19,6 +19,11 @@ from train.experiments.families import Family, draw, stand_ins
 TITLE = "Adaptivity"
 CLAIM = "Choosing for each patient gains over giving everybody what the majority would be given."
 
+RULE = (
+    "Mean log loss over the steps: the majority's minus that of choices for each patient, paired by task, with its 95% "
+    "interval above zero."
+)
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.acquire.rollout import Rollout
-from l2m_core.errors import RangeWarning
+from l2m_core.errors import ConfigError, RangeWarning
 from l2m_core.metrics import paired_interval
 from train.evaluation.cells import Trial
 from train.evaluation.compare import Choice, Outcome, compare, could_be_had
@@ -28,6 +28,13 @@ class Settings:
     families: tuple[Family, ...]
     model: str = "general"
     methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
+    method_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Of the methods named, in place of their defaults."""
+
+    def __post_init__(self) -> None:
+        for name in self.method_settings:
+            if name not in self.methods:
+                raise ConfigError(f"method_settings has settings of {name!r}, which is not among methods.")
 
 
 @dataclass(frozen=True)
@@ -72,14 +79,15 @@ def run_methods(job: Job) -> list[dict]:
     """Work of a job whose part is a Run."""
     run: Run = job.part
     trial = draw(run.family, run.index, job.data, context=run.context, complete=run.complete)
-    return [record(run, outcome, trial) for outcome in outcomes_of(run, trial, job.settings.model)]
+    return [record(run, outcome, trial) for outcome in outcomes_of(run, trial, job.settings)]
 
 
-def outcomes_of(run: Run, trial: Trial, model: str) -> list[Outcome]:
-    choices = [Choice(name) for name in run.methods]
+def outcomes_of(run: Run, trial: Trial, settings: Settings) -> list[Outcome]:
+    choices = [Choice(name, settings.method_settings.get(name, {})) for name in run.methods]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the caption says what lies outside the trained range
-        return compare(trial, choices, model=run.family.model or model, budget=run.family.budget, seed=run.index)
+        model = run.family.model or settings.model
+        return compare(trial, choices, model=model, budget=run.family.budget, seed=run.index)
 
 
 def record(run: Run, outcome: Outcome, trial: Trial) -> dict:

@@ -7,23 +7,26 @@ from pathlib import Path
 
 import pandas as pd
 
-from train.experiments import figures
+from train.experiments import comparison, figures
 from train.experiments.comparison import Run, one_by_one, run_methods, summarise_groups
-from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
-from train.experiments.families import Family, stand_ins
+from train.experiments.experiment import Job, Verdict, all_of, judge, named_pairs
+from train.experiments.families import stand_ins
 
 TITLE = "Gains by context length and by retrospective missingness"
 CLAIM = (
     "Choosing what to measure gains more over a random order the longer the context is, and still gains when the "
     "retrospective record is missing as much as in training."
 )
+RULE = (
+    "Gain (log loss of the random order minus that of L2M's, mean over the steps), paired by task: above zero at the "
+    "longest context, larger there than at the shortest, and above zero at the largest missingness, each with its 95% "
+    "interval."
+)
 WITHIN = ("family", "task", "variant")
 
 
 @dataclass(frozen=True)
-class Settings:
-    families: tuple[Family, ...]
-    model: str = "general"
+class Settings(comparison.Settings):
     methods: tuple[str, ...] = ("l2m", "l2m_random")
     lengths: tuple[int, ...] = (50, 100, 200, 500, 900)
     missingness: tuple[float, ...] = (0.0, 0.5, 0.75, 1.0)
@@ -77,14 +80,18 @@ def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
     lengths = sorted((v for v in variants if v.startswith("context")), key=lambda v: int(v.split()[1]))
     most_missing = max((v for v in variants if v.startswith("missing")), key=lambda v: float(v.split()[1]))
 
-    def gain(variant: str):
-        return pairs([r for r in records if r["variant"] == variant], "log_loss", "l2m", "l2m_random", WITHIN)
+    def gain(variant: str) -> pd.Series:
+        own = [r for r in records if r["variant"] == variant]
+        return named_pairs(own, "log_loss", "l2m", "l2m_random", ("family", "task"))
 
     longest, shortest = gain(lengths[-1]), gain(lengths[0])
     return all_of(
         [
-            judge(longest, f"Gain at {lengths[-1]} rows, nats"),
-            judge(longest - shortest, f"Gain at {lengths[-1]} rows beyond that at {lengths[0]}, nats"),
-            judge(gain(most_missing), f"Gain at {most_missing} of the largest missingness, nats"),
+            judge(longest.to_numpy(), f"Gain at {lengths[-1]} rows, nats"),
+            judge(
+                (longest - shortest).dropna().to_numpy(),
+                f"Gain at {lengths[-1]} rows beyond that at {lengths[0]}, nats",
+            ),
+            judge(gain(most_missing).to_numpy(), f"Gain at {most_missing} of the largest missingness, nats"),
         ]
     )

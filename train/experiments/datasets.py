@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from l2m_core.cohort import Cohort
-from l2m_core.errors import ConfigError, InputError
+from l2m_core.errors import ConfigError
 from l2m_core.loaders import load_hospital, load_metabric, load_miniboone, load_mnist
+from l2m_core.tasks.batch import TaskBatch
 from l2m_core.tasks.missingness import MECHANISMS
 from l2m_core.tasks.registry import build_prior
 from train.evaluation.manifest import read_manifest
@@ -45,9 +46,9 @@ class Digits:
 def find_cohort(name: str, data: Path) -> Found:
     """By the names of the study's data sets, else of the folder's manifest."""
     if name == "metabric":
-        return _or_stand_in(name, lambda: load_metabric(_first(data, METABRIC_FILES)), seed=1, features=13, classes=6)
+        return _or_stand_in(name, load_metabric, _first(data, METABRIC_FILES), seed=1, features=13, classes=6)
     if name == "miniboone":
-        return _or_stand_in(name, lambda: load_miniboone(data / "MiniBooNE_PID.txt"), seed=2, features=50, classes=2)
+        return _or_stand_in(name, load_miniboone, data / "MiniBooNE_PID.txt", seed=2, features=50, classes=2)
     if name in HOSPITAL:
         return _hospital(name, HOSPITAL[name], data)
     known = {source.name: source for source in read_manifest(data)} if (data / "manifest.yaml").is_file() else {}
@@ -57,21 +58,22 @@ def find_cohort(name: str, data: Path) -> Found:
 
 
 METABRIC_FILES = ("METABRIC_RNA_Mutation.csv", "metabric_pam50.csv")
+MNIST_PLACES = ("mnist.npz", "mnist", "mnist_6000.npz")
+"""An .npz, or a folder with the files as published."""
 
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path:
-    return next((folder / name for name in names if (folder / name).is_file()), folder / names[0])
+    return next((folder / name for name in names if (folder / name).exists()), folder / names[0])
 
 
 def _hospital(name: str, outcome: str, data: Path) -> Found:
     """MIMIC-IV in MEDS form where it is; for death, the open MIMIC-III demo is nearer than anything made up."""
-    try:
-        cohort = load_hospital(data / "mimic_iv_meds", outcome)
+    records, demo = data / "mimic_iv_meds", data / "mimic3_demo.csv"
+    if records.exists():
+        cohort = load_hospital(records, outcome)
         return Found(lambda: cohort)
-    except InputError:
-        demo = data / "mimic3_demo.csv"
-        if outcome != "died_in_hospital" or not demo.is_file():
-            return _stand_in(name, seed=len(name), features=30, classes=2)
+    if outcome != "died_in_hospital" or not demo.is_file():
+        return _stand_in(name, seed=len(name), features=30, classes=2)
     source = next(source for source in read_manifest(data) if source.name == "mimic3_demo")
     return Found(
         source.load,
@@ -79,11 +81,13 @@ def _hospital(name: str, outcome: str, data: Path) -> Found:
     )
 
 
-def _or_stand_in(name: str, load: Callable[[], Cohort], seed: int, features: int, classes: int) -> Found:
-    try:
-        cohort = load()
-    except InputError:
+def _or_stand_in(
+    name: str, load: Callable[[Path], Cohort], path: Path, seed: int, features: int, classes: int
+) -> Found:
+    """A file that is there and cannot be read is an error: a stand-in would pass for what the user put there."""
+    if not path.exists():
         return _stand_in(name, seed, features, classes)
+    cohort = load(path)
     return Found(lambda: cohort)
 
 
@@ -94,9 +98,8 @@ def _stand_in(name: str, seed: int, features: int, classes: int, rows: int = 150
             "binary_share": 1.0 if classes == 2 else 0.0,
             "missingness": {name: float(name == "none") for name in MECHANISMS} | {"panels": 0.0},
         }
-        batch = build_prior("synthetic", settings).sample(torch.Generator().manual_seed(seed), 1, rows, features)
-        assert batch.n_classes is not None
-        texts = [str(k) for k in range(int(batch.n_classes[0]))]
+        batch = _draw_with(classes, build_prior("synthetic", settings), seed, rows, features)
+        texts = [str(k) for k in range(classes)]
         return Cohort.from_arrays(
             batch.x[0].numpy(),
             batch.y[0].numpy(),
@@ -112,12 +115,21 @@ def _stand_in(name: str, seed: int, features: int, classes: int, rows: int = 150
     )
 
 
+def _draw_with(classes: int, prior: Any, seed: int, rows: int, features: int) -> TaskBatch:
+    """The prior says how many classes there are at most; the first task that has all of them."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        batch = prior.sample(generator, 1, rows, features)
+        if int(batch.n_classes[0]) == classes:
+            return batch
+
+
 @lru_cache(maxsize=2)
 def find_digits(data: Path) -> Digits:
-    try:
-        return Digits(load_mnist(_first(data, ("mnist.npz", "mnist_6000.npz"))))
-    except InputError:
+    place = _first(data, MNIST_PLACES)
+    if not place.exists():
         return Digits(_drawn_digits(), "digits: drawn segments in place of MNIST, which is not here.")
+    return Digits(load_mnist(place))
 
 
 SEGMENTS = (

@@ -3,12 +3,13 @@
 Each experiment is a module of this folder that holds
 
     TITLE, CLAIM                         what it is, and what the study says it shows
+    RULE                                 when that counts as seen: written before the experiment is run, and published
     Settings                             a frozen dataclass; `configs/NAME.yaml` gives it at the scales small and study
     jobs(settings, data) -> [Job]        what can be done side by side; each carries its own seed
     work(job) -> [record, …]             in a worker process; records are plain values
     table(records) -> DataFrame          what is published
     figure(table) -> plotly figure
-    verdict(records, table) -> Verdict   whether the claim is seen, by a rule written down beforehand
+    verdict(records, table) -> Verdict   whether the claim is seen, by that rule
     caption(settings, data) -> [str]     sentences that a reader of the table needs
 """
 
@@ -93,12 +94,19 @@ def version_of(job: Job) -> str:
     plain = {"settings": to_plain(job.settings), "part": to_plain(job.part)}
     code: list[str] = []
     if job.methods:
-        plain = _without(plain, "families", "methods", "tasks")
+        own = {name: given for name, given in _method_settings(job.settings).items() if name in job.methods}
+        plain = _without(plain, "families", "methods", "tasks", "method_settings")
+        if own:
+            plain["method_settings"] = own
         code = [code_version(name) for name in job.methods]
         if not any(Choice(name).pretrained for name in job.methods):
             plain = _without(plain, "model")
     facts = [(find_model(name) / FACTS).read_text() for name in models_of(plain)]
     return hashlib.sha256(json.dumps([plain, facts, code], sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _method_settings(settings: Any) -> dict[str, Any]:
+    return dict(getattr(settings, "method_settings", {}))
 
 
 def models_of(plain: Any) -> list[str]:
@@ -143,8 +151,8 @@ def reproduce(name: str, scale: str, places: Places, command: str, *, engine: st
     records = [row for mark in marks for row in partial.records[partial.key(mark)]["rows"]]
     table = module.table(records)
     verdict = module.verdict(records, table)
-    captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, places.data)]
-    write(name, module, table, verdict, captions, command, places.out)
+    captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, places.data), *failures(records)]
+    write(name, scale, module, table, verdict, captions, command, places.out)
     return verdict
 
 
@@ -158,15 +166,28 @@ def model_notes(settings: Any) -> list[str]:
 def scale_note(scale: str) -> str:
     return {
         "small": "Scale small: fewer and smaller tasks than the study's, for two processor cores.",
-        "study": "Scale study: the study's own settings.",
+        "study": "Scale study: the study's own settings, where it gives them.",
     }[scale]
 
 
-def write(name: str, module: ModuleType, table: pd.DataFrame, verdict: Verdict, captions: Sequence[str], command: str,
-          out: Path) -> None:  # fmt: skip
+def failures(records: Sequence[dict]) -> list[str]:
+    """A sentence for each method that failed anywhere: a reader must know what is missing from the table."""
+    errors: dict[str, list[str]] = {}
+    for record in records:
+        if record.get("error"):
+            errors.setdefault(record["method"], []).append(str(record["error"]).splitlines()[0])
+    return [
+        f"{figures.named(method)} failed on {len(found)} tasks, which its numbers leave out: {found[0]}"
+        for method, found in errors.items()
+    ]
+
+
+def write(name: str, scale: str, module: ModuleType, table: pd.DataFrame, verdict: Verdict, captions: Sequence[str],
+          command: str, out: Path) -> None:  # fmt: skip
+    """Table and figure say the scale themselves: they travel without their page."""
     out.mkdir(parents=True, exist_ok=True)
-    write_text(out / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
-    pictures = figures.save(module.figure(table), out, name)
+    write_text(out / f"{name}.csv", table.assign(scale=scale).to_csv(index=False, float_format="%.6g"))
+    pictures = figures.save(figures.entitled(module.figure(table), f"{module.TITLE} (scale {scale})"), out, name)
     lines = [
         f"# {module.TITLE}",
         "",
@@ -175,6 +196,8 @@ def write(name: str, module: ModuleType, table: pd.DataFrame, verdict: Verdict, 
         *(f"{caption}  " for caption in captions),
         "",
         f"**The study's claim.** {module.CLAIM}",
+        "",
+        f"**Seen when.** {module.RULE}",
         "",
         f"**Verdict: {verdict.status}.** {verdict.reason}",
         "",
@@ -194,11 +217,16 @@ def write(name: str, module: ModuleType, table: pd.DataFrame, verdict: Verdict, 
 
 def pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> np.ndarray:
     """(n,) score of `worse` minus that of `better` on the same trial: above zero where `better` is better (lower)."""
+    return named_pairs(records, score, better, worse, within).to_numpy()
+
+
+def named_pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> pd.Series:
+    """The same under the trials' names, so that pairs of two kinds can be paired again."""
     table = pd.DataFrame([r for r in records if not r.get("error") and r["method"] in (better, worse)])
     if table.empty or table["method"].nunique() < 2:
-        return np.zeros(0)
+        return pd.Series(dtype=float)
     wide = table.pivot_table(index=list(within), columns="method", values=score, aggfunc="mean").dropna()
-    return (wide[worse] - wide[better]).to_numpy()
+    return wide[worse] - wide[better]
 
 
 def interval(differences: np.ndarray) -> Interval | None:
@@ -214,8 +242,7 @@ def judge(differences: np.ndarray, what: str) -> Verdict:
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Seen when each part is."""
+    """Seen when each part is; not seen when one is not; else a part could not be tested, and so neither can all."""
     reason = " ".join(f"[{v.status}] {v.reason}" for v in verdicts)
-    if all(v.status == SEEN for v in verdicts):
-        return Verdict(SEEN, reason)
-    return Verdict(NOT_TESTABLE if all(v.status == NOT_TESTABLE for v in verdicts) else NOT_SEEN, reason)
+    found = {v.status for v in verdicts}
+    return Verdict(NOT_SEEN if NOT_SEEN in found else SEEN if found == {SEEN} else NOT_TESTABLE, reason)

@@ -16,6 +16,9 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid",
 HATCHES = ("", "/", "x", "-", "|", "+", ".", "\\")
 MARKERS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star", "hexagon")
 ACROSS = 3
+ROW, BETWEEN = 380, 100
+"""Pixels: of a row of panels, and of that between two rows, where an axis and the panels' names stand."""
+TOP, BOTTOM = 50, 110
 
 NAMES = {
     "l2m": "L2M",
@@ -105,6 +108,17 @@ def heat_maps(maps: dict[str, pd.DataFrame], x_title: str, y_title: str, unit: s
     return _finish(figure, len(maps), height=520)
 
 
+def entitled(figure: go.Figure, title: str) -> go.Figure:
+    """With a title above everything else, and room for it."""
+    figure.update_layout(
+        title={"text": title, "x": 0, "xref": "container", "xanchor": "left", "pad": {"l": 20, "t": 14}, "y": 1, "yanchor": "top",
+               "yref": "container", "font": {"size": 15}},
+        height=figure.layout.height + 30,
+        margin={"t": figure.layout.margin.t + 30},
+    )  # fmt: skip
+    return figure
+
+
 def save(figure: go.Figure, folder: Path, name: str) -> list[Path]:
     """NAME.html, and NAME.png where kaleido and a browser are installed. The page loads plotly.js from its CDN."""
     page = folder / f"{name}.html"
@@ -122,14 +136,17 @@ def save(figure: go.Figure, folder: Path, name: str) -> list[Path]:
 def _grid(titles: Sequence[str]) -> go.Figure:
     rows = -(-len(titles) // ACROSS)
     columns = min(ACROSS, max(1, len(titles)))
-    return make_subplots(rows, columns, subplot_titles=[named(str(t)) for t in titles], vertical_spacing=0.18 / rows)
+    drawn = rows * ROW - TOP - BOTTOM
+    return make_subplots(
+        rows, columns, subplot_titles=[named(str(t)) for t in titles], vertical_spacing=BETWEEN / drawn
+    )
 
 
-def _finish(figure: go.Figure, panels: int, height: int = 360) -> go.Figure:
+def _finish(figure: go.Figure, panels: int, height: int = ROW) -> go.Figure:
     rows = -(-panels // ACROSS)
     figure.update_layout(
         template="plotly_white", height=max(420, height * rows), width=1100 if panels > 1 else 760, font={"size": 13},
-        legend={"orientation": "h", "y": -0.18 / rows, "yanchor": "top"}, margin={"l": 70, "r": 20, "t": 50, "b": 110},
+        legend={"orientation": "h", "y": -0.18 / rows, "yanchor": "top"}, margin={"l": 70, "r": 20, "t": TOP, "b": BOTTOM},
     )  # fmt: skip
     return figure
 

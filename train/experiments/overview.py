@@ -10,10 +10,11 @@ from train.experiments.experiment import EXPERIMENTS, find
 
 HEAD = """# Results
 
-Each page was written by the command at its top. A verdict follows from a rule in the experiment's code: "seen" where
-the 95% bootstrap interval of the paired difference lies on the claim's side of zero (or the rule named on the page),
-"not seen" where it does not, "not testable here" where the data or the scale cannot say. Scale small means fewer and
-smaller tasks than the study's; for its own settings run `python -m train reproduce NAME --scale study`.
+Each page was written by the command at its top. A verdict follows from a rule that was fixed before the experiment was
+run and stands on the page: "seen" where, as a rule, the 95% bootstrap interval of the paired difference lies on the
+claim's side of zero, "not seen" where it does not, "not testable here" where the data or the scale cannot say. Scale
+small means fewer and smaller tasks than the study's; for its own settings run
+`python -m train reproduce NAME --scale study`.
 
 Task-specific methods against L2M on real cohorts, losing cells included: [real.md](real.md), if it has been run.
 """

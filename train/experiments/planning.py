@@ -29,6 +29,10 @@ CLAIM = (
     "Where features tell only together (BNN-Plan), a policy taught with one-step lookahead acquires better than a "
     "greedy one with the same predictor; where they do not (BNN), it costs nothing."
 )
+RULE = (
+    "Mean log loss over the steps, paired by task: in families with 'plan' in their name that of lookahead is lower "
+    "than that of greedy, in the others not higher by a hundredth of a nat or more, each with its 95% interval."
+)
 WAYS = ("greedy", "lookahead")
 
 

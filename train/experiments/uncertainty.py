@@ -16,7 +16,7 @@ from train.evaluation.compare import load_model
 from train.evaluation.scores import with_floor
 from train.experiments import figures
 from train.experiments.comparison import summarise_groups, tasks_of
-from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.experiments.experiment import NOT_SEEN, NOT_TESTABLE, SEEN, Job, Verdict, all_of, judge, pairs
 from train.experiments.families import Family, draw, stand_ins
 
 TITLE = "Uncertainty along random trajectories"
@@ -24,6 +24,16 @@ CLAIM = (
     "L2M's intervals cover at their nominal levels on tasks like those of its pretraining and on others, and its "
     "beliefs are closer to the truth than those of a network trained on the task."
 )
+
+RULE = (
+    "Each continuous family: the share of outcomes covered, over all steps and tasks, differs from its nominal level by "
+    "at most 0.05 (mean over levels, upper end of the 95% interval over tasks). And log loss, and where a family has them "
+    "MSE, coverage error and KL to the truth, lie below the other method's, paired by task, with the 95% interval of the "
+    "difference above zero."
+)
+JUDGED = {"log_loss": "Log loss, nats,", "mse": "MSE", "coverage_error": "Coverage error", "kl_to_truth": "KL to the truth"}
+LARGEST_MISS = 0.05
+"""Of coverage from its nominal level, to count as covering at it."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +145,28 @@ def figure(table: pd.DataFrame):
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
     other = next(r["method"] for r in records if r["method"] != "l2m")
     within = ("family", "task")
-    parts = [judge(pairs(records, "log_loss", "l2m", other, within), f"Log loss below {figures.named(other)}'s, nats")]
-    for score, what in (("mse", "MSE"), ("coverage_error", "Coverage error"), ("kl_to_truth", "KL to the truth")):
+    covering = [r for r in records if r["method"] == "l2m" and r.get("coverage")]
+    parts = [
+        judge_coverage([r for r in covering if r["family"] == family], family)
+        for family in dict.fromkeys(r["family"] for r in covering)
+    ]
+    for score, what in JUDGED.items():
         having = [r for r in records if r.get(score) is not None]
         if having:
             parts.append(judge(pairs(having, score, "l2m", other, within), f"{what} below {figures.named(other)}'s"))
     return all_of(parts)
+
+
+def judge_coverage(records: list[dict], family: str) -> Verdict:
+    """Whether the intervals of one method cover at their levels. The bootstrap draws whole tasks."""
+    by_task = pd.DataFrame([{"task": r["task"], **r["coverage"]} for r in records]).groupby("task").mean()
+    if len(by_task) < 2:
+        return Verdict(NOT_TESTABLE, f"Coverage on {family}: fewer than two tasks.")
+    levels, covered = by_task.columns.astype(float).to_numpy(), by_task.to_numpy()  # (L,), (tasks, L)
+    drawn = np.random.default_rng(0).integers(0, len(covered), (2000, len(covered)))
+    misses = np.abs(covered[drawn].mean(1) - levels).mean(1)
+    miss, high = np.abs(covered.mean(0) - levels).mean(), np.quantile(misses, 0.975)
+    return Verdict(
+        SEEN if high <= LARGEST_MISS else NOT_SEEN,
+        f"Coverage on {family} is off its levels by {miss:.3f} (at most {high:.3f}), {len(covered)} tasks.",
+    )
