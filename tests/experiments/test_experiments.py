@@ -160,11 +160,14 @@ def test_two_ray_workers_find_what_one_process_finds_and_go_on_where_it_stopped(
 
 def test_the_command_writes_the_overview(tiny_model, tmp_path, capsys):
     (tmp_path / "data").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "real.md").write_text("# Methods on real cohorts\n\nNumbers.\n")
     folders = ["--data", tmp_path / "data", "--partial", tmp_path / "p", "--out", tmp_path / "out"]
     arguments = ["adaptivity", "--scale", "small", *map(str, folders), *SMALLEST["adaptivity"], f"model={tiny_model}"]
     assert main(arguments) == 0
     overview = (tmp_path / "out" / "README.md").read_text()
     assert "[Adaptivity](adaptivity.md)" in overview and "not run yet" in overview
+    assert "[Methods on real cohorts](real.md)" in overview
     assert "adaptivity:" in capsys.readouterr().out
     assert str(tmp_path / "data") not in (tmp_path / "out" / "adaptivity.md").read_text()
 

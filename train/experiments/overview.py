@@ -15,20 +15,26 @@ run and stands on the page: "seen" where, as a rule, the 95% bootstrap interval 
 claim's side of zero, "not seen" where it does not, "not testable here" where the data or the scale cannot say. Scale
 small means fewer and smaller tasks than the study's; for its own settings run
 `python -m train reproduce NAME --scale study`.
-
-Task-specific methods against L2M on real cohorts, losing cells included: [real.md](real.md), if it has been run.
 """
 
 
 def write_overview(folder: Path) -> None:
-    """README.md of the results folder."""
+    """README.md of the results folder: the experiments' verdicts, and links to all other pages."""
     lines = [HEAD, "| experiment | the study's claim | verdict | why |", "| --- | --- | --- | --- |"]
     for name in EXPERIMENTS:
         module = find(name)
         status, reason = _verdict(folder / f"{name}.md")
         shown = f"[{module.TITLE}]({name}.md)" if status else module.TITLE
         lines.append(f"| {shown} | {module.CLAIM} | {status or 'not run yet'} | {reason} |")
+    others = [page for page in sorted(folder.glob("*.md")) if page.stem not in (*EXPERIMENTS, "README")]
+    if others:
+        lines += ["", "Also measured: " + ", ".join(f"[{_title(page)}]({page.name})" for page in others) + "."]
     write_text(folder / "README.md", "\n".join(lines) + "\n")
+
+
+def _title(page: Path) -> str:
+    with page.open(encoding="utf-8") as file:
+        return file.readline().lstrip("# ").strip().replace("`", "") or page.stem
 
 
 def _verdict(page: Path) -> tuple[str, str]:
