@@ -35,17 +35,21 @@ def cores() -> int:
 
 
 def fan_out(function: Callable[[Job], Result], jobs: Iterable[Job], *, engine: str = "processes", workers: int = 1,
-            threads: int = 1, ordered: bool = False) -> Iterator[tuple[int, Result]]:  # fmt: skip
+            threads: int = 1, gpus: int = 0, ordered: bool = False) -> Iterator[tuple[int, Result]]:  # fmt: skip
     """(number of the job, its result), as they finish, or in the jobs' order.
 
-    function: of a module, so that other processes find it; threads: of each worker.
+    function: of a module, so that other processes find it; threads: of each worker; gpus: that a job needs, which a
+    cluster must know to find it a machine (processes of one machine share what it has).
     """
     if engine not in ENGINES:
         raise ConfigError(f"There is no engine {engine!r}; choose one of {', '.join(ENGINES)}.")
     if workers < 1 or threads < 1:
         raise ConfigError(f"workers is {workers} and threads is {threads}; both must be at least 1.")
-    run = {"processes": _processes, "ray": _ray}[engine]
-    results = run(function, iter(jobs), workers, threads)
+    source = iter(jobs)
+    if engine == "ray":
+        results = _ray(function, source, workers, threads, gpus)
+    else:
+        results = _processes(function, source, workers, threads)
     return _in_order(results) if ordered else results
 
 
@@ -83,7 +87,7 @@ def _processes(function, jobs, workers: int, threads: int):
                 future.cancel()
 
 
-def _ray(function, jobs, workers: int, threads: int):
+def _ray(function, jobs, workers: int, threads: int, gpus: int):
     try:
         import ray
     except ImportError as error:
@@ -100,7 +104,7 @@ def _ray(function, jobs, workers: int, threads: int):
     # A cluster may have more cores than workers were asked for, and runs whatever is handed out.
     most = workers * WAITING if alone else workers
     try:
-        remote = ray.remote(num_cpus=threads)(_with_threads)
+        remote = ray.remote(num_cpus=threads, num_gpus=gpus)(_with_threads)
         waiting: dict[Any, int] = {}
         source = enumerate(jobs)
         _top_up(waiting, source, most, lambda job: remote.remote(function, job, threads))

@@ -71,6 +71,40 @@ def test_the_methods_of_the_study_scale_have_the_study_s_hyperparameters(name):
             assert (mlp.hidden, mlp.schedule.epochs, mlp.schedule.batch) == (128, 300, 64)
 
 
+TRAINING = ("planning", "ablations", "zero_shot")
+
+
+def test_what_trains_at_the_study_scale_trains_on_a_gpu_and_only_there():
+    for name in EXPERIMENTS:
+        devices = [getattr(read_settings(name, scale), "device", None) for scale in ("small", "study")]
+        assert devices == (["cpu", "cuda"] if name in TRAINING else [None, None])
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU is at hand")
+@pytest.mark.parametrize("name", TRAINING)
+def test_without_a_gpu_it_says_so_before_it_trains(name, tmp_path):
+    family = "{name: bnn, features: 5, context: 40, test_rows: 12, tasks: 1}"
+    given = ["device=cuda", f"families=[{family}]"] + ["folder=" + str(tmp_path / "f")] * (name != "zero_shot")
+    job = find(name).jobs(read_settings(name, "small", given), tmp_path)[-1]
+    with pytest.raises(ConfigError, match="no GPU is at hand; device=cpu"):
+        find(name).work(job)
+    assert not (tmp_path / "f").exists()
+
+
+def test_planning_teaches_on_the_device_that_was_asked_for(monkeypatch, tmp_path):
+    class Asked(Exception):
+        pass
+
+    def catch(job, resume):
+        raise Asked(job.device)
+
+    monkeypatch.setattr(find("planning"), "train_policy", catch)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    settings = read_settings("planning", "small", ["device=cuda:1", f"folder={tmp_path}"])
+    with pytest.raises(Asked, match="cuda:1"):
+        find("planning").work(find("planning").jobs(settings, tmp_path)[0])
+
+
 def test_networks_have_two_hidden_layers_of_128():
     generator = torch.Generator().manual_seed(0)
     shapes = [tuple(weight.shape) for weight in Network(7, 3, generator).weights]

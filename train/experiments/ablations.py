@@ -28,7 +28,7 @@ from train.experiments import figures
 from train.experiments.comparison import summarise_groups
 from train.experiments.experiment import Job, Verdict, all_of, judge, pairs, version_of
 from train.experiments.families import Family, draw, stand_ins
-from train.experiments.models import fingerprint
+from train.experiments.models import check_device, fingerprint
 from train.experiments.uncertainty import random_trajectories
 from train.priors import PriorChoice, priors_of
 
@@ -49,6 +49,8 @@ class Settings:
     prior: PriorChoice = field(default_factory=lambda: PriorChoice("bnn", {"outcome": "classes"}))
     stages: tuple[Stage, ...] = (Stage(steps=1000),)
     loop: LoopConfig = field(default_factory=LoopConfig)
+    device: str = "cpu"
+    """Where the models are pretrained; "cuda" with a GPU. Questions are asked on the CPU."""
     folder: str = "runs/reproduce/ablations"
     """Where the models' checkpoints are kept."""
     steps: int = 8
@@ -82,9 +84,10 @@ def work(job: Job) -> list[dict]:
 
 def pretrained(kind: str, settings: Settings, folder: Path) -> L2M:
     """The same seed, tasks and steps for every kind; goes on from its checkpoint if there is one."""
+    check_device(settings.device)
     torch.manual_seed(settings.seed)
-    module = KINDS[kind](settings.backbone)
-    stream = ExerciseStream(priors_of(settings.prior), settings.stages, settings.seed)
+    module = KINDS[kind](settings.backbone).to(settings.device)
+    stream = ExerciseStream(priors_of(settings.prior), settings.stages, settings.seed, settings.device)
     facts = {"model": asdict(settings.backbone), "job": to_plain(settings)}
     loop = Loop(PredictorLoss(module), stream.exercise, settings.stages, settings.loop, folder, facts=facts, quiet=True)
     if (folder / "checkpoints").is_dir():
@@ -93,7 +96,7 @@ def pretrained(kind: str, settings: Settings, folder: Path) -> L2M:
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             parameter.copy_(loop.average[name])
-    module.eval().requires_grad_(False)
+    module.cpu().eval().requires_grad_(False)
     release = Release(kind, module, settings.backbone, Range(), Inference(), fingerprint(module))
     return L2M(release)
 

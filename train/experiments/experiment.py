@@ -99,6 +99,7 @@ def version_of(job: Job) -> str:
         if own:
             plain["method_settings"] = own
         code = [code_version(name) for name in job.methods]
+        plain = _without(plain, "device")  # of the fine-tuning, which is a piece of its own
         if not any(Choice(name).pretrained for name in job.methods):
             plain = _without(plain, "model")
     facts = [(find_model(name) / FACTS).read_text() for name in models_of(plain)]
@@ -143,7 +144,8 @@ def reproduce(name: str, scale: str, places: Places, command: str, *, engine: st
     jobs = module.jobs(settings, places.data)
     marks = [{"job": job.key, "version": version_of(job)} for job in jobs]
     left = [number for number, mark in enumerate(marks) if not partial.has(mark)]
-    results = fan_out(module.work, [jobs[number] for number in left], engine=engine, workers=workers)
+    gpus = int(getattr(settings, "device", "cpu").startswith("cuda"))
+    results = fan_out(module.work, [jobs[number] for number in left], engine=engine, workers=workers, gpus=gpus)
     for done, (place, records) in enumerate(results, 1):
         mark = marks[left[place]]
         partial.append([{**mark, "rows": records}])

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, load
 from l2m_core.released import Inference, Release
 
@@ -34,6 +35,14 @@ def fingerprint(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def fresh(name: str) -> L2M:
+def fresh(name: str, device: str = "cpu") -> L2M:
     """A model of one's own to change: not the one that others share."""
-    return load(name)
+    return load(name, device)
+
+
+def check_device(device: str) -> None:
+    """By the process that will train: of a cluster, only some machines have a GPU."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(
+            f"device is {device!r}, and no GPU is at hand; device=cpu trains on the processor, which takes far longer."
+        )

@@ -18,7 +18,7 @@ from train.experiments import figures
 from train.experiments.comparison import by_step, scores_of
 from train.experiments.experiment import Job, Verdict, all_of, judge, pairs, version_of
 from train.experiments.families import Family, draw
-from train.experiments.models import with_module
+from train.experiments.models import check_device, with_module
 from train.policy import PolicyJob
 from train.policy import run as train_policy
 from train.priors import PriorChoice
@@ -47,6 +47,8 @@ class Settings:
     """Shared by both ways, which differ in the objective alone."""
     stages: tuple[Stage, ...] = (Stage(steps=200),)
     loop: LoopConfig = field(default_factory=LoopConfig)
+    device: str = "cpu"
+    """Where the policies are taught; "cuda" with a GPU. Questions are asked on the CPU."""
     seed: int = 0
 
 
@@ -58,6 +60,7 @@ def jobs(settings: Settings, data: Path) -> list[Job]:
 def work(job: Job) -> list[dict]:
     family, way = job.part
     settings = job.settings
+    check_device(settings.device)
     name = family.model or settings.model
     policy_folder = Path(settings.folder) / f"{family.name}-{way}-{version_of(job)}"
     objective = PolicyConfig(
@@ -76,6 +79,7 @@ def work(job: Job) -> list[dict]:
         policy=objective,
         loop=settings.loop,
         held_out=("own",),
+        device=settings.device,
         seed=settings.seed,
     )
     with contextlib.redirect_stdout(io.StringIO()):

@@ -15,7 +15,7 @@ from train.experiments import comparison, figures
 from train.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
 from train.experiments.experiment import Job, Verdict, all_of, judge, pairs
 from train.experiments.families import draw, stand_ins
-from train.experiments.models import with_module
+from train.experiments.models import check_device, fresh, with_module
 
 TITLE = "Zero-shot on real tasks, and after fine-tuning"
 CLAIM = (
@@ -35,6 +35,8 @@ MARGIN = 0.01
 class Settings(comparison.Settings):
     methods: tuple[str, ...] = ("l2m", "gdfs", "dime", "dqn")
     finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
+    device: str = "cpu"
+    """Where models are fine-tuned; "cuda" with a GPU. Questions are asked on the CPU."""
 
 
 def jobs(settings: Settings, data: Path) -> list[Job]:
@@ -51,10 +53,11 @@ def work(job: Job) -> list[dict]:
 def fine_tuned(job: Job) -> list[dict]:
     run: Run = job.part
     trial = draw(run.family, run.index, job.data)
-    model = load_model(run.family.model or job.settings.model)
-    generator = torch.Generator().manual_seed(run.index)
-    tuned = finetune(model.release.module, trial.context, job.settings.finetune, generator)
-    method = L2MMethod(seed=run.index, model=with_module(model, tuned, FINETUNED)).fit(trial.context)
+    check_device(job.settings.device)
+    name = run.family.model or job.settings.model
+    first = fresh(name, job.settings.device).release.module
+    tuned = finetune(first, trial.context, job.settings.finetune, torch.Generator().manual_seed(run.index)).cpu()
+    method = L2MMethod(seed=run.index, model=with_module(load_model(name), tuned, FINETUNED)).fit(trial.context)
     facts = {"family": run.family.name, "task": run.index, "variant": run.variant, "method": FINETUNED}
     return [{**facts, **scores_of(roll_out(method, trial, run.family.budget), trial)}]
 
