@@ -30,6 +30,8 @@ class Patient:
     events: tuple[Event, ...]
     stopping: Stopping = field(default_factory=Stopping)
     policy: str | Policy | None = None
+    _answered: dict[bytes, Answer] = field(default_factory=dict, repr=False, compare=False)
+    """Answers that this patient and those made from it share: what is taken back, or only marked, asks nothing new."""
 
     @classmethod
     def start(cls, memory: CohortMemory, values: Mapping[str, Any], *, limits: Mapping[str, str] | None = None,
@@ -66,7 +68,9 @@ class Patient:
         for name in values:
             if name in self.state.values:
                 raise FeatureError(f"'{name}' is already known; use correct to change it.")
-        return self._with(Event("observe", values, limits=limits or {}, suggested=self.suggestion, reason=reason, **event))
+        return self._with(
+            Event("observe", values, limits=limits or {}, suggested=self.suggestion, reason=reason, **event)
+        )
 
     def correct(self, name: str, value: Any, *, limit: str | None = None, reason: str = "", **event: Any) -> Patient:
         """Changes an earlier value by a new event (None takes it back); the old one stays in the record."""
@@ -139,7 +143,10 @@ class Patient:
 
     @cached_property
     def answer(self) -> Answer:
-        return self.memory.answer(self.x)
+        known = self.x.tobytes()
+        if known not in self._answered:
+            self._answered[known] = self.memory.answer(self.x)
+        return self._answered[known]
 
     @property
     def posterior(self) -> np.ndarray | Predictive:

@@ -36,21 +36,23 @@ def show() -> None:
         notices.show("error", str(refusal))
         st.button("Leave this step-through", key="leave", on_click=_leave)
         return
-    _head(present)
-    notices.show_waiting()
+    head, waiting = st.container(), st.container()
     with st.container(key="step-columns"):
         left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
-    # Drawn in the order in which people need it: the answer, the next test, then the rest.
+    # The browser draws in the order in which things come: first what a step changes, last what takes a while to compute.
     with centre:
         belief.show(present)
     with right:
         next_test.show(present)
+    with head:
+        _head(present)
+    with waiting:
+        notices.show_waiting()
     with left:
         known.show(present)
-    with centre:
-        belief.show_gains(present)
     with right:
         next_test.show_ranking(present)
+    present.begin_uncertainties()  # last, so that it takes no time from what is being drawn
 
 
 def _head(present: moment.Moment) -> None:

@@ -5,13 +5,15 @@ Colours come from the theme, so that light and dark both work: Streamlit puts it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.streamlit_plotly_theme import CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
 
 from app.ui import labels
@@ -42,7 +44,7 @@ class Drawn(BaseFigure):
 
 def draw(chart: Chart, key: str, on_click: Callable[[], None] | None = None, table: bool = True) -> None:
     """The chart, and below it the table of its numbers, made when it is opened."""
-    st.plotly_chart(
+    _place(key, chart.spec).plotly_chart(
         Drawn(chart.spec), key=key, alt=chart.alt, config=CONFIG, theme="streamlit", width="stretch",
         on_select=on_click or "ignore", selection_mode="points",
     )  # fmt: skip
@@ -51,6 +53,20 @@ def draw(chart: Chart, key: str, on_click: Callable[[], None] | None = None, tab
         if twin.open:
             with twin:
                 show_table(chart, f"{key}-table")
+
+
+def _place(key: str, spec: dict[str, Any]) -> DeltaGenerator:
+    """Where to draw, such that a chart takes the place of the one before at once.
+
+    Streamlit keeps a chart that another one replaces until the script has ended, since it might come back further down:
+    people would see both, and the page jump. A block of another kind takes what was in it away.
+    """
+    slot = f"{key}-place"
+    kind, last = st.session_state.get(slot, (False, None))
+    if last != spec:
+        kind = not kind
+        st.session_state[slot] = (kind, spec)
+    return st.columns(1)[0] if kind else st.container(horizontal=True).container()
 
 
 def show_table(chart: Chart, key: str) -> None:
@@ -80,6 +96,17 @@ def layout_of(height: int, **more: Any) -> dict[str, Any]:
         "hovermode": "closest",
         **more,
     }
+
+
+def room_for(names: Sequence[str]) -> int:
+    """Pixels that the longest of these names takes beside an axis, rather too many than too few."""
+    return 14 + max((sum(_width(character) for character in name) for name in names), default=0)
+
+
+def _width(character: str) -> int:
+    if unicodedata.east_asian_width(character) in ("W", "F"):
+        return 13
+    return 10 if character in "mwMW@%" else 8 if character.isupper() else 4 if character in "iljtfr.,:;|!'() " else 7
 
 
 def axis_of(**more: Any) -> dict[str, Any]:

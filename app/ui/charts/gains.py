@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 
 from app.ui import labels
-from app.ui.charts.base import TEXT, Chart, axis_of, layout_of
+from app.ui.charts.base import TEXT, Chart, axis_of, layout_of, room_for
 
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"
 LEAST_BAR = 120  # pixels of the colour bar; with less, its numbers lie on one another
 LEAST_APART = 0.15  # share of the colour bar between two of its numbers
 MOST_ROWS = 40  # features in one heat map; the table holds all
+LONGEST = 22  # characters of a feature's name
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,14 @@ def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
         "textfont": {"color": signs["color"], "size": 13}, "hoverinfo": "skip",
     }  # fmt: skip
     layout = layout_of(
-        64 + max(LEAST_BAR, 21 * len(shown)),
+        56 + max(LEAST_BAR, 21 * len(shown)),
         xaxis=axis_of(tickmode="array", tickvals=steps, ticktext=[str(step) for step in steps], side="top",
-                    title={"text": "step"}, showgrid=False, range=[-0.5, max(len(columns), 3) - 0.5]),
-        yaxis=axis_of(tickmode="array", tickvals=rows, ticktext=[labels.chart(name, 22) for name in shown],
-                    range=[len(shown) - 0.5, -0.5], showgrid=False),
+                    title={"text": "step"}, showgrid=False, range=[-0.5, max(len(columns), 3) - 0.5],
+                    automargin=False),
+        yaxis=axis_of(tickmode="array", tickvals=rows, ticktext=[labels.chart(name, LONGEST) for name in shown],
+                    range=[len(shown) - 0.5, -0.5], showgrid=False, automargin=False),
+        # Said beforehand: to find them by itself, Plotly draws this chart twice.
+        margin={"l": room_for([labels.short(name, LONGEST) for name in shown]), "r": 62, "t": 44, "b": 12},
     )  # fmt: skip
     table = pd.DataFrame({"feature": list(features)})
     for step, column in enumerate(columns):

@@ -19,20 +19,20 @@ MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"
 
 
 def show(moment: Moment) -> None:
-    st.subheader("What to believe", anchor=False)
     uncertainties = moment.uncertainties()
-    kind = moment.patient.memory.cohort.kind
-    {"binary": _binary, "multiclass": _multiclass, "continuous": _continuous}[kind](moment, uncertainties[-1])
-    _await_band(moment, uncertainties)
-    charts.draw(_history(moment, uncertainties), "step-history")
-
-
-def show_gains(moment: Moment) -> None:
+    # Made before either is drawn, so that the browser gets both at once.
+    history, gains = _history(moment, uncertainties), gain_map(moment)
+    st.subheader("What to believe", anchor=False)
+    answer = st.container()
+    charts.draw(history, "step-history")
     st.subheader("Expected gain, step by step", anchor=False)
-    chart = gain_map(moment)
-    charts.draw(chart, "step-gains", on_click=_choose_clicked)
+    charts.draw(gains, "step-gains", on_click=_choose_clicked)
     signs = " · ".join(f"{sign} {status}" for status, sign in charts.STATUS_SIGNS.items())
     st.caption(f"{charts.SUGGESTED} suggested then · {signs}. Click a test to turn to it.")
+    with answer:
+        kind = moment.patient.memory.cohort.kind
+        {"binary": _binary, "multiclass": _multiclass, "continuous": _continuous}[kind](moment, uncertainties[-1])
+        _await_band(moment, uncertainties)
 
 
 def _choose_clicked() -> None:
@@ -115,7 +115,6 @@ def _await_band(moment: Moment, uncertainties: list[Uncertainty | None]) -> None
         return
     if all(uncertainties):
         return
-    st.session_state["step-band-awaited"] = [moment.record.id, moment.record.length]
     st.fragment(_look_for_band, run_every=WAIT)(moment)
 
 
@@ -179,7 +178,7 @@ def gain_map(moment: Moment) -> charts.Chart:
     cohort = moment.patient.memory.cohort
     columns = [
         charts.Column(
-            wording.learned(_last_that_counts(view)), view.step.gains, view.statuses(), view.step.suggested
+            wording.learned(_last_that_counts(view)), view.step.gains, view.statuses, view.step.suggested
         )
         for view in moment.views
     ]  # fmt: skip

@@ -52,10 +52,11 @@ class View:
     def preview(self, name: str) -> pd.DataFrame:
         return self.previews.get(name, lambda: self.patient.preview(name))
 
+    @cached_property
     def statuses(self) -> dict[str, str]:
         """Feature → why it is not open."""
-        closed = self.ranking[self.ranking.status != "open"]
-        return dict(zip(closed.feature, closed.status, strict=True))
+        return {name: str(status) for name, status in zip(self.ranking.feature, self.ranking.status, strict=True)
+                if status != "open"}  # fmt: skip
 
     def resample(self, memories: tuple[CohortMemory, ...]) -> Uncertainty:
         band = self.patient.band(memories, LEVEL)
@@ -97,15 +98,18 @@ class Moment:
         return self.record.settings.stopping.reason(patient.answer.prediction, top, patient.steps, patient.spent)
 
     def uncertainties(self) -> list[Uncertainty | None]:
-        """Of each view, where it is computed already; what is missing is begun in the background."""
-        memories = services.get().resampled(self.conditioned)
-        if not memories:
-            return [None] * len(self.views)
-        background = services.get().background
-        # The present first: it is what people look at.
-        for view, key in zip(reversed(self.views), reversed(self.keys), strict=True):
-            self.conditioned.views.start((*key, "uncertainty"), partial(view.resample, memories), background)
+        """Of each view, where it is computed already."""
         return [self.conditioned.views.peek((*key, "uncertainty")) for key in self.keys]
+
+    def begin_uncertainties(self, again: bool = True) -> None:
+        """Has those that are missing computed in the background; after the resampled cohorts, where these are under way."""
+        shared = services.get()
+        memories = shared.resampled(self.conditioned)
+        if memories is None and again:
+            shared.background.submit(self.begin_uncertainties, again=False)
+        # The present first: it is what people look at.
+        for view, key in zip(reversed(self.views), reversed(self.keys), strict=True) if memories else ():
+            self.conditioned.views.start((*key, "uncertainty"), partial(view.resample, memories), shared.background)
 
     @property
     def resampling(self) -> str:

@@ -20,6 +20,10 @@ LEVELS_SHOWN = 6
 
 def show(moment: Moment) -> None:
     suggestion = moment.view.step.suggested
+    chosen = _chosen(moment, suggestion)
+    if chosen is not None and not moment.patient.state.stopped:
+        # What takes a while comes before the first word: meanwhile the browser draws what it has.
+        moment.view.preview(chosen), moment.view.drivers  # noqa: B018
     st.subheader("What to measure next", anchor=False)
     if moment.patient.state.stopped:
         notices.show("info", "This step-through is stopped. Reopen it to go on.")
@@ -28,12 +32,12 @@ def show(moment: Moment) -> None:
         return
     if moment.advice:
         notices.show("info", f"Stopping is advised. {moment.advice}")
-    chosen = _choose(moment, suggestion)
     if chosen is None:
         notices.show_waiting(actions.NEXT)
         st.write("No test is left to measure.")
         _last_row(moment)
         return
+    _choose(moment, suggestion, chosen)
     _facts(moment, chosen)
     _record(moment, chosen, suggestion)
     notices.show_waiting(actions.NEXT)
@@ -47,15 +51,23 @@ def show(moment: Moment) -> None:
 # -- choosing -------------------------------------------------------------------------------------------------------
 
 
-def _choose(moment: Moment, suggestion: str | None) -> str | None:
-    """A select box with the whole ranking; the suggestion is chosen until another one is."""
-    ranking = moment.view.ranking
-    options = [name for name, status in zip(ranking.feature, ranking.status, strict=True) if status != "known"]
+def _chosen(moment: Moment, suggestion: str | None) -> str | None:
+    """The suggestion until another test is turned to; None when nothing is left."""
+    options = _options(moment)
     if not options:
         return None
     chosen = st.session_state.get(actions.CHOSEN)
-    if chosen not in options:
-        chosen = suggestion if suggestion in options else options[0]
+    return str(chosen if chosen in options else suggestion if suggestion in options else options[0])
+
+
+def _options(moment: Moment) -> list[str]:
+    ranking = moment.view.ranking
+    return [name for name, status in zip(ranking.feature, ranking.status, strict=True) if status != "known"]
+
+
+def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
+    """A select box with the whole ranking."""
+    ranking, options = moment.view.ranking, _options(moment)
     facts = {row.feature: row for row in ranking.itertuples()}
 
     def describe(name: str) -> str:
@@ -68,7 +80,6 @@ def _choose(moment: Moment, suggestion: str | None) -> str | None:
     key = f"{SELECT}-{moment.record.id}-{moment.record.length}-{chosen!r}"
     st.selectbox("Test", options, index=options.index(chosen), format_func=describe, key=key,
                  on_change=_turn_to, args=(key,), label_visibility="collapsed")  # fmt: skip
-    return str(chosen)
 
 
 def _turn_to(key: str) -> None:
@@ -165,7 +176,7 @@ def _preview(moment: Moment, name: str) -> None:
 def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
     record = moment.record
     cohort = moment.patient.memory.cohort
-    names = wording.panel(cohort, chosen, moment.view.statuses())
+    names = wording.panel(cohort, chosen, moment.view.statuses)
     fields = {name: f"value-{record.id}-{cohort.names.index(name)}" for name in names}
     limits = {name: f"limit-{key}" for name, key in fields.items() if cohort.feature(name).kind == "number"}
     with st.form("record", border=False):
@@ -188,7 +199,7 @@ def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
 
 def _marks(moment: Moment, chosen: str) -> None:
     record = moment.record
-    names = wording.panel(moment.patient.memory.cohort, chosen, moment.view.statuses())
+    names = wording.panel(moment.patient.memory.cohort, chosen, moment.view.statuses)
     with st.container(horizontal=True, gap="xsmall", key="marks"):
         for kind, label, icon, words in (
             ("unavailable", "Not available", ":material/block:", "cannot be had; it is not suggested again"),
