@@ -105,10 +105,14 @@ class Moment:
         """Has those that are missing computed in the background; after the resampled cohorts, where these are under way."""
         shared = services.get()
         memories = shared.resampled(self.conditioned)
-        if memories is None and again:
-            shared.background.submit(self.begin_uncertainties, again=False)
+        if memories is None:
+            if again:
+                shared.background.submit(self.begin_uncertainties, again=False)
+            return
+        if not memories:
+            return
         # The present first: it is what people look at.
-        for view, key in zip(reversed(self.views), reversed(self.keys), strict=True) if memories else ():
+        for view, key in zip(reversed(self.views), reversed(self.keys), strict=True):
             self.conditioned.views.start((*key, "uncertainty"), partial(view.resample, memories), shared.background)
 
     @property
