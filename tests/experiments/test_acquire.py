@@ -2,6 +2,8 @@
 
 import gzip
 import importlib.util
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -207,6 +209,32 @@ def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 119 and peak < long.stat().st_size
+
+
+PEAK = """
+import resource, sys
+from train.acquire import main
+main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_ten_times_the_patients_need_the_same_memory(files, tiny_model, tmp_path):
+    """The whole way from the command to the joined file."""
+    cohort, patients = files
+    peaks = []
+    for rows in (20_000, 200_000):
+        table(rows, 3).to_csv(patients, index=False)
+        arguments = ["--cohort", cohort, "--patients", patients, "--out", tmp_path / "out.csv", "--model", tiny_model,
+                     "--outcome", "died", "--chunk", 1000, "--budget", 2, "--workers", 1]  # fmt: skip
+        run = [sys.executable, "-c", PEAK, *map(str, arguments)]
+        said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+        assert f"{rows:,} patients" in said
+        peaks.append(int(said.splitlines()[-1]) / 1024)
+    with (tmp_path / "out.csv").open() as file:
+        assert sum(1 for _ in file) == 200_001
+    assert peaks[1] - peaks[0] < 30  # megabytes; the rows alone, held as texts, would be 60
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'")

@@ -22,10 +22,17 @@ jobs = comparison.jobs
 work = comparison.run_methods
 
 
+BLOCKS = (
+    "Digit pairs: every method scores pixels, and the whole block of the best-scored one is uncovered; methods trained "
+    "on the task learn from single pixels."
+)
+
+
 def caption(settings: Settings, data: Path) -> list[str]:
     return [
         "Log loss in nats (continuous outcomes: of the outcome in standard deviations of the "
         "context's; RMSE and MSE likewise).",
+        *[BLOCKS] * any(family.source == "digits" for family in settings.families),
         *stand_ins(settings.families, data),
     ]
 
