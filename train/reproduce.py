@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from l2m_core.errors import L2MError, TrainingError
 from train.engines import ENGINES, cores
 from train.evaluation.manifest import default_data_folder
 from train.experiments.datasets import check_data_folder
@@ -33,14 +34,33 @@ def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     check_data_folder(given.data)
     places = Places(given.data, given.partial, given.out)
-    for name in EXPERIMENTS if given.name == "all" else (given.name,):
-        start = time.perf_counter()
-        # What a person would type to get the same; folders of this machine stay out of published pages.
-        command = shlex.join(["python", "-m", "train", "reproduce", name, "--scale", given.scale, *given.overrides])
-        verdict = reproduce(
-            name, given.scale, places, command, engine=given.engine, workers=given.workers,
-            overrides=given.overrides, say=lambda text: print(text, file=sys.stderr, flush=True),
-        )  # fmt: skip
-        print(f"{name}: {verdict.status}. {verdict.reason} ({time.perf_counter() - start:.0f} s)", flush=True)
-        write_overview(given.out)
+    if given.name != "all":
+        run(given.name, given, places)
+        return 0
+    failed = []
+    for name in EXPERIMENTS:
+        try:
+            run(name, given, places)
+        except L2MError as error:  # what one lacks (a GPU, a data set that can be read) need not stop the others
+            failed.append(name)
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+    if failed:
+        raise TrainingError(f"{len(failed)} of {len(EXPERIMENTS)} experiments could not be run: {', '.join(failed)}.")
     return 0
+
+
+def run(name: str, given: argparse.Namespace, places: Places) -> None:
+    start = time.perf_counter()
+    verdict = reproduce(
+        name, given.scale, places, published_command(name, given.scale, given.overrides), engine=given.engine, workers=given.workers,
+        overrides=given.overrides, say=lambda text: print(text, file=sys.stderr, flush=True),
+    )  # fmt: skip
+    print(f"{name}: {verdict.status}. {verdict.reason} ({time.perf_counter() - start:.0f} s)", flush=True)
+    write_overview(given.out)
+
+
+def published_command(name: str, scale: str, overrides: Sequence[str]) -> str:
+    """What a person would type to get the same; folders of this machine stay out of published pages."""
+    shown = [text for text in overrides if not text.startswith("folder=")]
+    shown = [f"model={Path(text).name}" if text.startswith("model=") else text for text in shown]
+    return shlex.join(["python", "-m", "train", "reproduce", name, "--scale", scale, *shown])

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
-from l2m_core.errors import ConfigError
+from l2m_core.errors import ConfigError, TrainingError
+from train import reproduce as command
 from train.experiments import experiment
 from train.experiments.adaptivity import MajorityVote
 from train.experiments.experiment import (
@@ -169,7 +170,29 @@ def test_the_command_writes_the_overview(tiny_model, tmp_path, capsys):
     assert "[Adaptivity](adaptivity.md)" in overview and "not run yet" in overview
     assert "[Methods on real cohorts](real.md)" in overview
     assert "adaptivity:" in capsys.readouterr().out
-    assert str(tmp_path / "data") not in (tmp_path / "out" / "adaptivity.md").read_text()
+    page = (tmp_path / "out" / "adaptivity.md").read_text()
+    assert "model=tiny" in page and str(tiny_model.parent) not in page and str(tmp_path) not in page
+
+
+def test_one_experiment_that_cannot_be_run_does_not_stop_the_others(places, monkeypatch, capsys):
+    tried = []
+
+    def reproduced(name, *arguments, **options):
+        tried.append(name)
+        if name == "planning":
+            raise ConfigError("no GPU is at hand")
+        return Verdict(SEEN, "because")
+
+    monkeypatch.setattr(command, "reproduce", reproduced)
+    places.out.mkdir()
+    arguments = ["--data", str(places.data), "--partial", str(places.partial), "--out", str(places.out)]
+    with pytest.raises(TrainingError, match="1 of 12 experiments could not be run: planning"):
+        main(["all", *arguments])
+    assert tuple(tried) == EXPERIMENTS
+    said = capsys.readouterr()
+    assert "planning: no GPU" in said.err and said.out.count("seen. because") == 11
+    with pytest.raises(ConfigError, match="no GPU"):
+        main(["planning", *arguments])
 
 
 def test_stand_ins_are_owned_up_to(tmp_path):
