@@ -51,8 +51,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def run(name: str, given: argparse.Namespace, places: Places) -> None:
     start = time.perf_counter()
+    command = published_command(name, given.scale, given.overrides)
     verdict = reproduce(
-        name, given.scale, places, published_command(name, given.scale, given.overrides), engine=given.engine, workers=given.workers,
+        name, given.scale, places, command, engine=given.engine, workers=given.workers,
         overrides=given.overrides, say=lambda text: print(text, file=sys.stderr, flush=True),
     )  # fmt: skip
     print(f"{name}: {verdict.status}. {verdict.reason} ({time.perf_counter() - start:.0f} s)", flush=True)
