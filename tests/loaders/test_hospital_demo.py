@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 
 from l2m_core.loaders import HOSPITAL_OUTCOMES, load_hospital
+from train.experiments.datasets import HOSPITAL, find_cohort
+from train.experiments.families import Family, draw
 
 HOURS = pd.Timedelta(hours=1)
 DAYS = pd.Timedelta(days=1)
@@ -37,7 +39,7 @@ def meds(raw, tmp_path_factory) -> Path:
         events(each, admissions["dischtime"], "HOSPITAL_DISCHARGE//" + left),
         events(labs["subject_id"], labs["charttime"], "LAB//" + labs["itemid"].astype(str), labs["valuenum"]),
     ]
-    folder = tmp_path_factory.mktemp("meds")
+    folder = tmp_path_factory.mktemp("data") / "mimic_iv_meds"
     (folder / "data" / "train").mkdir(parents=True)
     pd.concat(parts, ignore_index=True).to_parquet(folder / "data" / "train" / "0.parquet")
     return folder
@@ -83,6 +85,14 @@ def test_the_values_are_the_last_ones_of_two_days(meds, raw, stays):
     last = known.sort_values("charttime", kind="stable").groupby("subject_id")["valuenum"].last()
     found = load_hospital(meds, "died_in_hospital").frame()["creatinine"].astype(float).dropna()
     assert sorted(found.round(3)) == sorted(last.round(3)) and len(last) > 60
+
+
+@pytest.mark.parametrize("name", HOSPITAL)
+def test_the_experiments_find_the_hospital_tasks_and_draw_trials_from_them(meds, name):
+    assert find_cohort(name, meds.parent).note == ""
+    trial = draw(Family(name, source="cohort", data=name, context=40, test_rows=20), 0, meds.parent)
+    assert len(trial.context) == 40 and trial.x.shape[0] == 20
+    assert trial.context.schema.outcome.name == HOSPITAL[name]
 
 
 @pytest.mark.parametrize("outcome", HOSPITAL_OUTCOMES)
