@@ -35,6 +35,12 @@ def test_a_method_has_one_style_in_all_panels_and_one_entry_in_the_legend():
     assert [bool(t.showlegend) for t in traces] == [True, False]
 
 
+def test_a_method_that_the_first_panel_lacks_is_in_the_legend_too():
+    late = TABLE[(TABLE["family"] != "a") | (TABLE["method"] != "gdfs")]
+    figure = figures.lines(late, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+    assert sorted(t.name for t in figure.data if t.showlegend) == ["GDFS", "L2M"]
+
+
 def test_axes_say_what_and_in_which_unit():
     figure = draw()
     assert figure.layout.xaxis.title.text == "acquisitions"

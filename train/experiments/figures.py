@@ -47,6 +47,7 @@ def lines(table: pd.DataFrame, x: str, y: str, by: str, panel: str, x_title: str
     panels = list(dict.fromkeys(table[panel]))
     figure = _grid(panels)
     styles = {value: i for i, value in enumerate(dict.fromkeys(table[by]))}
+    in_legend = set()
     for place, name in enumerate(panels):
         row, column = divmod(place, ACROSS)
         for value, part in table[table[panel] == name].groupby(by, sort=False):
@@ -58,7 +59,7 @@ def lines(table: pd.DataFrame, x: str, y: str, by: str, panel: str, x_title: str
                     y=part[y],
                     name=named(str(value)),
                     legendgroup=str(value),
-                    showlegend=place == 0,
+                    showlegend=value not in in_legend,
                     mode="lines+markers",
                     line={"color": COLOURS[style % 8], "dash": DASHES[style % 8], "width": 2},
                     marker={"symbol": MARKERS[style % 8], "size": 7},
@@ -67,6 +68,7 @@ def lines(table: pd.DataFrame, x: str, y: str, by: str, panel: str, x_title: str
                 row + 1,
                 column + 1,
             )
+            in_legend.add(value)
         figure.update_xaxes(title_text=x_title, row=row + 1, col=column + 1)
         figure.update_yaxes(title_text=y_title if column == 0 else None, row=row + 1, col=column + 1)
     return _finish(figure, len(panels))
