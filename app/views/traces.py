@@ -6,6 +6,7 @@ import streamlit as st
 
 from app.store import Conflict, NotFound
 from app.ui import labels, notices, services, state
+from app.ui.steps import reading
 from app.ui.traces import compare, exports, importing, listing, loading, replay, verify
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import L2MError
@@ -18,7 +19,7 @@ def show() -> None:
         _show_list(owner)
         return
     try:
-        loaded = loading.load(owner, opened)
+        loaded = loading.load(owner, opened, reading.condition)
     except NotFound as refusal:
         listing.open_trace(None)
         notices.show("warning", str(refusal))

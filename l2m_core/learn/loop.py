@@ -259,7 +259,7 @@ class Loop:
     def _cannot_write(self, what: str, error: OSError) -> TrainingError:
         return TrainingError(
             f"The {what} of step {self.step} could not be written to {self.folder} ({error}). Earlier checkpoints are "
-            f"whole: free some space, then continue with --resume."
+            f"whole: free some space, then resume the job (on the command line with --resume)."
         )
 
     def resume(self) -> None:

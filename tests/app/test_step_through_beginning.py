@@ -73,6 +73,9 @@ def test_while_the_cohort_is_read_for_the_first_time_the_page_says_so(
     shared_services._memories.clear()
     open_app("step_through", step=step_id(app))
     assert len(said) == 2, "what was begun is opened again after the memory was let go"
+    shared_services._memories.clear()
+    open_app("traces", trace=step_id(app))
+    assert len(said) == 3, "its trace replays it"
 
 
 def test_a_refusal_while_beginning_on_an_unread_cohort_is_said_once(ward: StoredCohort, shared_services, owner) -> None:

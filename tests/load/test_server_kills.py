@@ -95,7 +95,6 @@ async def look_once_more(address: str, place: tuple[str, str], recorded: list[in
         assert recorded[-1] <= shown(visitor) <= recorded[-1] + 1
 
 
-@pytest.mark.reliability
 def test_a_killed_server_comes_back_with_every_step_it_had_shown(repository: Path, tmp_path: Path) -> None:
     events, seconds = kill_servers(repository, tmp_path, kills=2)
     assert events >= 1 and len(seconds) == 2

@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.store import StepThrough
 from app.ui import charts, labels, notices, services
-from app.ui.steps import wording
+from app.ui.steps import reading, wording
 from app.ui.traces import answers, loading
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import regret_text
@@ -30,7 +30,7 @@ def show(owner: str, loaded: LoadedTrace) -> None:
         across = st.segmented_control("Against", list(ACROSS), default="tests", required=True, key="compare-across",
                                       format_func=ACROSS.__getitem__)  # fmt: skip
     with notices.shown_refusals():
-        other = loading.load(owner, str(chosen))
+        other = loading.load(owner, str(chosen), reading.condition)
         _pair(loaded, other, str(across))
 
 

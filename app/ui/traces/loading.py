@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.store import StoredEvent
@@ -53,14 +54,19 @@ class LoadedTrace:
         return taken
 
 
-def load(owner: str, step_through_id: str) -> LoadedTrace:
-    """NotFound where it is not this owner's. Where model or cohort is gone, what was recorded still speaks."""
+def load(
+    owner: str, step_through_id: str, condition: Callable[[str, Record], Conditioned] = moment.condition
+) -> LoadedTrace:
+    """NotFound where it is not this owner's. Where model or cohort is gone, what was recorded still speaks.
+
+    While a page is drawn, `reading.condition` tells people what they wait for.
+    """
     store = services.get().store
     step_through, stored = store.step_throughs.read(owner, step_through_id)
     record = record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
     schema = Schema.from_yaml(record.cohort.schema_yaml)
     try:
-        conditioned = moment.condition(owner, record)
+        conditioned = condition(owner, record)
     except L2MError as refusal:
         return LoadedTrace(record, stored, schema, _as_recorded(record, schema), None, str(refusal))
     return LoadedTrace(record, stored, schema, _computed(record, conditioned), conditioned)
