@@ -96,6 +96,12 @@ def measure(model: Rows, exercises: list[Exercise], orders: int) -> dict[str, fl
     return {name: questions / statistics.median(times[1:]) for name, times in seconds.items()}
 
 
+def tokens_saved(exercise: Exercise, orders: int) -> float:
+    """How many times as many tokens the naive way passes through the model: all that blocks can save in long layers."""
+    n, later = exercise.context, exercise.tasks.y.shape[1] - exercise.context
+    return orders * (n + 2 * later) / (n + later + orders * later)
+
+
 def _clock(exercise: Exercise) -> float:
     """Seconds of this process on a CPU (other work on the machine does not count), of the wall on a GPU."""
     if exercise.a.is_cuda:
