@@ -42,6 +42,19 @@ PRESS_AND_WAIT = """([button, steps, features]) => new Promise((done, failed) =>
     requestAnimationFrame(look);
 })"""
 
+# Resolves to the most elements that any of the selectors found in one frame, until the page has settled.
+PRESS_AND_COUNT = """([button, selectors]) => new Promise((done) => {
+    const most = () => Math.max(...selectors.map((where) => document.querySelectorAll(where).length));
+    let found = most(), last = performance.now();
+    new MutationObserver(() => { last = performance.now(); }).observe(document.body, {subtree: true, childList: true});
+    const look = () => {
+        found = Math.max(found, most());
+        if (performance.now() - last > 2000) done(found); else requestAnimationFrame(look);
+    };
+    document.querySelector(`.st-key-${button} button`).click();
+    requestAnimationFrame(look);
+})"""
+
 
 def wide_cohort() -> Cohort:
     """Numbers only, a fifth of them missing; each tells a little."""
@@ -104,6 +117,15 @@ def step_and_back(page: Page, deepest: int) -> list[float]:
 def test_a_step_shows_in_the_charts(page: Page) -> None:
     assert len(step_and_back(page, deepest=2)) == 4
     events(page, 5)
+
+
+def test_what_a_step_changes_is_never_there_twice(page: Page) -> None:
+    """Old beside new, even for a moment, would make the page jump."""
+    changing = [".st-key-step-gains", ".st-key-step-history", ".st-key-step-preview", "[class*=st-key-step-test-]",
+                "[class*=st-key-step-ranking-]"]  # fmt: skip
+    assert page.evaluate("(all) => all.every((where) => document.querySelector(where))", changing)
+    assert page.evaluate(PRESS_AND_COUNT, ["mark-unavailable", changing]) == 1
+    events(page, 2)
 
 
 @pytest.mark.reliability

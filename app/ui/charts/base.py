@@ -13,10 +13,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
-from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.streamlit_plotly_theme import CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
 
 from app.ui import labels
+from app.ui.places import place
 
 ACCENT, NEUTRAL, ATTENTION, TEXT = CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
 CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "showTips": False}
@@ -44,7 +44,7 @@ class Drawn(BaseFigure):
 
 def draw(chart: Chart, key: str, on_click: Callable[[], None] | None = None, table: bool = True) -> None:
     """The chart, and below it the table of its numbers, made when it is opened."""
-    _place(key, chart.spec).plotly_chart(
+    place(key, chart.spec).plotly_chart(
         Drawn(chart.spec), key=key, alt=chart.alt, config=CONFIG, theme="streamlit", width="stretch",
         on_select=on_click or "ignore", selection_mode="points",
     )  # fmt: skip
@@ -53,20 +53,6 @@ def draw(chart: Chart, key: str, on_click: Callable[[], None] | None = None, tab
         if twin.open:
             with twin:
                 show_table(chart, f"{key}-table")
-
-
-def _place(key: str, spec: dict[str, Any]) -> DeltaGenerator:
-    """Where to draw, such that a chart takes the place of the one before at once.
-
-    Streamlit keeps a chart that another one replaces until the script has ended, since it might come back further down:
-    people would see both, and the page jump. A block of another kind takes what was in it away.
-    """
-    slot = f"{key}-place"
-    kind, last = st.session_state.get(slot, (False, None))
-    if last != spec:
-        kind = not kind
-        st.session_state[slot] = (kind, spec)
-    return st.columns(1)[0] if kind else st.container(horizontal=True).container()
 
 
 def show_table(chart: Chart, key: str) -> None:

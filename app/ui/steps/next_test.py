@@ -7,6 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from app.ui import charts, inputs, labels, notices
+from app.ui.places import place
 from app.ui.steps import actions, wording
 from app.ui.steps.moment import Moment, Uncertainty
 from l2m_core.diagnostics import SUPPORT_FLOOR
@@ -78,8 +79,10 @@ def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
 
     # The box belongs to one state of the record: after each event it starts at the new suggestion.
     key = f"{SELECT}-{moment.record.id}-{moment.record.length}-{chosen!r}"
-    st.selectbox("Test", options, index=options.index(chosen), format_func=describe, key=key,
-                 on_change=_turn_to, args=(key,), label_visibility="collapsed")  # fmt: skip
+    place(SELECT, key).selectbox(
+        "Test", options, index=options.index(chosen), format_func=describe, key=key, on_change=_turn_to, args=(key,),
+        label_visibility="collapsed",
+    )  # fmt: skip
 
 
 def _turn_to(key: str) -> None:
@@ -179,7 +182,7 @@ def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
     names = wording.panel(cohort, chosen, moment.view.statuses)
     fields = {name: f"value-{record.id}-{cohort.names.index(name)}" for name in names}
     limits = {name: f"limit-{key}" for name, key in fields.items() if cohort.feature(name).kind == "number"}
-    with st.form("record", border=False):
+    with place("record", fields), st.form("record", border=False):
         for name in names:
             feature = cohort.feature(name)
             entry, side = st.columns([1.25, 1], vertical_alignment="bottom", gap="small")
@@ -242,7 +245,7 @@ def show_ranking(moment: Moment) -> None:
     # A new state of the record is a new table, so that no old selection stays.
     key = f"{TABLE}-{moment.record.id}-{moment.record.length}"
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    st.dataframe(
+    place(TABLE, key).dataframe(
         table, key=key, hide_index=True, height=min(420, 38 + 35 * len(table)), selection_mode="single-cell",
         on_select=lambda: _turn_to_cell(key, list(open_tests.feature)),
         alt="Every test that is not known, best first, with gain, cost and support",
