@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from train.experiments import figures
+from train.experiments.experiment import EXPERIMENTS, SCALES, read_settings
 
 TABLE = pd.DataFrame(
     {
@@ -33,6 +34,15 @@ def test_a_method_has_one_style_in_all_panels_and_one_entry_in_the_legend():
     traces = [t for t in draw().data if t.name == "L2M"]
     assert len({t.line.color for t in traces}) == 1 and len(traces) == 2
     assert [bool(t.showlegend) for t in traces] == [True, False]
+
+
+def test_every_family_and_method_of_the_configs_has_a_name_that_readers_know():
+    shown = {"digits", "nhanes", "eicu", "ckd", "hospital", "heart_cleveland", "pima_diabetes", "nhanes_diabetes"}
+    for name in EXPERIMENTS:
+        for scale in SCALES:
+            settings = read_settings(name, scale)
+            names = {family.name for family in settings.families} | set(getattr(settings, "methods", ()))
+            assert {each for each in names if figures.named(each) == each.replace("_", " ")} <= shown
 
 
 def test_a_method_that_the_first_panel_lacks_is_in_the_legend_too():

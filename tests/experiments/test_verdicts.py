@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from train.experiments import (
     ablations,
@@ -98,6 +99,18 @@ def test_one_temperature_is_judged_at_the_fewest_samples_and_the_bias_of_reweigh
         for i in TASKS
     ]  # fmt: skip
     assert gradients.verdict(found, EMPTY).status == status
+
+
+@pytest.mark.parametrize(("noisy", "agreement"), [(False, 1.0), (True, 0.0)])
+def test_what_the_reference_is_worth_is_published_beside_it(noisy, agreement, tmp_path, monkeypatch):
+    def estimate(settings, module, exercise, estimator, temperature, samples, seed):
+        return torch.tensor([1.0, 0.0]) if seed % 2 or not noisy else torch.tensor([0.0, 1.0])
+
+    monkeypatch.setattr(gradients, "_estimate", estimate)
+    family = Family("bnn_plan", prior="bnn_plan", features=5, context=40)
+    settings = gradients.Settings((family,), samples=(2,), temperatures=(0.5,), reference=8, repeats=1, queries=3)
+    found = gradients.by_samples(settings, family, tmp_path, torch.Generator().manual_seed(0))
+    assert [record["reference_agreement"] for record in found] == pytest.approx([agreement] * 2)
 
 
 def test_zero_shot_may_be_a_hundredth_of_a_nat_above():

@@ -33,13 +33,33 @@ NAMES = {
     "boosting": "Boosted trees",
     "logistic": "Logistic regression",
     "base_rate": "Base rate",
+    "attention": "Full attention",
     "cnp": "CNP",
     "maml": "MAML",
+    "majority": "The majority's choices",
+    "greedy": "Greedy",
+    "lookahead": "One-step lookahead",
+    "reinforce": "REINFORCE",
+    "nominal": "Nominal level",
+    "gp_rbf": "GP, RBF",
+    "gp_matern": "GP, Matérn",
+    "bnn": "BNN",
+    "bnn_plan": "BNN-Plan",
+    "synthetic": "Synthetic prior",
+    "metabric": "METABRIC",
+    "metabric_bnn": "METABRIC rows, BNN outcomes",
+    "miniboone": "MiniBooNE",
+    "miniboone_bnn": "MiniBooNE rows, BNN outcomes",
+    "digit_pairs": "Digit pairs",
+    "hospital_death": "Hospital: death",
+    "hospital_long_stay": "Hospital: long stay",
+    "hospital_readmission": "Hospital: readmission",
 }
+"""Of methods and of families, as a reader knows them."""
 
 
-def named(method: str) -> str:
-    return NAMES.get(method, method.replace("_", " "))
+def named(name: str) -> str:
+    return NAMES.get(name, name.replace("_", " "))
 
 
 def lines(table: pd.DataFrame, x: str, y: str, by: str, panel: str, x_title: str, y_title: str) -> go.Figure:

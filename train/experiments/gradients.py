@@ -94,7 +94,9 @@ def by_samples(settings: Settings, family: Family, data: Path, generator: torch.
     train_only(module, "policy")
     per_call = max(settings.samples)
     calls = -(-settings.reference // per_call)
-    reference = _mean([_estimate(settings, module, exercise, "reinforce", 1.0, per_call, -i - 1) for i in range(calls)])
+    long = [_estimate(settings, module, exercise, "reinforce", 1.0, per_call, -i - 1) for i in range(max(2, calls))]
+    reference = _mean(long)
+    agreement = _cosine(_mean(long[::2]), _mean(long[1::2]))
     kinds = [("reinforce", 1.0), *(("gumbel", t) for t in settings.temperatures)]
     records = []
     for estimator, temperature in kinds:
@@ -112,6 +114,7 @@ def by_samples(settings: Settings, family: Family, data: Path, generator: torch.
                     "l2_error": float(np.mean([(g - reference).norm() for g in found])),
                     "relative_error": float(np.mean([(g - reference).norm() / reference.norm() for g in found])),
                     "cosine": float(np.mean([_cosine(g, reference) for g in found])),
+                    "reference_agreement": agreement,
                 }
             )
     return records
@@ -193,7 +196,8 @@ def caption(settings: Settings, data: Path) -> list[str]:
     return [
         f"Gradients are of its policy head, objective {settings.objective}. Reference: at least "
         f"{settings.reference} REINFORCE trajectories of each query. `samples`: l2 error, also as a share of the "
-        f"reference's norm, and cosine of single estimates, mean of {settings.repeats}. `holes`: the same of the mean of "
+        f"reference's norm, and cosine of single estimates, mean of {settings.repeats}; `reference_agreement` is the "
+        f"cosine between two halves of the reference, which is itself noisy where that is low. `holes`: the same of the mean of "
         f"{settings.repeats} estimates, which is their bias, for a small network's policy over {settings.steps} "
         f"acquisitions, propensities by logistic regression.",
         *stand_ins(settings.families, data),
@@ -205,13 +209,15 @@ def table(records: list[dict]) -> pd.DataFrame:
     frame["temperature"] = frame["temperature"].map(lambda t: "" if t is None or t != t else f"{t:g}")
     keys = ["family", "part", "estimator", "temperature", "samples"]
     cosine = summarise_groups(frame, keys, "cosine")
-    rest = frame.groupby(keys, sort=False)[["l2_error", "relative_error"]].mean().reset_index()
+    scores = [name for name in ("l2_error", "relative_error", "reference_agreement") if name in frame]
+    rest = frame.groupby(keys, sort=False)[scores].mean().reset_index()
     return cosine.merge(rest, on=keys)
 
 
 def figure(table: pd.DataFrame):
     shown = table[table["part"] == "samples"].copy()
-    shown["estimator"] = shown["estimator"] + shown["temperature"].map(lambda t: f" τ = {t}" if t else "")
+    tempered = shown["estimator"].str.capitalize() + ", τ = " + shown["temperature"].astype(str)
+    shown["estimator"] = shown["estimator"].where(shown["temperature"] == "", tempered)
     return figures.lines(shown, "samples", "cosine", "estimator", "family", "samples", "cosine to the reference")
 
 

@@ -68,7 +68,9 @@ def figure(table: pd.DataFrame):
     maps = {}
     for (family, method), part in table.groupby(["family", "method"], sort=False):
         frame = part.pivot(index="feature", columns="step", values="share")
-        maps[f"{family}: {figures.named(str(method))}"] = frame.loc[frame.iloc[:, 0].sort_values(ascending=False).index]
+        maps[f"{figures.named(str(family))}: {figures.named(str(method))}"] = frame.loc[
+            frame.iloc[:, 0].sort_values(ascending=False).index
+        ]
     return figures.heat_maps(maps, "step", "feature", "share of patients")
 
 
