@@ -9,6 +9,7 @@ import pytest
 
 from l2m_core.errors import CohortError
 from train.experiments.datasets import find_cohort, find_digits
+from train.experiments.families import Family, draw, stand_ins
 
 NAMES = {"metabric": 13, "miniboone": 50, "hospital_long_stay": 30, "hospital_death": 30, "hospital_readmission": 30}
 
@@ -61,3 +62,7 @@ def test_a_cohort_of_the_folder_s_manifest_is_found_by_its_name(tmp_path):
     )
     found = find_cohort("icu", tmp_path)
     assert not found.note and found.load().names == ("age", "lactate")
+    family = Family("icu", source="cohort", data="icu", context=900)
+    assert stand_ins((family,), tmp_path) == ["icu: contexts of 26 rows in place of 900, because the table has 40."]
+    trial = draw(family, 0, tmp_path)
+    assert len(trial.context) == 26 and len(trial.x) == 14

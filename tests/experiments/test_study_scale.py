@@ -9,10 +9,11 @@ from l2m_core.baselines import make_method
 from l2m_core.baselines.networks import DuelingNetwork, Network
 from l2m_core.errors import ConfigError
 from train.evaluation.compare import Choice
+from train.experiments import gradients
 from train.experiments.acquisition import Settings
 from train.experiments.comparison import Run, outcomes_of
 from train.experiments.experiment import EXPERIMENTS, find, read_settings, version_of
-from train.experiments.families import Family, draw
+from train.experiments.families import Family, draw, stand_ins
 from train.policy import PolicyJob
 
 
@@ -124,6 +125,29 @@ def test_digit_pairs_show_twenty_blocks_and_metabric_six_classes(tmp_path):
     small = Family("p", source="digits", settings=pairs.settings, context=30, test_rows=10)
     assert len(set(draw(small, 0, tmp_path).context.groups)) == 20
     assert draw(metabric, 0, tmp_path).context.n_classes == 6
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_task_of_the_study_scale_can_be_drawn_from_stand_ins(name, tmp_path):
+    for family in read_settings(name, "study").families:
+        trial = draw(family, 0, tmp_path)
+        assert len(trial.context) == family.context and len(trial.x) > 0
+    assert not any("contexts of" in note for note in stand_ins(read_settings(name, "study").families, tmp_path))
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_task_of_the_study_scale_can_be_drawn_from_the_real_tables(name, shared_data):
+    for family in read_settings(name, "study").families:
+        if family.source != "prior":
+            assert len(draw(family, 0, shared_data).x) > 0
+
+
+def test_records_with_holes_are_no_longer_than_a_real_table_gives(shared_data):
+    family = Family("m", source="semi_synthetic", data="metabric", features=5, context=40)
+    settings = gradients.Settings((family,), rows=2000, estimates=1, reference=10, steps=2)
+    found = gradients.with_holes(settings, family, shared_data, torch.Generator().manual_seed(0))
+    assert {record["estimator"] for record in found} == {"offline", "semi-offline"}
 
 
 def test_settings_of_a_method_reach_it_and_mark_its_records_alone(tmp_path):

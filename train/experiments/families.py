@@ -61,12 +61,23 @@ def draw(family: Family, index: int, data: Path, *, context: int | None = None, 
     rows = context or family.context
     if family.source == "cohort":
         cohort = find_cohort(family.data, data).load()
+        rows = min(rows, _most_context(family, cohort))
         return draw_trial(cohort, Cell(family.name, rows, family.missing, index), family.test_rows)
     generator = torch.Generator().manual_seed(zlib.crc32(family.name.encode()) + 1_000_003 * index)
     prior, features, groups = prior_of(family, data)
-    batch = prior.sample(generator, 1, max(rows, family.context) + family.test_rows, features)
-    trial = task_trial(batch, 0, rows, family.test_rows, family.name, complete=complete)
+    whole, test_rows = max(rows, family.context), family.test_rows
+    if family.source == "semi_synthetic":
+        cohort = find_cohort(family.data, data).load()
+        whole = min(whole, _most_context(family, cohort))
+        rows, test_rows = min(rows, whole), min(test_rows, len(cohort) - whole)
+    batch = prior.sample(generator, 1, whole + test_rows, features)
+    trial = task_trial(batch, 0, rows, test_rows, family.name, complete=complete)
     return trial if groups is None else _with_groups(trial, groups)
+
+
+def _most_context(family: Family, cohort: Cohort) -> int:
+    """So many rows leave those to decide about, or a third of a table that is short."""
+    return max(len(cohort) - family.test_rows, 2 * len(cohort) // 3)
 
 
 def prior_of(family: Family, data: Path):
@@ -96,15 +107,19 @@ def _with_groups(trial: Trial, groups: np.ndarray) -> Trial:
 
 
 def stand_ins(families: tuple[Family, ...], data: Path) -> list[str]:
-    """A sentence for each data set that is absent, on what takes its place."""
-    sentences = []
+    """A sentence for each data set that is absent, on what takes its place, and for each that is too short."""
+    notes = []
     for family in families:
         if family.source in ("cohort", "semi_synthetic"):
-            note = find_cohort(family.data, data).note
-        elif family.source == "digits":
-            note = find_digits(data).note
-        else:
-            continue
-        if note and note not in sentences:
-            sentences.append(note)
-    return sentences
+            found = find_cohort(family.data, data)
+            notes += [found.note, _shorter(family, found.load())]
+        if family.source == "digits":
+            notes.append(find_digits(data).note)
+    return [note for note in dict.fromkeys(notes) if note]
+
+
+def _shorter(family: Family, cohort: Cohort) -> str:
+    most = _most_context(family, cohort)
+    if family.context <= most:
+        return ""
+    return f"{family.name}: contexts of {most} rows in place of {family.context}, because the table has {len(cohort)}."

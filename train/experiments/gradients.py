@@ -20,6 +20,7 @@ from l2m_core.learn.stages import Exercise, Stage, draw_known
 from train.evaluation.cells import task_trial
 from train.experiments import figures
 from train.experiments.comparison import summarise_groups
+from train.experiments.datasets import find_cohort
 from train.experiments.experiment import NOT_TESTABLE, Job, Verdict, all_of, judge
 from train.experiments.families import Family, prior_of, stand_ins
 from train.experiments.models import fresh
@@ -58,7 +59,9 @@ class Settings:
     steps: int = 3
     """Acquisitions of a trajectory in the table of reweighting."""
     rows: int = 400
-    """Rows of a record in the table of reweighting."""
+    """Rows of a record in the table of reweighting; as many of a real table as it has for two records."""
+    estimates: int = 30
+    """Estimates of each kind in that table, of which the mean is compared: few would show their spread, not their bias."""
     holes: float = 1.0
     """Share of the largest missingness in those records."""
 
@@ -140,9 +143,12 @@ def with_holes(settings: Settings, family: Family, data: Path, generator: torch.
     """A small network's policy, its gradient from complete rows, and what reweighting makes of rows with holes."""
     scaled = family.with_missingness_scale(settings.holes)
     prior, features, _ = prior_of(scaled, data)
-    batch = prior.sample(generator, 1, 2 * settings.rows, features)
-    learning = task_trial(batch, 0, settings.rows, settings.rows, complete=True)
-    record = task_trial(batch, 0, settings.rows, settings.rows)
+    rows = settings.rows
+    if family.source == "semi_synthetic":
+        rows = min(rows, len(find_cohort(family.data, data).load()) // 2)
+    batch = prior.sample(generator, 1, 2 * rows, features)
+    learning = task_trial(batch, 0, rows, rows, complete=True)
+    record = task_trial(batch, 0, rows, rows)
     acquirable = torch.from_numpy(learning.context.acquirable.copy())
     steps = min(settings.steps, int(acquirable.sum()))
     loss = method_loss(make_method("logistic", seed=0).fit(learning.context))
@@ -165,14 +171,14 @@ def with_holes(settings: Settings, family: Family, data: Path, generator: torch.
     for name, estimate in (("offline", offline_ipw), ("semi-offline", semi_offline_ipw)):
         found = [
             gradient(parameters, estimate(policy, loss, propensity, holed, y, acquirable, steps, generator))
-            for _ in range(settings.repeats)
+            for _ in range(settings.estimates)
         ]
         mean = _mean(found)
         records.append(
             {
                 "estimator": name,
                 "temperature": None,
-                "samples": settings.repeats,
+                "samples": settings.estimates,
                 "l2_error": float((mean - reference).norm()),
                 "relative_error": float((mean - reference).norm() / reference.norm()),
                 "cosine": _cosine(mean, reference),
@@ -197,9 +203,10 @@ def caption(settings: Settings, data: Path) -> list[str]:
         f"Gradients are of its policy head, objective {settings.objective}. Reference: at least "
         f"{settings.reference} REINFORCE trajectories of each query. `samples`: l2 error, also as a share of the "
         f"reference's norm, and cosine of single estimates, mean of {settings.repeats}; `reference_agreement` is the "
-        f"cosine between two halves of the reference, which is itself noisy where that is low. `holes`: the same of the mean of "
-        f"{settings.repeats} estimates, which is their bias, for a small network's policy over {settings.steps} "
-        f"acquisitions, propensities by logistic regression.",
+        f"cosine between two halves of the reference, which is itself noisy where that is low. `holes`: norm of the bias, "
+        f"relative bias and cosine of the mean of {settings.estimates} estimates from one record of at most "
+        f"{settings.rows} rows, for a small network's policy over {settings.steps} acquisitions, propensities by logistic "
+        f"regression; how that one record fell is in it too.",
         *stand_ins(settings.families, data),
     ]
 
