@@ -89,6 +89,14 @@ def test_a_heat_map_writes_its_numbers():
     assert heat.text.tolist() == [["0.75", ""], ["0.25", "1.00"]]
 
 
+def test_long_names_beside_a_map_do_not_reach_into_the_next_one():
+    names = ["a_feature_with_a_long_name", "b"]
+    maps = {title: pd.DataFrame([[1.0], [0.0]], index=names, columns=[1]) for title in ("L2M", "GDFS", "DIME")}
+    figure = figures.heat_maps(maps, "step", "feature", "share")
+    gap = (figure.layout.xaxis2.domain[0] - figure.layout.xaxis.domain[1]) * 900  # of a figure 1,100 pixels wide
+    assert gap > 7 * len(names[0])
+
+
 def test_without_a_renderer_a_page_is_written_and_an_old_picture_goes(tmp_path):
     (tmp_path / "f.png").write_bytes(b"old")
     assert figures.save(draw(), tmp_path, "f") == [tmp_path / "f.html"]

@@ -218,6 +218,15 @@ def shares(first: list[float], middle: list[float]) -> list[dict]:
     return [{"method": "l2m", "shares": by_feature, "alike": 0.95}]
 
 
+def test_only_features_that_can_be_chosen_are_in_a_map(ward, tmp_path):
+    family = Family("ward", source="cohort", data="ward", context=80, test_rows=20, tasks=1, budget=2)
+    settings = policy_maps.Settings((family,), methods=("base_rate",))
+    (job,) = policy_maps.jobs(settings, ward)
+    (found,) = policy_maps.work(job)
+    assert list(found["shares"]) == ["sodium", "lactate", "glucose"]
+    assert np.sum(list(found["shares"].values()), axis=0) == pytest.approx([1, 1])
+
+
 def test_choices_must_concentrate_first_and_then_differ():
     assert policy_maps.verdict(shares([0.9, 0.1, 0], [0.6, 0.3, 0.1]), EMPTY).status == SEEN
     assert policy_maps.verdict(shares([0.5, 0.3, 0.2], [0.6, 0.3, 0.1]), EMPTY).status == NOT_SEEN

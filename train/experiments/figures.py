@@ -19,6 +19,8 @@ ACROSS = 3
 ROW, BETWEEN = 380, 100
 """Pixels: of a row of panels, and of that between two rows, where an axis and the panels' names stand."""
 TOP, BOTTOM = 50, 110
+WIDE, LETTER = 1100, 8
+"""Pixels: of a figure with several panels, and of a letter beside an axis."""
 
 NAMES = {
     "l2m": "L2M",
@@ -113,7 +115,9 @@ def bars(table: pd.DataFrame, x: str, y: str, by: str, x_title: str, y_title: st
 
 def heat_maps(maps: dict[str, pd.DataFrame], x_title: str, y_title: str, unit: str) -> go.Figure:
     """One map for each name: a frame of shares, rows by columns, with the number written into each cell."""
-    figure = _grid(list(maps))
+    # Every map has names of its own at its left side.
+    longest = max(len(str(name)) for frame in maps.values() for name in frame.index)
+    figure = _grid(list(maps), between=min(0.25, (LETTER * longest + 25) / WIDE))
     for place, frame in enumerate(maps.values()):
         row, column = divmod(place, ACROSS)
         values = frame.to_numpy(dtype=float)
@@ -155,19 +159,21 @@ def save(figure: go.Figure, folder: Path, name: str) -> list[Path]:
     return [picture, page]
 
 
-def _grid(titles: Sequence[str]) -> go.Figure:
+def _grid(titles: Sequence[str], between: float | None = None) -> go.Figure:
+    """between: two panels of a row, as a share of the width."""
     rows = -(-len(titles) // ACROSS)
     columns = min(ACROSS, max(1, len(titles)))
     drawn = rows * ROW - TOP - BOTTOM
     return make_subplots(
-        rows, columns, subplot_titles=[named(str(t)) for t in titles], vertical_spacing=BETWEEN / drawn
-    )
+        rows, columns, subplot_titles=[named(str(t)) for t in titles], vertical_spacing=BETWEEN / drawn,
+        horizontal_spacing=between,
+    )  # fmt: skip
 
 
 def _finish(figure: go.Figure, panels: int, height: int = ROW) -> go.Figure:
     rows = -(-panels // ACROSS)
     figure.update_layout(
-        template="plotly_white", height=max(420, height * rows), width=1100 if panels > 1 else 760, font={"size": 13},
+        template="plotly_white", height=max(420, height * rows), width=WIDE if panels > 1 else 760, font={"size": 13},
         legend={"orientation": "h", "y": -0.18 / rows, "yanchor": "top"}, margin={"l": 70, "r": 20, "t": TOP, "b": BOTTOM},
     )  # fmt: skip
     return figure

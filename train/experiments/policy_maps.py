@@ -42,8 +42,9 @@ def work(job: Job) -> list[dict]:
         if outcome.rollout is not None:
             actions = outcome.rollout.actions
             asked = np.maximum((actions >= 0).sum(0), 1)
+            free = np.flatnonzero(trial.context.acquirable)
             names = outcome.rollout.names
-            found["shares"] = {name: ((actions == j).sum(0) / asked).tolist() for j, name in enumerate(names)}
+            found["shares"] = {names[j]: ((actions == j).sum(0) / asked).tolist() for j in free}
             found["alike"] = job.settings.most_alike
         records.append(found)
     return records
