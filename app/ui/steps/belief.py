@@ -14,7 +14,7 @@ from l2m_core.predictive import Predictive
 from l2m_core.trace import summarise_predictive
 
 SHOWN_CLASSES = 4  # lines in the history of a multi-class outcome
-WAIT = 1.5  # seconds between looks at whether the band is ready
+WAIT = 2.5  # seconds between looks at whether the band is ready; longer than people who know what they want pause
 MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"
 
 
