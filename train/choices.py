@@ -97,6 +97,8 @@ def _judge(job: ChoicesJob, variant: Variant, mark: int, seed: int, held_out) ->
     has_begun = (folder / "checkpoints").is_dir() and any((folder / "checkpoints").glob("step-*"))
     run_predictor(trained, resume=has_begun)
     _, facts = load_checkpoint(folder / "checkpoints")
+    if facts["step"] < mark:  # it was asked to stop; a place in the table is for all of the steps
+        raise SystemExit(f"Stopped at step {facts['step']} of {variant.name!r}. The same command goes on from there.")
     losses = evaluate(load_initial(str(folder), trained.device).eval(), held_out)
     gained = {name: losses[f"{name}_base"] - loss for name, loss in losses.items() if f"{name}_base" in losses}
     return {"tasks": facts["tasks_seen"], "seconds": round(facts["seconds"], 1), **gained}

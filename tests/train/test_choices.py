@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from l2m_core.errors import ConfigError
+from train import choices
 from train.__main__ import main
 from train.choices import in_order
+from train.predictor import run as run_predictor
 
 TINY = {"layers": 1, "width": 16, "heads": 2, "feedforward": 24, "max_classes": 2, "bins": 8}
 BASE = {
@@ -54,3 +57,15 @@ def test_every_mark_is_judged_once_and_a_second_run_goes_on_from_the_first(tmp_p
 def test_an_unknown_setting_of_a_variant_is_refused_by_name(tmp_path: Path, capsys) -> None:
     assert main(["choices", "--config", write(tmp_path, variants={"a": {"loop.moun": True}})]) == 2
     assert "base.loop.moun" in capsys.readouterr().err
+
+
+def test_what_was_stopped_half_way_gets_no_place_and_goes_on_later(tmp_path: Path, monkeypatch) -> None:
+    config = write(tmp_path, variants={"AdamW": {"loop.muon": False}})
+    with monkeypatch.context() as patch:
+        patch.setattr(choices, "run_predictor", lambda job, resume: run_predictor(replace(job, stop_at=1), resume))
+        with pytest.raises(SystemExit, match="Stopped at step 1 of 'AdamW'"):
+            main(["choices", "--config", config])
+    assert not (tmp_path / "runs" / "choices.jsonl").exists()
+    assert main(["choices", "--config", config]) == 0
+    lines = [json.loads(line) for line in (tmp_path / "runs" / "choices.jsonl").read_text().splitlines()]
+    assert [(r["steps"], r["tasks"]) for r in lines] == [(2, 8), (4, 16)]
