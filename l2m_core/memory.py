@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from l2m_core.errors import CohortError, FeatureError, RangeWarning
 from l2m_core.model.density import Density
 from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.predictive import Predictive
+from l2m_core.recent import MOST_AT_ONCE, Recent
 from l2m_core.released import Release, load_release
 from l2m_core.schema import Feature
 from l2m_core.values import warn_unseen
@@ -111,6 +112,7 @@ class CohortMemory:
     """Where the cohort lies outside the trained range."""
     codes: torch.Tensor | None = None
     """(V, K) codings of the classes, one for each task of `memory`; None for a continuous outcome."""
+    _recent: Recent = field(default_factory=Recent, repr=False)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -165,16 +167,29 @@ class CohortMemory:
         return x
 
     def answer(self, x: np.ndarray) -> Answer:
-        """x: (n, d) with NaN where unknown. In chunks, so that memory stays bounded for any n."""
+        """x: (n, d) with NaN where unknown. A few questions share what is asked in the same moment, and what was lately."""
+        with torch.inference_mode():
+            parts = self._recent.answers(x, self._one_by_one) if 0 < len(x) <= MOST_AT_ONCE else self._ask(x)
+            return Answer(
+                self._prediction(torch.cat([part.prediction for part in parts], dim=1)),
+                torch.cat([part.gain for part in parts], dim=1)[0].float().cpu().numpy(),
+                torch.cat([part.policy for part in parts], dim=1)[0].float().cpu().numpy(),
+            )
+
+    def _one_by_one(self, x: np.ndarray) -> list[Output]:
+        """The answer to each row by itself, asked together."""
+        with torch.inference_mode():
+            return [
+                Output(*(tensor[:, row : row + 1].clone() for tensor in (part.prediction, part.policy, part.gain)))
+                for part in self._ask(x)
+                for row in range(part.gain.shape[1])
+            ]
+
+    def _ask(self, x: np.ndarray) -> list[Output]:
+        """In chunks, so that memory stays bounded for any n."""
         cells = self.memory.context_rows * (1 + x.shape[1]) * len(self.memory.keys[0])
         size = max(1, min(1024, QUERY_CELLS // max(1, cells)))
-        with torch.inference_mode():
-            parts = [self._query(part) for part in np.array_split(x, max(1, -(-len(x) // size)))]
-        return Answer(
-            self._prediction(torch.cat([part.prediction for part in parts], dim=1)),
-            torch.cat([part.gain for part in parts], dim=1)[0].float().cpu().numpy(),
-            torch.cat([part.policy for part in parts], dim=1)[0].float().cpu().numpy(),
-        )
+        return [self._query(part) for part in np.array_split(x, max(1, -(-len(x) // size)))]
 
     def _query(self, x: np.ndarray) -> Output:
         device = self.memory.keys[0].device

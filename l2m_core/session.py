@@ -30,8 +30,6 @@ class Patient:
     events: tuple[Event, ...]
     stopping: Stopping = field(default_factory=Stopping)
     policy: str | Policy | None = None
-    _answered: dict[bytes, Answer] = field(default_factory=dict, repr=False, compare=False)
-    """Answers that this patient and those made from it share: what is taken back, or only marked, asks nothing new."""
 
     @classmethod
     def start(cls, memory: CohortMemory, values: Mapping[str, Any], *, limits: Mapping[str, str] | None = None,
@@ -143,10 +141,7 @@ class Patient:
 
     @cached_property
     def answer(self) -> Answer:
-        known = self.x.tobytes()
-        if known not in self._answered:
-            self._answered[known] = self.memory.answer(self.x)
-        return self._answered[known]
+        return self.memory.answer(self.x)
 
     @property
     def posterior(self) -> np.ndarray | Predictive:
@@ -211,25 +206,31 @@ class Patient:
         near = nearest_rows(self.memory, self.x, max(FEWEST_NEAR, int(NEAR_SHARE * len(cohort))))[0]
         return cohort.r.sum(0), cohort.r[near].sum(0)
 
+    def look_into(self, name: str) -> None:
+        """Asks in one go all that `preview(name)` and `drivers` will ask: several questions cost little more than one."""
+        self.memory.answer(np.concatenate([self._with_values(name, self._possible(name)[0]), self._without_each()]))
+
     def preview(self, name: str) -> pd.DataFrame:
         """What a result would do, before ordering: value, label, and the posterior after it.
 
         Numbers: the 10th, 50th and 90th percentile recorded in the cohort; categories: each level.
         """
+        values, labels = self._possible(name)
+        after = self.memory.answer(self._with_values(name, values)).prediction
+        table = pd.DataFrame({"result": labels, "value": [self.memory.cohort.decode(name, v) for v in values]})
+        return pd.concat([table, _posterior_columns(self.memory, after)], axis=1)
+
+    def _possible(self, name: str) -> tuple[list[float], list[str]]:
+        """Results that `preview` tries, and what they are called."""
         cohort = self.memory.cohort
         feature = cohort.feature(name)
+        if feature.kind != "number":
+            return [float(v) for v in range(len(feature.levels))], list(feature.levels)
         column = cohort.x[:, cohort.names.index(name)]
         recorded = column[~np.isnan(column)]
-        if feature.kind == "number":
-            labels = ["low (10th percentile)", "typical (median)", "high (90th percentile)"]
-            # nearest recorded values: a count of 2.4 children helps nobody
-            values = [float(v) for v in np.quantile(recorded, [0.1, 0.5, 0.9], method="nearest")]
-        else:
-            values = [float(v) for v in range(len(feature.levels))]
-            labels = list(feature.levels)
-        after = self.memory.answer(self._with_values(name, values)).prediction
-        table = pd.DataFrame({"result": labels, "value": [cohort.decode(name, v) for v in values]})
-        return pd.concat([table, _posterior_columns(self.memory, after)], axis=1)
+        # nearest recorded values: a count of 2.4 children helps nobody
+        values = [float(v) for v in np.quantile(recorded, [0.1, 0.5, 0.9], method="nearest")]
+        return values, ["low (10th percentile)", "typical (median)", "high (90th percentile)"]
 
     def drivers(self) -> pd.DataFrame:
         """Which known values drive the answer: the posterior and the top gain with each value left out in turn.
@@ -237,13 +238,10 @@ class Patient:
         change: total variation between the posterior with and without the value (classes), or the shift of the mean
         in standard deviations (continuous).
         """
-        names = [name for name in self.memory.cohort.names if name in self.state.values]
+        names = self._known_names()
         if not names:
             return pd.DataFrame(columns=["feature", "change", "gain_without"])
-        x = np.repeat(self.x, len(names), axis=0)
-        for row, name in enumerate(names):
-            x[row, self.memory.cohort.names.index(name)] = np.nan
-        without = self.memory.answer(x)
+        without = self.memory.answer(self._without_each())
         now = self.answer.prediction
         if isinstance(now, np.ndarray):
             change = 0.5 * np.abs(without.prediction - now).sum(-1)
@@ -254,6 +252,17 @@ class Patient:
         gain = without.gain[:, column] if column is not None else np.full(len(names), np.nan)
         table = pd.DataFrame({"feature": names, "change": change, "gain_without": gain})
         return table.sort_values("change", ascending=False, kind="stable").reset_index(drop=True)
+
+    def _known_names(self) -> list[str]:
+        return [name for name in self.memory.cohort.names if name in self.state.values]
+
+    def _without_each(self) -> np.ndarray:
+        """(known features, d): what is known, less each value in turn."""
+        names = self._known_names()
+        x = np.repeat(self.x, len(names), axis=0)
+        for row, name in enumerate(names):
+            x[row, self.memory.cohort.names.index(name)] = np.nan
+        return x
 
     def band(self, resampled: Sequence[CohortMemory], level: float = 0.9) -> pd.DataFrame:
         """How far the posterior moves under resampled cohorts: for each class (or the mean) low, value, high."""

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import l2m_core as l2m
@@ -46,6 +47,8 @@ class Conditioned:
 
     memory: CohortMemory
     views: Bounded = field(default_factory=lambda: Bounded(2000))
+    wanted: SimpleQueue[tuple[Any, Any]] = field(default_factory=SimpleQueue)
+    """Keys in `views` of what somebody waits for, and the view that makes it; filled and emptied by app.ui.steps.moment."""
     under_other_names: dict[str, Conditioned] = field(default_factory=dict)
 
     def named(self, cohort: Cohort) -> Conditioned:

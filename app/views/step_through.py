@@ -52,7 +52,6 @@ def show() -> None:
         known.show(present)
     with right:
         next_test.show_ranking(present)
-    present.begin_uncertainties()  # last, so that it takes no time from what is being drawn
 
 
 def _head(present: moment.Moment) -> None:

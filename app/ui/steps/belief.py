@@ -14,7 +14,7 @@ from l2m_core.predictive import Predictive
 from l2m_core.trace import summarise_predictive
 
 SHOWN_CLASSES = 4  # lines in the history of a multi-class outcome
-WAIT = 2.5  # seconds between looks at whether the band is ready; longer than people who know what they want pause
+WAIT = 1.5  # seconds between looks at whether the band is ready
 MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"
 
 
@@ -115,10 +115,14 @@ def _await_band(moment: Moment, uncertainties: list[Uncertainty | None]) -> None
         return
     if all(uncertainties):
         return
-    st.fragment(_look_for_band, run_every=WAIT)(moment)
+    st.fragment(_look_for_band, run_every=WAIT)(moment, [])
 
 
-def _look_for_band(moment: Moment) -> None:
+def _look_for_band(moment: Moment, looks: list[bool]) -> None:
+    """looks: one entry for each look before. The first begins nothing: what quick people pass by is not computed."""
+    if looks:
+        moment.begin_uncertainties()
+    looks.append(True)
     if all(moment.uncertainties()):
         st.rerun()
     st.caption(":material/hourglass_top: The uncertainty band is being computed …")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from app.ui import services
@@ -15,6 +16,7 @@ from app.ui.steps.record import Record, read
 from l2m_core.errors import ModelFileError
 from l2m_core.events import effective
 from l2m_core.memory import L2M, CohortMemory
+from l2m_core.recent import MOST_AT_ONCE
 from l2m_core.session import Patient
 from l2m_core.trace import Step, step_of
 
@@ -49,6 +51,10 @@ class View:
     def ranking(self) -> pd.DataFrame:
         return self.patient.ranking
 
+    def look_into(self, name: str) -> None:
+        """So that preview and drivers have what they need."""
+        self.patient.look_into(name)
+
     def preview(self, name: str) -> pd.DataFrame:
         return self.previews.get(name, lambda: self.patient.preview(name))
 
@@ -65,6 +71,20 @@ class View:
             {str(name): float(share) for name, share in self.patient.stability(memories).items()},
             len(memories),
         )
+
+
+def _resample_wanted(conditioned: Conditioned, memories: tuple[CohortMemory, ...]) -> None:
+    """What several people wait for is asked together: that costs little more than one of them."""
+    while not conditioned.wanted.empty():
+        wanted: dict[Any, View] = {}
+        while len(wanted) < MOST_AT_ONCE and not conditioned.wanted.empty():
+            key, view = conditioned.wanted.get()
+            wanted[key] = view
+        x = np.concatenate([view.patient.x for view in wanted.values()])
+        for memory in memories:
+            memory.answer(x)
+        for key, view in wanted.items():
+            conditioned.views.get(key, partial(view.resample, memories))
 
 
 @dataclass(frozen=True)
@@ -101,19 +121,16 @@ class Moment:
         """Of each view, where it is computed already."""
         return [self.conditioned.views.peek((*key, "uncertainty")) for key in self.keys]
 
-    def begin_uncertainties(self, again: bool = True) -> None:
-        """Has those that are missing computed in the background; after the resampled cohorts, where these are under way."""
+    def begin_uncertainties(self) -> None:
+        """Has those that are missing computed in the background, as soon as the resampled cohorts are there."""
         shared = services.get()
         memories = shared.resampled(self.conditioned)
-        if memories is None:
-            if again:
-                shared.background.submit(self.begin_uncertainties, again=False)
-            return
         if not memories:
             return
-        # The present first: it is what people look at.
-        for view, key in zip(reversed(self.views), reversed(self.keys), strict=True):
-            self.conditioned.views.start((*key, "uncertainty"), partial(view.resample, memories), shared.background)
+        for view, key, known in zip(self.views, self.keys, self.uncertainties(), strict=True):
+            if known is None:
+                self.conditioned.wanted.put(((*key, "uncertainty"), view))
+        shared.background.submit(_resample_wanted, self.conditioned, memories)
 
     @property
     def resampling(self) -> str:

@@ -1,0 +1,97 @@
+"""Single questions: asked together when they come at once, not asked again when they were lately."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from l2m_core import recent
+from l2m_core.model.interface import Output
+from l2m_core.recent import Recent
+
+
+def rows(*values: float) -> np.ndarray:
+    return np.array([[value, np.nan] for value in values], np.float32)
+
+
+class Asked:
+    """Doubles the first column, and remembers how many rows came in each call."""
+
+    def __init__(self, hold: threading.Event | None = None) -> None:
+        self.calls: list[int] = []
+        self.hold = hold
+
+    def __call__(self, x: np.ndarray) -> list[Output]:
+        self.calls.append(len(x))
+        if self.hold is not None:
+            assert self.hold.wait(60)
+        return [Output(*(torch.tensor([[[2 * row[0]]]]) for _ in range(3))) for row in x]
+
+
+def numbers(answers: list[Output]) -> list[float]:
+    return [float(answer.gain) for answer in answers]
+
+
+def test_each_row_gets_its_own_answer_and_is_asked_once() -> None:
+    kept, asked = Recent(), Asked()
+    assert numbers(kept.answers(rows(1, 2, 1), asked)) == [2, 4, 2]
+    assert numbers(kept.answers(rows(3, 2), asked)) == [6, 4]
+    assert asked.calls == [2, 1]
+
+
+def test_what_comes_while_somebody_asks_is_asked_together_next() -> None:
+    hold = threading.Event()
+    kept, asked = Recent(), Asked(hold)
+    with ThreadPoolExecutor(6) as pool:
+        first = pool.submit(kept.answers, rows(1), asked)
+        while not asked.calls:
+            time.sleep(0.001)
+        later = [pool.submit(kept.answers, rows(1, value), asked) for value in (2, 3, 4, 5)]
+        while len(kept._waiting) < 4:
+            time.sleep(0.001)
+        hold.set()
+        assert numbers(first.result()) == [2]
+        assert [numbers(one.result()) for one in later] == [[2, 4], [2, 6], [2, 8], [2, 10]]
+    assert asked.calls == [1, 4]
+
+
+def test_a_failure_is_told_to_all_who_waited_and_is_not_kept() -> None:
+    kept = Recent()
+
+    def fail(x: np.ndarray) -> list[Output]:
+        raise MemoryError("no room")
+
+    for _ in range(2):
+        with pytest.raises(MemoryError, match="no room"):
+            kept.answers(rows(1), fail)
+    assert numbers(kept.answers(rows(1), Asked())) == [2]
+
+
+def test_the_least_recent_answers_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "MOST_KEPT", 3)
+    kept, asked = Recent(), Asked()
+    for value in (1, 2, 3, 1, 4):
+        kept.answers(rows(value), asked)
+    assert len(kept._answers) == 3
+    kept.answers(rows(1, 3, 4), asked)
+    assert asked.calls == [1, 1, 1, 1]
+    kept.answers(rows(2), asked)
+    assert asked.calls == [1, 1, 1, 1, 1]
+
+
+def test_many_threads_get_the_answers_that_one_gets(memory) -> None:
+    generator = np.random.default_rng(0)
+    x = memory.cohort.x[:60].astype(np.float32)
+    x[generator.random(x.shape) < 0.5] = np.nan
+    alone = memory._ask(x)
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda row: memory.answer(row[None]), x))
+    gains = torch.cat([part.gain for part in alone], dim=1)[0].numpy()
+    np.testing.assert_allclose(np.concatenate([answer.gain for answer in answers]), gains, atol=1e-5)
+    several = memory.answer(x[:10])
+    np.testing.assert_array_equal(several.gain, np.concatenate([answer.gain for answer in answers[:10]]))
