@@ -1,7 +1,7 @@
 """The app as an ASGI application: `uvicorn app.asgi:app`, or `l2m app`.
 
 Before the first request, everything heavy is imported, the model is loaded and put through one step, and what is in
-memory by then is set aside from garbage collection, which Streamlit otherwise does in full after every interaction.
+memory by then is set aside from garbage collection, which happens for all sessions together, now and then.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from l2m_core.errors import L2MError
 MAIN = Path(__file__).with_name("main.py")
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
 ANY_ADDRESS = ("0.0.0.0", "::")
+COLLECT_EVERY = 20  # seconds
 
 logger = logging.getLogger("l2m.app")
 
@@ -41,7 +42,8 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
 
     await anyio.to_thread.run_sync(warm_up)
     stop = threading.Event()
-    threading.Thread(target=services.get().runner.keep_moving, args=(stop,), daemon=True).start()
+    for keeper in (services.get().runner.keep_moving, collect_now_and_then):
+        threading.Thread(target=keeper, args=(stop,), daemon=True).start()
     try:
         yield {"ready": True}
     finally:
@@ -65,6 +67,12 @@ def warm_up() -> None:
         logger.error("Not ready: %s", problem)
     gc.collect()
     gc.freeze()
+
+
+def collect_now_and_then(stop: threading.Event) -> None:
+    """What closed sessions leave in circles goes in one sweep for all, not in one after each press."""
+    while not stop.wait(COLLECT_EVERY):
+        gc.collect()
 
 
 def allowed_hosts() -> list[str]:
