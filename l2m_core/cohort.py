@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns
 from l2m_core.errors import CohortError, FeatureError
 from l2m_core.frames import table_from_frame
 from l2m_core.inference import FEWEST_ROWS, combine, how_to_read, infer
+from l2m_core.lazy import lazy
 from l2m_core.reading import DEFAULT_LIMITS, Limits, Table, read_table
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.texts import number_text
@@ -148,7 +148,7 @@ class Cohort:
     def n_classes(self) -> int:
         return len(self.classes)
 
-    @cached_property
+    @lazy
     def features(self) -> tuple[Feature, ...]:
         """The used features, in the order of x's columns."""
         return tuple(feature for feature in self.schema.features if feature.used)
@@ -157,35 +157,35 @@ class Cohort:
     def names(self) -> tuple[str, ...]:
         return tuple(feature.name for feature in self.features)
 
-    @cached_property
+    @lazy
     def r(self) -> np.ndarray:
         """(N, d) bool: True where recorded."""
         return _frozen(~np.isnan(self.x))
 
-    @cached_property
+    @lazy
     def categorical(self) -> np.ndarray:
         """(d,) bool: True where codes have no order. A binary feature is 0 or 1, so it counts as a number."""
         return _frozen(np.array([feature.kind == "category" for feature in self.features]))
 
-    @cached_property
+    @lazy
     def acquirable(self) -> np.ndarray:
         return _frozen(np.array([feature.role == "acquirable" for feature in self.features]))
 
-    @cached_property
+    @lazy
     def costs(self) -> np.ndarray:
         """(d,) price of the action that measures each feature; a panel's is the dearest of its acquirable members'."""
         own = np.array([feature.cost for feature in self.features], dtype=np.float32)
         same = (self.groups[:, None] == self.groups) & self.acquirable  # (d, d): who is measured along with whom
         return _frozen(np.maximum(own, np.where(same, own, 0.0).max(1, initial=0.0)))
 
-    @cached_property
+    @lazy
     def groups(self) -> np.ndarray:
         """(d,) int64: features that are measured by one action share a number."""
         keys = [("feature", f.name) if f.group is None else ("group", f.group) for f in self.features]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         return _frozen(np.array([numbers[key] for key in keys], dtype=np.int64))
 
-    @cached_property
+    @lazy
     def content_hash(self) -> str:
         """sha256 of the schema and the data; the cohort's name plays no part."""
         digest = hashlib.sha256(self.schema.to_yaml().encode())

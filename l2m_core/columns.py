@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from l2m_core.errors import CohortError
+from l2m_core.lazy import lazy
 from l2m_core.reading import SEPARATOR, Column, NumberColumn, RefusedColumn, TextColumn
 from l2m_core.texts import (
     ADVICE,
@@ -57,7 +57,7 @@ class Rules:
         texts = (text.strip() if isinstance(text, str) else number_text(text) for text in self.missing)
         object.__setattr__(self, "missing", frozenset(texts))
 
-    @cached_property
+    @lazy
     def missing_numbers(self) -> list[float]:
         """Those markers that are numbers: -999 also means -999.0."""
         parsed = (parse_number(text) for text in self.missing)
@@ -83,14 +83,14 @@ class Reading:
     warnings: tuple[str, ...] = ()
     decimal: str | None = None  # evidence: '.', ',', 'either' (1,234 or 1.234 could be both), None (no sign at all)
 
-    @cached_property
+    @lazy
     def present(self) -> np.ndarray:
         """(N,) bool"""
         if self.numbers is not None:
             return ~np.isnan(self.numbers)
         return self.codes >= 0
 
-    @cached_property
+    @lazy
     def values(self) -> np.ndarray:
         """The distinct numbers, or texts."""
         if self.numbers is not None:

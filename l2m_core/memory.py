@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from l2m_core.care import average, codings, prevalence_shift, seen_in
 from l2m_core.cohort import Cohort
 from l2m_core.columns import LARGEST
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
+from l2m_core.lazy import lazy
 from l2m_core.model.density import Density
 from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.predictive import Predictive
@@ -200,7 +200,7 @@ class CohortMemory:
         output = ask(self.memory, values.expand(views, -1, -1), known.expand(views, -1, -1))  # type: ignore[operator]
         return output if self.codes is None else average(output, self.codes)
 
-    @cached_property
+    @lazy
     def _shift(self) -> torch.Tensor:
         """(K,) what predictions are moved by, so that they start from the cohort's class frequencies."""
         with torch.inference_mode():
@@ -229,7 +229,7 @@ class CohortMemory:
                 memories.append(self.model.condition(self.cohort.rows(np.sort(rows))))
         return tuple(memories)
 
-    @cached_property
+    @lazy
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Median and scale (d,) of each feature's recorded values, for judging which rows are near a patient."""
         with warnings.catch_warnings():

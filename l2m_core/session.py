@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import encode_value
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.events import Event, State, effective, fold
+from l2m_core.lazy import lazy
 from l2m_core.memory import Answer, CohortMemory
 from l2m_core.predictive import Predictive
 
@@ -112,11 +112,11 @@ class Patient:
 
     # -- what is known ----------------------------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def state(self) -> State:
         return fold(self.events)
 
-    @cached_property
+    @lazy
     def x(self) -> np.ndarray:
         """(1, d) float32, NaN where unknown."""
         return self.memory.cohort.encode(dict(self.state.values))
@@ -139,7 +139,7 @@ class Patient:
 
     # -- what the model makes of it ---------------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def answer(self) -> Answer:
         return self.memory.answer(self.x)
 
@@ -149,7 +149,7 @@ class Patient:
         prediction = self.answer.prediction
         return prediction[0] if isinstance(prediction, np.ndarray) else prediction
 
-    @cached_property
+    @lazy
     def ranking(self) -> pd.DataFrame:
         """Every acquirable feature, best first: feature, gain, policy, cost, gain_per_cost, status, support."""
         cohort = self.memory.cohort
@@ -199,7 +199,7 @@ class Patient:
 
     # -- why --------------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @lazy
     def support(self) -> tuple[np.ndarray, np.ndarray]:
         """(d,) cohort rows with each feature recorded, and (d,) among the rows nearest to this patient."""
         cohort = self.memory.cohort

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from app.ui.services import Conditioned
 from app.ui.steps.record import Record, read
 from l2m_core.errors import ModelFileError
 from l2m_core.events import effective
+from l2m_core.lazy import lazy
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.recent import MOST_AT_ONCE
 from l2m_core.session import Patient
@@ -39,15 +40,15 @@ class View:
     patient: Patient
     previews: Bounded = field(default_factory=lambda: Bounded(100))
 
-    @cached_property
+    @lazy
     def step(self) -> Step:
         return step_of(self.patient)
 
-    @cached_property
+    @lazy
     def drivers(self) -> pd.DataFrame:
         return self.patient.drivers()
 
-    @cached_property
+    @lazy
     def ranking(self) -> pd.DataFrame:
         return self.patient.ranking
 
@@ -58,7 +59,7 @@ class View:
     def preview(self, name: str) -> pd.DataFrame:
         return self.previews.get(name, lambda: self.patient.preview(name))
 
-    @cached_property
+    @lazy
     def statuses(self) -> dict[str, str]:
         """Feature → why it is not open."""
         return {name: str(status) for name, status in zip(self.ranking.feature, self.ranking.status, strict=True)
