@@ -30,6 +30,10 @@ class Recent:
         self._answers: OrderedDict[bytes, Future[Output]] = OrderedDict()
         self._waiting: dict[bytes, np.ndarray] = {}
 
+    def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
+        """A copy, in another process for one, begins with nothing kept."""
+        return Recent, ()
+
     def answers(self, x: np.ndarray, ask: Ask) -> list[Output]:
         """x: (n, d) float32, NaN where unknown. `ask` is called with the rows whose answers nobody knows yet."""
         rows = {row.tobytes(): row for row in x}

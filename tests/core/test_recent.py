@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from l2m_core import recent
+from l2m_core.lazy import lazy
 from l2m_core.model.interface import Output
 from l2m_core.recent import Recent
 
@@ -95,3 +96,25 @@ def test_many_threads_get_the_answers_that_one_gets(memory) -> None:
     np.testing.assert_allclose(np.concatenate([answer.gain for answer in answers]), gains, atol=1e-5)
     several = memory.answer(x[:10])
     np.testing.assert_array_equal(several.gain, np.concatenate([answer.gain for answer in answers[:10]]))
+
+
+class Slow:
+    """Two values; the first waits until somebody has asked another instance."""
+
+    def __init__(self, met: threading.Barrier) -> None:
+        self.met = met
+
+    @lazy
+    def value(self) -> int:
+        """A number."""
+        self.met.wait(60)
+        return id(self)
+
+
+def test_what_is_computed_once_does_not_hold_up_other_instances() -> None:
+    met = threading.Barrier(2)
+    one, other = Slow(met), Slow(met)
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(lambda who: who.value, who) for who in (one, other)]
+        assert [job.result(60) for job in asked] == [id(one), id(other)]
+    assert one.value == id(one) and Slow.value.__doc__ == "A number."  # a second computation would wait for ever
