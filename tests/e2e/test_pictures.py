@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from app.examples import EXAMPLES
 from l2m_core.cohort import Cohort
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.browser
 
 FOLDER = Path("docs/pictures")
 WIDTH, LARGEST = 1280, 150_000  # pixels, bytes
-NAMES = ("first-visit", "cohort", "start", "step-through")
+NAMES = ("first-visit", "cohort", "start", "step-through", "evidence", "trace", "experiments")
 
 
 def draw(page: Page, folder: Path, name: str) -> None:
@@ -44,6 +44,20 @@ def enter_a_result(page: Page, cohort: Cohort) -> None:
         else:
             entry.locator("input").click()
             page.get_by_role("option").nth(1).click()
+
+
+def gather_evidence(page: Page) -> None:
+    """Of few patients, so that it does not take long; the page says how many."""
+    page.get_by_role("link", name="Evidence").click()
+    press(page, "Settings")
+    for name, value in (("Folds", 3), ("Tests, at most", 6), ("Rows asked, at most", 60)):
+        field = page.get_by_role("spinbutton", name=name)
+        field.fill(str(value))
+        field.press("Tab")
+        settled(page)
+    page.keyboard.press("Escape")
+    press(page, "Gather evidence")
+    expect(page.get_by_text("Log loss by number of tests")).to_be_visible(timeout=10 * PATIENCE)
 
 
 def test_the_pictures_can_be_drawn_and_are_small(
@@ -73,6 +87,15 @@ def test_the_pictures_can_be_drawn_and_are_small(
         page.get_by_text("being computed").wait_for(state="hidden", timeout=5 * PATIENCE)
         page.wait_for_timeout(2000)
         draw(page, folder, "step-through")
+        gather_evidence(page)
+        draw(page, folder, "evidence")
+        page.get_by_role("link", name="Traces").click()
+        page.locator("[class*='st-key-open-'] button").first.click()
+        expect(page.get_by_role("button", name="All traces")).to_be_visible()
+        draw(page, folder, "trace")
+        page.get_by_role("link", name="Experiments").click()
+        expect(page.get_by_role("button", name="Start", exact=True)).to_be_visible()
+        draw(page, folder, "experiments")
     for name in NAMES:
         file = folder / f"{name}.png"
         assert Image.open(file).width == WIDTH
