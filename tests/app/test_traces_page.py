@@ -139,6 +139,7 @@ def test_a_trace_opens_at_its_end_and_goes_back_step_by_step(owner: str, kept: S
     app = press(open_app("traces"), f"open-{kept.id}")
     loaded = loading.load(owner, kept.id)
     assert "Step 6 of 6" in texts(app) and "Stopped" in texts(app)
+    assert texts(app).count("Expected gain, step by step") == 1
     for number in (5, 4):
         app = press(app, "replay-back")
         assert f"Step {number} of 6" in texts(app)

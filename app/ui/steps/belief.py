@@ -18,17 +18,19 @@ WAIT = 1.5  # seconds between looks at whether the band is ready
 MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"
 
 
-def show(moment: Moment) -> None:
+def show(moment: Moment, with_gains: bool = True) -> None:
+    """The answer and how it moved; with_gains: what each step promised as well, where no other place shows it."""
     uncertainties = moment.uncertainties()
     # Made before either is drawn, so that the browser gets both at once.
-    history, gains = _history(moment, uncertainties), gain_map(moment)
+    history, gains = _history(moment, uncertainties), gain_map(moment) if with_gains else None
     st.subheader("What to believe", anchor=False)
     answer = st.container()
     charts.draw(history, "step-history")
-    st.subheader("Expected gain, step by step", anchor=False)
-    charts.draw(gains, "step-gains", on_click=_choose_clicked)
-    signs = " · ".join(f"{sign} {status}" for status, sign in charts.STATUS_SIGNS.items())
-    st.caption(f"{charts.SUGGESTED} suggested then · {signs}. Click a test to turn to it.")
+    if gains is not None:
+        st.subheader("Expected gain, step by step", anchor=False)
+        charts.draw(gains, "step-gains", on_click=_choose_clicked)
+        signs = " · ".join(f"{sign} {status}" for status, sign in charts.STATUS_SIGNS.items())
+        st.caption(f"{charts.SUGGESTED} suggested then · {signs}. Click a test to turn to it.")
     with answer:
         kind = moment.patient.memory.cohort.kind
         {"binary": _binary, "multiclass": _multiclass, "continuous": _continuous}[kind](moment, uncertainties[-1])

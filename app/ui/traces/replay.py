@@ -32,7 +32,7 @@ def show(loaded: LoadedTrace) -> None:
             _event(loaded, at)
             _known(loaded, at)
         with centre:
-            belief.show(moment)
+            belief.show(moment, with_gains=False)
         with right:
             _gains(moment)
     _all_steps(loaded)
