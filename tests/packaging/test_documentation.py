@@ -93,7 +93,7 @@ def test_no_page_names_a_place_on_somebodys_machine() -> None:
 
 def test_every_picture_is_shown_and_described() -> None:
     shown = {link for page in PAGES for link in re.findall(r"!\[[^\]]{10,}\]\(([^)]+)\)", text_of(page))}
-    drawn = {file.name for file in (GUIDES / "pictures").glob("*.png")}
+    drawn = {file.name for folder in ("pictures", "results") for file in (GUIDES / folder).glob("*.png")}
     assert drawn and {Path(link).name for link in shown} == drawn
 
 
