@@ -122,5 +122,5 @@ HEAD = """# Choices of training, each against the one it comes after
 `python -m train choices --config train/configs/choices.yaml`
 
 Nats under the base rate on held-out synthetic tasks (higher is better), by steps, tasks seen and seconds. Short runs:
-they order choices at their beginning, not at their end.
+they order choices at their beginning, not at their end. Seconds are by the clock, other work of the machine included.
 """

@@ -11,7 +11,7 @@ from train.experiments import comparison, figures
 from train.experiments.experiment import Verdict, all_of, judge, pairs
 from train.experiments.families import stand_ins
 
-TITLE = "Runtimes"
+TITLE = "Runtimes on a new task"
 CLAIM = "On a new task L2M answers at once, where methods trained on the task need their training first."
 
 RULE = (
