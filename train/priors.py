@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from l2m_core.tasks.mixture import Prior
-from l2m_core.tasks.registry import PRIORS, build_prior
+from l2m_core.tasks.mixture import MixtureConfig, MixturePrior, Prior
+from l2m_core.tasks.registry import PRIORS, build_config, build_prior
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,32 @@ class PriorChoice:
 
 
 def priors_of(choice: PriorChoice) -> dict[str, Prior]:
-    """{"classes": …, "continuous": …}; a prior that knows one kind of outcome only appears alone."""
-    entry = PRIORS.get(choice.name)
-    has_outcome = entry is not None and "outcome" in {f.name for f in dataclasses.fields(entry.config)}
-    if not has_outcome or "outcome" in choice.settings:
-        kind = choice.settings.get("outcome", "continuous" if choice.name == "gp" else "classes")
-        return {kind: build_prior(choice.name, choice.settings)}
-    kinds = ("classes", "continuous")
+    """{"classes": …, "continuous": …}; a kind of outcome that the prior does not know is left out.
+
+    Of a mixture, each kind of outcome has the parts that know it.
+    """
+    if choice.name == "mixture":
+        return _mixtures_of(choice.settings)
+    kinds = _kinds_of(choice.name, choice.settings)
+    if len(kinds) == 1:
+        return {kinds[0]: build_prior(choice.name, choice.settings)}
     return {kind: build_prior(choice.name, {**choice.settings, "outcome": kind}) for kind in kinds}
+
+
+def _kinds_of(name: str, settings: dict[str, Any]) -> tuple[str, ...]:
+    entry = PRIORS.get(name)
+    has_outcome = entry is not None and "outcome" in {f.name for f in dataclasses.fields(entry.config)}
+    if has_outcome and "outcome" not in settings:
+        return ("classes", "continuous")
+    return (settings.get("outcome", "continuous" if name == "gp" else "classes"),)
+
+
+def _mixtures_of(settings: dict[str, Any]) -> dict[str, Prior]:
+    mixture: MixtureConfig = build_config(MixtureConfig, settings, where="mixture")
+    priors: dict[str, Prior] = {}
+    for kind in ("classes", "continuous"):
+        parts = [part for part in mixture.parts if kind in _kinds_of(part.prior, part.settings)]
+        if parts:
+            ready = [priors_of(PriorChoice(part.prior, part.settings))[kind] for part in parts]
+            priors[kind] = MixturePrior(replace(mixture, parts=tuple(parts)), priors=ready)
+    return priors

@@ -13,6 +13,7 @@ from typing import Any
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.bnn import BNNConfig, BNNPlanConfig, BNNPlanPrior, BNNPrior
 from l2m_core.tasks.digits import DigitsConfig, DigitsPrior
+from l2m_core.tasks.findings import FindingsConfig, FindingsPrior
 from l2m_core.tasks.gp import GPConfig, GPPrior
 from l2m_core.tasks.mixture import MixtureConfig, MixturePrior, Prior
 from l2m_core.tasks.semi_synthetic import SemiSyntheticConfig, SemiSyntheticPrior
@@ -34,6 +35,7 @@ PRIORS: dict[str, Entry] = {
     "bnn": Entry(BNNConfig, BNNPrior),
     "bnn_plan": Entry(BNNPlanConfig, BNNPlanPrior),
     "synthetic": Entry(SyntheticConfig, SyntheticPrior),
+    "findings": Entry(FindingsConfig, FindingsPrior),
     "semi_synthetic": Entry(
         SemiSyntheticConfig, SemiSyntheticPrior, ("x",), ("y", "acquirable", "categorical", "n_classes")
     ),
