@@ -15,7 +15,7 @@ import numpy as np
 
 from l2m_core.model.interface import Output
 
-MOST_KEPT = 4096  # answers
+MOST_KEPT = 1024  # answers
 MOST_AT_ONCE = 64  # questions; more are somebody's bulk work, which is not kept
 
 Ask = Callable[[np.ndarray], Sequence[Output]]
@@ -58,7 +58,7 @@ class Recent:
             if not batch:
                 return
             try:
-                given = ask(np.stack(list(batch.values())))
+                given = list(zip(asked.values(), ask(np.stack(list(batch.values()))), strict=True))
             except BaseException as failure:
                 with self._lock:
                     for key in batch:
@@ -66,7 +66,7 @@ class Recent:
                 for future in asked.values():
                     future.set_exception(failure)
                 return
-            for future, answer in zip(asked.values(), given, strict=True):
+            for future, answer in given:
                 future.set_result(answer)
             with self._lock:
                 while len(self._answers) > MOST_KEPT and next(iter(self._answers.values())).done():

@@ -118,3 +118,10 @@ def test_what_is_computed_once_does_not_hold_up_other_instances() -> None:
         asked = [pool.submit(lambda who: who.value, who) for who in (one, other)]
         assert [job.result(60) for job in asked] == [id(one), id(other)]
     assert one.value == id(one) and Slow.value.__doc__ == "A number."  # a second computation would wait for ever
+
+
+def test_an_answer_too_few_is_an_error_and_nobody_waits_for_ever() -> None:
+    recent = Recent()
+    with pytest.raises(ValueError, match="shorter"):
+        recent.answers(np.zeros((1, 3), np.float32), lambda x: [])
+    assert recent.answers(np.zeros((1, 3), np.float32), lambda x: ["one"] * len(x)) == ["one"]  # type: ignore[list-item]
