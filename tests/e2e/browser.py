@@ -17,6 +17,8 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.prerequisites import REPOSITORY
+
 PATIENCE = 120_000  # milliseconds; a busy machine is slow
 # Without these, Chromium itself talks to the outside, which would hide what the pages do.
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -109,3 +111,22 @@ def begin_step_through(page: Page, address: str) -> None:
     press(page, "Begin")
     events(page, 1)
     settled(page)
+
+
+def set_number(page: Page, name: str, value: int) -> None:
+    field = page.get_by_role("spinbutton", name=name)
+    field.fill(str(value))
+    field.press("Tab")
+    settled(page)
+
+
+def turn_to(page: Page, test: str) -> None:
+    """By the select box, as with a keyboard."""
+    box = page.get_by_role("combobox", name="Test", exact=True)
+    box.click()
+    page.get_by_role("option", name=re.compile(f"^{test}")).click()
+    settled(page)
+
+
+def page_names() -> list[str]:
+    return sorted(file.stem for file in (REPOSITORY / "app" / "views").glob("[a-z]*.py"))

@@ -7,36 +7,28 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.e2e.browser import PATIENCE, Served, begin_step_through, events, new_page, press, serving, settled
-from tests.prerequisites import REPOSITORY
+from tests.e2e.axe import findings
+from tests.e2e.browser import (
+    PATIENCE,
+    Served,
+    begin_step_through,
+    events,
+    new_page,
+    page_names,
+    press,
+    serving,
+    settled,
+)
 
 pytestmark = pytest.mark.browser
-
-SERIOUS = ("serious", "critical")
-# Markup of Streamlit and Plotly that the app cannot reach. Each was looked at: what it means to a person is said here.
-KNOWN: dict[str, str] = {}
 
 
 @pytest.fixture(scope="module")
 def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(repository, tmp_path_factory.mktemp("data")) as found:
         yield found
-
-
-def findings(page: Page, where: str) -> list[str]:
-    """Serious findings of axe, with where they are."""
-    settled(page)
-    answer = Axe().run(page, options={"resultTypes": ["violations"]}).response
-    return [
-        f"{where}: {found['id']} ({found['impact']}): {found['help']}: {node['target']} {node['html'][:200]} "
-        f"{node.get('failureSummary', '')[:300]}"
-        for found in answer["violations"]
-        if found["impact"] in SERIOUS and found["id"] not in KNOWN
-        for node in found["nodes"]
-    ]
 
 
 def visit_everything(page: Page, address: str) -> Iterator[str]:
@@ -65,10 +57,6 @@ def visit_everything(page: Page, address: str) -> Iterator[str]:
             tab.click()
             settled(page)
             yield f"page {name}, tab {tab.inner_text()}"
-
-
-def page_names() -> list[str]:
-    return sorted(file.stem for file in (REPOSITORY / "app" / "views").glob("[a-z]*.py"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

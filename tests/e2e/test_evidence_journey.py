@@ -8,19 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import PATIENCE, press, serving, settled
-from tests.e2e.test_accessibility import findings
+from tests.e2e.axe import findings
+from tests.e2e.browser import PATIENCE, press, serving, set_number, settled
 
 pytestmark = pytest.mark.browser
 
 LONG = 5 * PATIENCE  # a worker shares the machine with the server and the browser
-
-
-def set_number(page: Page, name: str, value: int) -> None:
-    field = page.get_by_role("spinbutton", name=name)
-    field.fill(str(value))
-    field.press("Tab")
-    settled(page)
 
 
 def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return(

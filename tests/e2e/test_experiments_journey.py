@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.e2e.axe import findings
 from tests.e2e.browser import PATIENCE, serving, settled
-from tests.e2e.test_accessibility import findings
 
 pytestmark = pytest.mark.browser
 

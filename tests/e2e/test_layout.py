@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.e2e.browser import begin_step_through, events, press, serving, settled
-from tests.e2e.test_accessibility import page_names
-from tests.e2e.test_traces_journey import turn_to
+from tests.e2e.browser import begin_step_through, events, page_names, press, serving, settled, turn_to
 
 pytestmark = pytest.mark.browser
 

@@ -13,7 +13,17 @@ from playwright.sync_api import Page, expect
 
 from app.examples import EXAMPLES
 from l2m_core.cohort import Cohort
-from tests.e2e.browser import PATIENCE, chromium_running, events, new_page, open_first_cohort, press, serving, settled
+from tests.e2e.browser import (
+    PATIENCE,
+    chromium_running,
+    events,
+    new_page,
+    open_first_cohort,
+    press,
+    serving,
+    set_number,
+    settled,
+)
 
 pytestmark = pytest.mark.browser
 
@@ -51,10 +61,7 @@ def gather_evidence(page: Page) -> None:
     page.get_by_role("link", name="Evidence").click()
     press(page, "Settings")
     for name, value in (("Folds", 3), ("Tests, at most", 6), ("Rows asked, at most", 60)):
-        field = page.get_by_role("spinbutton", name=name)
-        field.fill(str(value))
-        field.press("Tab")
-        settled(page)
+        set_number(page, name, value)
     page.keyboard.press("Escape")
     press(page, "Gather evidence")
     expect(page.get_by_text("Log loss by number of tests")).to_be_visible(timeout=10 * PATIENCE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,7 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from l2m_core.schema import Feature, Schema
 from tests.app.conftest import small_cohort, small_frame
-from tests.e2e.browser import PATIENCE, events, new_page, press, serving, settled
+from tests.e2e.browser import PATIENCE, events, new_page, press, serving, settled, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -55,14 +54,6 @@ def upload_the_cohort(page: Page, address: str, folder: Path) -> None:
     settled(page)
     press(page, "Save cohort")
     expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
-    settled(page)
-
-
-def turn_to(page: Page, test: str) -> None:
-    """By the select box, as with a keyboard."""
-    box = page.get_by_role("combobox", name="Test", exact=True)
-    box.click()
-    page.get_by_role("option", name=re.compile(f"^{test}")).click()
     settled(page)
 
 
