@@ -10,12 +10,11 @@ from app.ui.charts.answers import Point, class_bars, density, history, icon_arra
 from app.ui.charts.base import Chart, Drawn, clicked, draw, show_table
 from app.ui.charts.cohorts import recorded_map
 from app.ui.charts.comparison import Path, two_histories
-from app.ui.charts.gains import MOST_ROWS, STATUS_SIGNS, SUGGESTED, Column, gain_map
+from app.ui.charts.gains import LEGEND, MOST_ROWS, Column, gain_map
 
 __all__ = [
+    "LEGEND",
     "MOST_ROWS",
-    "STATUS_SIGNS",
-    "SUGGESTED",
     "Chart",
     "Column",
     "Drawn",

@@ -14,6 +14,7 @@ from app.ui.charts.base import TEXT, Chart, axis_of, layout_of, room_for
 
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"
+LEGEND = f"{SUGGESTED} suggested then · " + " · ".join(f"{sign} {status}" for status, sign in STATUS_SIGNS.items())
 LEAST_BAR = 120  # pixels of the colour bar; with less, its numbers lie on one another
 LEAST_APART = 0.15  # share of the colour bar between two of its numbers
 MOST_ROWS = 40  # features in one heat map; the table holds all

@@ -29,8 +29,7 @@ def show(moment: Moment, with_gains: bool = True) -> None:
     if gains is not None:
         st.subheader("Expected gain, step by step", anchor=False)
         charts.draw(gains, "step-gains", on_click=_choose_clicked)
-        signs = " · ".join(f"{sign} {status}" for status, sign in charts.STATUS_SIGNS.items())
-        st.caption(f"{charts.SUGGESTED} suggested then · {signs}. Click a test to turn to it.")
+        st.caption(f"{charts.LEGEND}. Click a test to turn to it.")
     with answer:
         kind = moment.patient.memory.cohort.kind
         {"binary": _binary, "multiclass": _multiclass, "continuous": _continuous}[kind](moment, uncertainties[-1])

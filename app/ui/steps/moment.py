@@ -52,10 +52,6 @@ class View:
     def ranking(self) -> pd.DataFrame:
         return self.patient.ranking
 
-    def look_into(self, name: str) -> None:
-        """So that preview and drivers have what they need."""
-        self.patient.look_into(name)
-
     def preview(self, name: str) -> pd.DataFrame:
         return self.previews.get(name, lambda: self.patient.preview(name))
 

@@ -24,7 +24,7 @@ def show(moment: Moment) -> None:
     chosen = _chosen(moment, suggestion)
     if chosen is not None and not moment.patient.state.stopped:
         # What takes a while comes before the first word: meanwhile the browser draws what it has.
-        moment.view.look_into(chosen)
+        moment.patient.look_into(chosen)
     st.subheader("What to measure next", anchor=False)
     if moment.patient.state.stopped:
         notices.show("info", "This step-through is stopped. Reopen it to go on.")

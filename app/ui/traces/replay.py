@@ -145,9 +145,8 @@ def _known(loaded: LoadedTrace, at: int) -> None:
 def _gains(moment: Moment) -> None:
     st.subheader("Expected gain, step by step", anchor=False)
     charts.draw(belief.gain_map(moment), "replay-gains")
-    signs = " · ".join(f"{sign} {status}" for status, sign in charts.STATUS_SIGNS.items())
     undone = " Steps that were undone are left out." if len(moment.views) < len(moment.record.events) else ""
-    st.caption(f"{charts.SUGGESTED} suggested then · {signs}.{undone}")
+    st.caption(f"{charts.LEGEND}.{undone}")
 
 
 def _as_recorded(loaded: LoadedTrace, at: int) -> None:
