@@ -109,8 +109,8 @@ def acquire(context: Context, patients: Path, out: Path, *, chunk: int = 2000, e
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
     mark = identity(context, patients, chunk)
-    # Refuses what cannot be used before anything is done.
-    delimiter = _delimiter(patients, _read_context(context), context.keep)
+    delimiter = _delimiter(patients, _read_context(context))
+    _refuse_unusable(patients, delimiter, context.keep)
     parts = out.with_name(out.name + ".parts")
     _open_parts(parts, mark)
     total = 0
@@ -196,17 +196,21 @@ def _rows(patients: Path, delimiter: str) -> Iterator[list[str]]:
         raise CohortError(f"{patients.name} cannot be read as CSV (UTF-8) after row {number:,}: {error}") from error
 
 
-def _delimiter(patients: Path, cohort: Cohort, keep: tuple[str, ...]) -> str:
+def _delimiter(patients: Path, cohort: Cohort) -> str:
     """The cohort's or a comma: whichever parts the header into more columns."""
     own = getattr(cohort.source, "delimiter", None) or ","
-    headers = {delimiter: next(_rows(patients, delimiter), []) for delimiter in dict.fromkeys((own, ","))}
-    best = max(headers, key=lambda delimiter: len(headers[delimiter]))
-    if next(itertools.islice(_rows(patients, best), 1, None), None) is None:
+    return max((own, ","), key=lambda delimiter: len(next(_rows(patients, delimiter), [])))
+
+
+def _refuse_unusable(patients: Path, delimiter: str, keep: tuple[str, ...]) -> None:
+    """Before anything is done: a file without patients, or without a column that is to be kept."""
+    rows = _rows(patients, delimiter)
+    header = next(rows, [])
+    if next(rows, None) is None:
         raise CohortError(f"{patients.name} holds no patients.")
     for name in keep:
-        if name not in headers[best]:
-            raise ConfigError(f"{patients.name} has no column {name!r} to keep.{did_you_mean(name, headers[best])}")
-    return best
+        if name not in header:
+            raise ConfigError(f"{patients.name} has no column {name!r} to keep.{did_you_mean(name, header)}")
 
 
 def _read_context(context: Context) -> Cohort:

@@ -21,9 +21,9 @@ def load_metabric(path: str | Path) -> Cohort:
     """Six subtypes; the few tumours without a class ("NC") are left out; age is known from the start."""
     try:
         table = pd.read_csv(METABRIC.require(Path(path)), low_memory=False)
+    except CohortError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, CohortError):
-            raise
         raise CohortError(f"{Path(path).name} cannot be read as a CSV ({error}). Download it again.") from error
     outcome = next((name for name in OUTCOMES if name in table), None)
     absent = [name for name in (AGE, *GENES) if name not in table]

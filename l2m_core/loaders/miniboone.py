@@ -43,7 +43,7 @@ def _read(path: Path) -> tuple[list[int], np.ndarray]:
                     f"{path.name} is not MiniBooNE's file: its first line should be two counts of events."
                 )
             return [int(text) for text in counts], np.loadtxt(file, dtype=np.float32, ndmin=2)
+    except CohortError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, CohortError):
-            raise
         raise CohortError(f"{path.name} cannot be read as MiniBooNE's file: {error}. Download it again.") from error
