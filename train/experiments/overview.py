@@ -13,7 +13,8 @@ HEAD = """# Results
 Each page was written by the command at its top. A verdict follows from a rule that was fixed before the experiment was
 run and stands on the page: "seen" where, as a rule, the 95% bootstrap interval of the paired difference lies on the
 claim's side of zero, "not seen" where it does not, "not testable here" where the data or the scale cannot say. Scale
-small means fewer and smaller tasks than the study's; for its own settings run
+small means fewer and smaller tasks than the study's. Two experiments, the uncertainty and the gradient estimators, were
+given more tasks after a first run had left their verdict open, with the same rules; for its own settings run
 `python -m train reproduce NAME --scale study`.
 """
 
