@@ -6,15 +6,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from l2m_core.baselines.interface import block, register
+from l2m_core.baselines.interface import register
 from l2m_core.baselines.masked import MaskedNetworkMethod, Rows, Walks, walk
 from l2m_core.baselines.networks import Schedule, batches, descend, train
+from l2m_core.baselines.preparation import by_action
 from l2m_core.errors import ConfigError
 
 
 @register("dime")
 class DIME(MaskedNetworkMethod):
-    """A value network v(x⊙a, a) whose j-th output regresses the drop in loss when feature j is acquired.
+    """A value network v(x⊙a, a) whose j-th output regresses the drop in loss when feature j, or panel j, is acquired.
 
         v_j(x⊙a, a) = sigmoid(raw_j) · H(a)   regresses   ℓ(f(x⊙a), y) − ℓ(f(x⊙(a + j)), y)
 
@@ -37,7 +38,9 @@ class DIME(MaskedNetworkMethod):
         pretraining: Schedule | None = None,
         schedule: Schedule | None = None,
     ):
-        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share)
+        super().__init__(
+            seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share
+        )
         self.exploration = exploration
         """ε of each stage in turn."""
         self.per_cost = per_cost
@@ -48,7 +51,7 @@ class DIME(MaskedNetworkMethod):
     def value(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(n, d) estimated drop in loss, in nats; -inf where blocked."""
         with torch.no_grad():
-            return block(self._values(self._encoded(x, a)).numpy(), a, self.acquirable)
+            return self._by_feature(self._values(self._encoded(x, a)), a)
 
     def should_stop(
         self,
@@ -72,7 +75,8 @@ class DIME(MaskedNetworkMethod):
         next_feature = scores.argmax(1)
         stop = ~np.isfinite(scores).any(1)
         if budget is not None:
-            spent = (np.asarray(a, dtype=bool) & self.acquirable) @ self.costs
+            # A panel is paid once.
+            spent = by_action(np.asarray(a, dtype=bool) & self.acquirable, self.groups) @ self._action_costs
             stop |= spent + self.costs[next_feature] > budget * (1 + 1e-6)
         if least_value is not None:
             stop |= (self.value(x, a) / self.costs).max(1) <= least_value
@@ -84,7 +88,7 @@ class DIME(MaskedNetworkMethod):
 
     def _learn(self, rows: Rows, held: Rows) -> None:
         self._train_predictor(rows, held, self.pretraining)
-        self.value_network = self._network(self.encoding.n_features)
+        self.value_network = self._network(self.n_actions)
         with torch.no_grad():
             # Most features tell little: values start near zero rather than at half of the entropy.
             self.value_network.biases[-1].fill_(-2.5)
@@ -92,29 +96,39 @@ class DIME(MaskedNetworkMethod):
             self._train_values(rows, held, epsilon)
 
     def _values(self, inputs: Tensor) -> Tensor:
-        """(n, d) values in nats, between 0 and what is left to know"""
+        """(n, actions) values in nats, between 0 and what is left to know"""
         left = self.head.largest_drop(self.predictor(inputs)).detach()
         return self.value_network(inputs).sigmoid() * left[:, None]
 
     def _scores(self, inputs: Tensor) -> Tensor:
         values = self._values(inputs)
-        return values / torch.from_numpy(self.costs) if self.per_cost else values
+        return values / torch.from_numpy(self._action_costs) if self.per_cost else values
+
+    @property
+    def _action_costs(self) -> np.ndarray:
+        """(actions,)"""
+        costs = np.zeros(self.n_actions, dtype=np.float32)
+        np.maximum.at(costs, self.groups, self.costs)
+        return costs
 
     def _train_values(self, rows: Rows, held: Rows, epsilon: float) -> None:
-        def best(some: Rows, a: Tensor, open_cells: Tensor) -> Tensor:
+        def best(some: Rows, a: Tensor, open_actions: Tensor) -> Tensor:
             return self._scores(some.inputs(a))
 
-        def explore(some: Rows, a: Tensor, open_cells: Tensor) -> Tensor:
-            noise = torch.rand(a.shape, generator=self.generator)
+        def noise(some: Rows, a: Tensor, open_actions: Tensor) -> Tensor:
+            return torch.rand(open_actions.shape, generator=self.generator)
+
+        def explore(some: Rows, a: Tensor, open_actions: Tensor) -> Tensor:
+            scores = noise(some, a, open_actions)
             at_random = torch.rand((len(a), 1), generator=self.generator) < epsilon
-            return torch.where(at_random, noise, best(some, a, open_cells) if epsilon < 1 else noise)
+            return torch.where(at_random, scores, best(some, a, open_actions) if epsilon < 1 else scores)
 
         def epoch(optimizer: torch.optim.Optimizer) -> None:
             for index in batches(len(rows), self.schedule, self.random):
                 some = rows.take(index)
                 descend(optimizer, self._joint_loss(some, walk(some, explore, self.steps)))
 
-        held_walks = walk(held, lambda some, a, open_cells: torch.rand(a.shape, generator=self.generator), self.steps)
+        held_walks = walk(held, noise, self.steps)
 
         def validate() -> float:
             # The order must be good and the values true, so both decide which epoch is kept.
@@ -124,7 +138,7 @@ class DIME(MaskedNetworkMethod):
         train([self.value_network, self.predictor], epoch, validate, self.schedule, (1.0, self.predictor_share))
 
     def _value_error(self, rows: Rows, walks: Walks, losses: Tensor) -> Tensor:
-        """Mean squared difference between the values of the features picked and the drops in loss (T + 1, n)"""
+        """Mean squared difference between the values of the actions picked and the drops in loss; losses: (T + 1, n)"""
         drop = (losses[:-1] - losses[1:]).detach()
         values = self._values(rows.repeat(self.steps).inputs(walks.states[:-1].flatten(0, 1)))
         picked = values.gather(1, walks.actions.flatten()[:, None]).view_as(drop)

@@ -84,7 +84,9 @@ class DQN(MaskedNetworkMethod):
         pretraining: Schedule | None = None,
         rate: float = 1e-3,
     ):
-        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share)
+        super().__init__(
+            seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share
+        )
         self.episodes = episodes
         self.updates = updates
         """Gradient steps after each episode."""
@@ -103,12 +105,12 @@ class DQN(MaskedNetworkMethod):
 
     def _learn(self, rows: Rows, held: Rows) -> None:
         self._train_predictor(rows, held, self.pretraining)
-        self.q_network = DuelingNetwork(self.n_inputs, self.encoding.n_features, self.generator, self.hidden)
-        target_network = DuelingNetwork(self.n_inputs, self.encoding.n_features, self.generator, self.hidden)
+        self.q_network = DuelingNetwork(self.n_inputs, self.n_actions, self.generator, self.hidden)
+        target_network = DuelingNetwork(self.n_inputs, self.n_actions, self.generator, self.hidden)
         replay = Replay.empty(self.capacity, self.encoding.n_features)
         episode = 0
 
-        def best(some: Rows, a: Tensor, open_cells: Tensor) -> Tensor:
+        def best(some: Rows, a: Tensor, open_actions: Tensor) -> Tensor:
             return self.q_network(some.inputs(a))
 
         def one_episode(optimizer: torch.optim.Optimizer) -> None:
@@ -134,8 +136,8 @@ class DQN(MaskedNetworkMethod):
         return self.first_epsilon + share * (self.last_epsilon - self.first_epsilon)
 
     def _explore(self, rows: Rows, epsilon: float) -> Walks:
-        def choose(some: Rows, a: Tensor, open_cells: Tensor) -> Tensor:
-            noise = torch.rand(a.shape, generator=self.generator)
+        def choose(some: Rows, a: Tensor, open_actions: Tensor) -> Tensor:
+            noise = torch.rand(open_actions.shape, generator=self.generator)
             at_random = torch.rand((len(a), 1), generator=self.generator) < epsilon
             return torch.where(at_random, noise, self.q_network(some.inputs(a)))
 
@@ -143,15 +145,15 @@ class DQN(MaskedNetworkMethod):
 
     def _loss(self, rows: Rows, replay: Replay, drawn: Tensor, target_network: DuelingNetwork) -> Tensor:
         some = rows.take(replay.row[drawn].numpy())
-        a, action, last = replay.a[drawn], replay.action[drawn][:, None], replay.last[drawn]
-        after = a | torch.zeros_like(a).scatter_(1, action, True)
+        a, action, last = replay.a[drawn], replay.action[drawn], replay.last[drawn]
+        after = some.after(a, action)
         inputs, inputs_after = some.inputs(a), some.inputs(after)
         losses = self.head.losses(self.predictor(inputs), some.target)
         losses_after = self.head.losses(self.predictor(inputs_after), some.target)
         with torch.no_grad():
-            open_after = some.open(after)
+            open_after = some.open_actions(after)
             chosen = self.q_network(inputs_after).masked_fill(~open_after, -torch.inf).argmax(-1, keepdim=True)
             ahead = target_network(inputs_after).gather(1, chosen)[:, 0] * (open_after.any(-1) & ~last)
             wanted = (losses - losses_after) + self.discount * ahead
-        estimate = self.q_network(inputs).gather(1, action)[:, 0]
+        estimate = self.q_network(inputs).gather(1, action[:, None])[:, 0]
         return functional.smooth_l1_loss(estimate, wanted) + 0.5 * (losses.mean() + losses_after.mean())

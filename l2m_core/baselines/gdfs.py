@@ -22,7 +22,8 @@ class GDFS(MaskedNetworkMethod):
         loss = ℓ(f(x ⊙ (a + s)), y),  s = softmax((log π + Gumbel noise) / τ), made one-hot on the way forward
                                            (straight-through), so that its gradient reaches the policy.
 
-    Only recorded features that are not in a take part in the softmax.
+    Only recorded features that are not in a take part in the softmax. Where j is a panel, s is made one-hot over actions
+    and reaches all features of the panel.
     """
 
     def __init__(
@@ -38,7 +39,9 @@ class GDFS(MaskedNetworkMethod):
         pretraining: Schedule | None = None,
         schedule: Schedule | None = None,
     ):
-        super().__init__(seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share)
+        super().__init__(
+            seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share
+        )
         self.temperatures = temperatures
         """τ of each stage in turn."""
         self.straight_through = straight_through
@@ -48,7 +51,7 @@ class GDFS(MaskedNetworkMethod):
 
     def _learn(self, rows: Rows, held: Rows) -> None:
         self._train_predictor(rows, held, self.pretraining)
-        self.policy = self._network(self.encoding.n_features)
+        self.policy = self._network(self.n_actions)
         for temperature in self.temperatures:
             self._train_policy(rows, held, temperature)
 
@@ -56,10 +59,10 @@ class GDFS(MaskedNetworkMethod):
         return self.policy(inputs)
 
     def _train_policy(self, rows: Rows, held: Rows, temperature: float) -> None:
-        def sampled(some: Rows, a: Tensor, open_cells: Tensor) -> Tensor:
-            return self.policy(some.inputs(a)) + self._gumbel(a.shape)
+        def sampled(some: Rows, a: Tensor, open_actions: Tensor) -> Tensor:
+            return self.policy(some.inputs(a)) + self._gumbel(open_actions.shape)
 
-        def best(some: Rows, a: Tensor, open_cells: Tensor) -> Tensor:
+        def best(some: Rows, a: Tensor, open_actions: Tensor) -> Tensor:
             return self.policy(some.inputs(a))
 
         def epoch(optimizer: torch.optim.Optimizer) -> None:
@@ -72,24 +75,25 @@ class GDFS(MaskedNetworkMethod):
         train([self.policy, self.predictor], epoch, lambda: self._greedy_loss(held, best), self.schedule, shares)
 
     def _one_step_loss(self, rows: Rows, states: Tensor, temperature: float) -> Tensor:
-        """(T, n, d) states → mean loss after one more feature, and before any"""
+        """(T, n, d) states → mean loss after one more action, and before any"""
         many = rows.repeat(states.shape[0])
         a = states.flatten(0, 1)
-        open_cells = many.open(a)
-        picked = self._relaxed_pick(self.policy(many.inputs(a)), open_cells, temperature)
-        after = self.head.losses(self.predictor(many.inputs(a.float() + picked)), many.target)
-        could = open_cells.any(-1)
+        open_actions = many.open_actions(a)
+        picked = self._relaxed_pick(self.policy(many.inputs(a)), open_actions, temperature)
+        uncovered = picked[:, many.groups] * many.open(a)  # (T · n, d)
+        after = self.head.losses(self.predictor(many.inputs(a.float() + uncovered)), many.target)
+        could = open_actions.any(-1)
         # The first prediction, with nothing acquired, is asked for as well, so it stays trained.
         before = self.head.losses(self.predictor(rows.inputs(rows.start)), rows.target)
         return (after[could].sum() + before.sum()) / (could.sum() + len(rows))
 
-    def _relaxed_pick(self, logits: Tensor, open_cells: Tensor, temperature: float) -> Tensor:
-        """(n, d) one feature per row as a relaxed one-hot; zero where nothing is open."""
-        noisy = ((logits + self._gumbel(logits.shape)) / temperature).masked_fill(~open_cells, -1e9)
-        soft = noisy.softmax(-1) * open_cells
+    def _relaxed_pick(self, logits: Tensor, open_actions: Tensor, temperature: float) -> Tensor:
+        """(n, actions) one action per row as a relaxed one-hot; zero where nothing is open."""
+        noisy = ((logits + self._gumbel(logits.shape)) / temperature).masked_fill(~open_actions, -1e9)
+        soft = noisy.softmax(-1) * open_actions
         if not self.straight_through:
             return soft
-        hard = torch.zeros_like(soft).scatter_(1, noisy.argmax(-1, keepdim=True), 1.0) * open_cells
+        hard = torch.zeros_like(soft).scatter_(1, noisy.argmax(-1, keepdim=True), 1.0) * open_actions
         return hard + soft - soft.detach()
 
     def _gumbel(self, shape: torch.Size) -> Tensor:

@@ -86,7 +86,11 @@ class CohortLike(Protocol):
 
     @property
     def costs(self) -> np.ndarray:
-        """(d,)"""
+        """(d,) price of the action that measures each feature"""
+
+    @property
+    def groups(self) -> np.ndarray:
+        """(d,) int64, 0, 1, …: the action that measures each feature; features of one panel share a number."""
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -12,10 +12,10 @@ from torch import Tensor
 
 from l2m_core.baselines.interface import CohortLike, Prediction, block, known_cells
 from l2m_core.baselines.networks import Head, Network, Schedule, batches, descend, head_for, train
-from l2m_core.baselines.preparation import Context, Encoding, held_out_split, prepare, random_acquisitions
+from l2m_core.baselines.preparation import Context, Encoding, by_action, held_out_split, prepare, random_acquisitions
 
 Choose = Callable[["Rows", Tensor, Tensor], Tensor]
-"""(rows, a (n, d), open (n, d): what may be picked) → scores (n, d), of which the highest open one is picked."""
+"""(rows, a (n, d), open (n, actions): what may be picked) → scores (n, actions); the highest open one is picked."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,20 @@ class Rows:
     """(d,) bool"""
     owner: Tensor
     """(D,) the feature each column belongs to"""
+    groups: Tensor
+    """(d,) the action that measures each feature: features of one panel share a number"""
 
     def __len__(self) -> int:
         return len(self.values)
 
     def take(self, index: np.ndarray) -> Rows:
         rows = torch.from_numpy(index)
-        return Rows(self.values[rows], self.r[rows], self.target[rows], self.acquirable, self.owner)
+        return replace(self, values=self.values[rows], r=self.r[rows], target=self.target[rows])
 
     def repeat(self, times: int) -> Rows:
         """The rows, then the rows again, … : (times · n)"""
-        return Rows(
-            self.values.repeat(times, 1),
-            self.r.repeat(times, 1),
-            self.target.repeat(times),
-            self.acquirable,
-            self.owner,
-        )
+        values, r, target = self.values.repeat(times, 1), self.r.repeat(times, 1), self.target.repeat(times)
+        return replace(self, values=values, r=r, target=target)
 
     def inputs(self, a: Tensor) -> Tensor:
         """(n, D + d): [x⊙a, a]; a may be a relaxed mask that carries a gradient."""
@@ -64,6 +61,14 @@ class Rows:
         """(n, d) bool: recorded, acquirable and not acquired yet."""
         return self.r & self.acquirable & ~a
 
+    def open_actions(self, a: Tensor) -> Tensor:
+        """(n, actions) bool: those that would uncover something."""
+        return torch.from_numpy(by_action(self.open(a).numpy(), self.groups.numpy()))
+
+    def after(self, a: Tensor, action: Tensor) -> Tensor:
+        """(n, d) bool: a, and what the row's action (n,) uncovers, a whole panel where it measures one."""
+        return a | (self.open(a) & (self.groups == action[:, None]))
+
 
 @dataclass(frozen=True)
 class Walks:
@@ -72,29 +77,32 @@ class Walks:
     states: Tensor
     """(steps + 1, n, d) bool: a before each step, and at the end"""
     actions: Tensor
-    """(steps, n) the feature picked"""
+    """(steps, n) the action picked"""
     moved: Tensor
     """(steps, n) bool: false where nothing was left to pick"""
 
 
 @torch.no_grad()
 def walk(rows: Rows, choose: Choose, steps: int) -> Walks:
-    """Acquire the highest scored open feature again and again."""
+    """Take the highest scored open action again and again."""
     a = rows.start
     states, actions, moved = [a], [], []
     for _ in range(steps):
-        open_cells = rows.open(a)
-        action = choose(rows, a, open_cells).masked_fill(~open_cells, -torch.inf).argmax(-1)
-        could = open_cells.any(-1)
-        a = a | (torch.nn.functional.one_hot(action, a.shape[1]).bool() & could[:, None])
+        open_actions = rows.open_actions(a)
+        action = choose(rows, a, open_actions).masked_fill(~open_actions, -torch.inf).argmax(-1)
+        a = rows.after(a, action)
         states.append(a)
         actions.append(action)
-        moved.append(could)
+        moved.append(open_actions.any(-1))
     return Walks(torch.stack(states), torch.stack(actions), torch.stack(moved))
 
 
 class MaskedNetworkMethod(ABC):
-    """Holds the encoding, the head and the predictor network; the children add an order of acquisition."""
+    """Holds the encoding, the head and the predictor network; the children add an order of acquisition.
+
+    An action measures one feature, or all of a panel: walks take actions, networks score them, and random acquisitions
+    draw them, while predictor and states stay with features.
+    """
 
     def __init__(
         self,
@@ -109,7 +117,7 @@ class MaskedNetworkMethod(ABC):
         self.hidden = hidden
         self.dropout = dropout
         self.most_steps = most_steps
-        """Acquisitions in a training walk, at most."""
+        """Actions in a training walk, at most."""
         self.predictor_share = predictor_share
         """Part of the learning rate that a pretrained predictor gets while the order is learned: at full rate it
         overfits a hundred rows before the order is learned, and the pick by validation then keeps an untrained order.
@@ -120,10 +128,13 @@ class MaskedNetworkMethod(ABC):
         self.random = np.random.default_rng(self.seed)
         self.generator = torch.Generator().manual_seed(self.seed)
         self.acquirable = context.acquirable
+        self.groups = context.groups
+        self.n_actions = int(self.groups.max()) + 1
+        """Those of baseline features among them, which are never open."""
         self.costs = np.maximum(context.costs, 1e-6)
         self.encoding = Encoding(context)
         self.head: Head = head_for(context)
-        self.steps = min(self.most_steps, int(context.acquirable.sum()))
+        self.steps = min(self.most_steps, len(context.actions))
         self.n_inputs = self.encoding.width + self.encoding.n_features
         self.predictor = Network(self.n_inputs, self.head.outputs, self.generator, self.hidden, self.dropout)
         rows = self._rows(context)
@@ -137,7 +148,7 @@ class MaskedNetworkMethod(ABC):
 
     @abstractmethod
     def _scores(self, inputs: Tensor) -> Tensor:
-        """(n, D + d) inputs → (n, d) scores"""
+        """(n, D + d) inputs → (n, actions) scores"""
 
     @torch.no_grad()
     def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
@@ -145,7 +156,11 @@ class MaskedNetworkMethod(ABC):
 
     @torch.no_grad()
     def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
-        return block(self._scores(self._encoded(x, a)).numpy(), a, self.acquirable)
+        return self._by_feature(self._scores(self._encoded(x, a)), a)
+
+    def _by_feature(self, scores: Tensor, a: np.ndarray) -> np.ndarray:
+        """(n, actions) → (n, d): every feature has the score of the action that measures it; -inf where blocked."""
+        return block(scores.numpy()[:, self.groups], a, self.acquirable)
 
     def _encoded(self, x: np.ndarray, a: np.ndarray) -> Tensor:
         return torch.from_numpy(self.encoding.masked(np.asarray(x, dtype=np.float32), a))
@@ -157,13 +172,14 @@ class MaskedNetworkMethod(ABC):
             self.head.target(context.y),
             torch.from_numpy(context.acquirable),
             torch.from_numpy(self.encoding.owner),
+            torch.from_numpy(self.groups),
         )
 
     def _network(self, outputs: int) -> Network:
         return Network(self.n_inputs, outputs, self.generator, self.hidden, self.dropout)
 
     def _random_a(self, rows: Rows) -> Tensor:
-        return torch.from_numpy(random_acquisitions(rows.r.numpy(), self.acquirable, self.random))
+        return torch.from_numpy(random_acquisitions(rows.r.numpy(), self.acquirable, self.groups, self.random))
 
     def _train_predictor(self, rows: Rows, held: Rows, schedule: Schedule) -> float:
         """Random acquisitions, drawn anew in every batch; the validation rows keep theirs."""

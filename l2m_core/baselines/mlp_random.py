@@ -27,4 +27,4 @@ class MLPRandom(MaskedNetworkMethod):
 
     def _scores(self, inputs: Tensor) -> Tensor:
         generator = torch.Generator().manual_seed(self.seed)
-        return torch.rand((len(inputs), self.encoding.n_features), generator=generator)
+        return torch.rand((len(inputs), self.n_actions), generator=generator)

@@ -26,25 +26,27 @@ MOST_CELLS = 4_000_000
 def hiding_importance(folds: list[Fold], draws: int, random: np.random.Generator) -> np.ndarray:
     """(d,) by how much the loss of unseen rows rises when a feature is hidden, averaged over what else is known.
 
-    What else is known is a random acquisition, so that of two copies of one feature neither counts for nothing.
+    What else is known is a random acquisition, so that of two copies of one feature neither counts for nothing. A panel
+    is hidden as one, and each of its features counts for what that costs.
     """
     d = folds[0].held.x.shape[1]
     rise, count = np.zeros(d), np.zeros(d)
     for fold in folds:
         held = fold.held
         for _ in range(draws):
-            a = random_acquisitions(held.r, held.acquirable, random)
+            a = random_acquisitions(held.r, held.acquirable, held.groups, random)
             losses = row_losses(fold.fitted.predict(held.x, a), held.y)
-            for j in np.flatnonzero(held.acquirable):
-                recorded = held.r[:, j]
+            for features in held.actions:
+                recorded = np.any(held.r[:, features], axis=1)
                 if not recorded.any():
                     continue
                 flipped = a[recorded].copy()
-                flipped[:, j] = ~flipped[:, j]
+                revealed = ~np.any(flipped[:, features], axis=1)
+                flipped[:, features] = revealed[:, None] & held.r[recorded][:, features]
                 other = row_losses(fold.fitted.predict(held.x[recorded], flipped), held.y[recorded])
-                # The feature was hidden by the flip, or revealed by it.
-                rise[j] += np.where(flipped[:, j], losses[recorded] - other, other - losses[recorded]).sum()
-                count[j] += recorded.sum()
+                # The features were hidden by the flip, or revealed by it.
+                rise[features] += np.where(revealed, losses[recorded] - other, other - losses[recorded]).sum()
+                count[features] += recorded.sum()
     return rise / np.maximum(count, 1)
 
 
@@ -73,12 +75,13 @@ class FixedOrder:
 
 
 class ValueOfInformation:
-    """Greedy: the feature whose value, filled in from similar rows of the context, sharpens the prediction most.
+    """Greedy: the action whose value, filled in from similar rows of the context, sharpens the prediction most.
 
         score_j = H( mean_k p(y | x⊙a, x_j = v_k) ) − mean_k H( p(y | x⊙a, x_j = v_k) )
 
-    v_k are the values of j in the k nearest context rows that have it, near in the features known so far. It is the
-    expected drop of entropy from the belief that these values imply; never negative.
+    v_k are the values of j in the k nearest context rows that have it, near in the features known so far; of a panel,
+    of all its features together. It is the expected drop of entropy from the belief that these values imply; never
+    negative.
     """
 
     def __init__(self, model: PartialModel, *, seed: int = 0, neighbours: int = 20):
@@ -108,10 +111,12 @@ class ValueOfInformation:
         for start in range(0, len(x), chunk):
             rows = slice(start, start + chunk)
             nearest = self._nearest(x[rows], a[rows])
-            for j in np.flatnonzero(self.acquirable).tolist():
-                ask = ~a[rows, j]
-                if ask.any() and self.context.r[:, j].any():
-                    scores[rows, j][ask] = self._sharpening(x[rows][ask], a[rows][ask], nearest[ask], j)
+            for features in self.context.actions:
+                ask = ~np.all(a[rows][:, features], axis=1)
+                if ask.any() and self.context.r[:, features].any():
+                    value = np.zeros((len(ask), 1))
+                    value[ask, 0] = self._sharpening(x[rows][ask], a[rows][ask], nearest[ask], features)
+                    scores[rows, features] = value
         return block(scores, a, self.acquirable)
 
     def _nearest(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
@@ -128,15 +133,18 @@ class ValueOfInformation:
         )
         return np.argsort(np.round(distance, 9), axis=1, kind="stable")
 
-    def _sharpening(self, x: np.ndarray, a: np.ndarray, nearest: np.ndarray, j: int) -> np.ndarray:
-        """(n,) expected drop of entropy from learning feature j"""
-        having = self.context.r[nearest, j]
-        k = min(self.neighbours, int(self.context.r[:, j].sum()))
-        # (n, k) the first k of the nearest rows that have j
-        first = nearest[having & (having.cumsum(1) <= k)].reshape(len(x), k)
-        filled, with_j = np.repeat(x, k, axis=0), np.repeat(a, k, axis=0)
-        filled[:, j], with_j[:, j] = self.context.x[first, j].ravel(), True
-        prediction = self.model.predict(filled, with_j)
+    def _sharpening(self, x: np.ndarray, a: np.ndarray, nearest: np.ndarray, features: np.ndarray) -> np.ndarray:
+        """(n,) expected drop of entropy from learning these features, those that are not known yet"""
+        has = np.any(self.context.r[:, features], axis=1)
+        having = has[nearest]
+        k = min(self.neighbours, int(has.sum()))
+        # The first k of the nearest rows that have any of them: (n · k)
+        first = nearest[having & (having.cumsum(1) <= k)]
+        filled, known = np.repeat(x, k, axis=0), np.repeat(a, k, axis=0)
+        values = self.context.x[first][:, features]
+        filled[:, features] = np.where(known[:, features], filled[:, features], values)
+        known[:, features] |= ~np.isnan(values)
+        prediction = self.model.predict(filled, known)
         return np.maximum(entropies(mixture(prediction, k)) - entropies(prediction).reshape(-1, k).mean(1), 0)
 
 

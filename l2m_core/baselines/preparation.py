@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,8 @@ class Context:
     """(d,) bool"""
     costs: np.ndarray
     """(d,) float32"""
+    groups: np.ndarray
+    """(d,) int64: the action that measures each feature"""
 
     @property
     def r(self) -> np.ndarray:
@@ -43,9 +45,13 @@ class Context:
 
     def rows(self, index: np.ndarray) -> Context:
         """The same cohort with these rows only, in this order."""
-        return Context(
-            self.x[index], self.y[index], self.kind, self.n_classes, self.acquirable, self.categorical, self.costs
-        )
+        return replace(self, x=self.x[index], y=self.y[index])
+
+    @property
+    def actions(self) -> list[np.ndarray]:
+        """The acquirable features of each action: one feature, or those of a panel."""
+        numbers = np.unique(self.groups[self.acquirable])
+        return [np.flatnonzero((self.groups == number) & self.acquirable) for number in numbers]
 
 
 def prepare(cohort: CohortLike) -> Context:
@@ -67,6 +73,7 @@ def prepare(cohort: CohortLike) -> Context:
         np.asarray(cohort.acquirable, dtype=bool),
         np.asarray(cohort.categorical, dtype=bool),
         np.asarray(cohort.costs, dtype=np.float32),
+        np.asarray(cohort.groups, dtype=np.int64),
     )
 
 
@@ -91,15 +98,24 @@ def held_out_split(context: Context, random: np.random.Generator, n_folds: int =
     return np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
 
 
-def random_acquisitions(r: np.ndarray, acquirable: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """(n, d) bool: all recorded baseline cells, and of the other recorded cells a uniformly random number, at random.
+def by_action(cells: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """(n, d) bool → (n, actions) bool: the actions of which any feature is marked."""
+    features = np.eye(groups.max() + 1, dtype=np.float32)[groups]  # (d, actions)
+    return cells.astype(np.float32) @ features > 0
+
+
+def random_acquisitions(
+    r: np.ndarray, acquirable: np.ndarray, groups: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """(n, d) bool: all recorded baseline cells, and what a uniformly random number of random actions uncovers.
 
     Only recorded cells are acquired, so a row never pretends to know what it lacks: a ⊂ r.
     """
     candidates = r & acquirable
-    position = np.where(candidates, random.random(r.shape), 2.0).argsort(1).argsort(1)
-    size = np.floor(random.random(len(r)) * (candidates.sum(1) + 1))
-    return (r & ~acquirable) | (candidates & (position < size[:, None]))
+    possible = by_action(candidates, groups)
+    position = np.where(possible, random.random(possible.shape), 2.0).argsort(1).argsort(1)
+    size = np.floor(random.random(len(r)) * (possible.sum(1) + 1))
+    return (r & ~acquirable) | (candidates & (position < size[:, None])[:, groups])
 
 
 class Encoding:

@@ -40,7 +40,7 @@ class PartialModel(ABC, Generic[Settings]):
         fold = folds(context, self.n_folds, random)
         held = [context.rows(np.flatnonzero(fold == k)) for k in range(self.n_folds)]
         training = [context.rows(np.flatnonzero(fold != k)) for k in range(self.n_folds)]
-        held_a = [random_acquisitions(rows.r, rows.acquirable, random) for rows in held]
+        held_a = [random_acquisitions(rows.r, rows.acquirable, rows.groups, random) for rows in held]
         best_loss = float("inf")
         for settings in self.candidates(context):
             fitted = [self.fitted(rows, settings, random) for rows in training]
@@ -82,7 +82,8 @@ class MaskedCopies:
 
 def masked_copies(context: Context, copies: int, random: np.random.Generator) -> MaskedCopies:
     """Each row once with all it has, and copies more times with random acquisitions."""
-    masks = [context.r] + [random_acquisitions(context.r, context.acquirable, random) for _ in range(copies)]
+    masks = [context.r]
+    masks += [random_acquisitions(context.r, context.acquirable, context.groups, random) for _ in range(copies)]
     times = copies + 1
     return MaskedCopies(
         np.tile(context.x, (times, 1)),

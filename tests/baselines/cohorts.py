@@ -18,6 +18,15 @@ class Table:
     acquirable: np.ndarray
     categorical: np.ndarray
     costs: np.ndarray
+    panels: tuple[tuple[int, ...], ...] = ()
+    """Columns that one action measures together."""
+
+    @property
+    def groups(self) -> np.ndarray:
+        first = np.arange(self.x.shape[1])
+        for panel in self.panels:
+            first[list(panel)] = min(panel)
+        return np.unique(first, return_inverse=True)[1]
 
     def rows(self, index) -> Table:
         return replace(self, x=self.x[index], y=self.y[index])

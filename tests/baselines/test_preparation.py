@@ -63,14 +63,14 @@ def test_folds_part_the_rows_and_share_the_classes_evenly(seed, n_folds):
 @given(st.integers(0, 2**31))
 @settings(max_examples=30)
 def test_random_acquisitions_take_recorded_cells_and_all_of_the_baseline(seed):
-    a = random_acquisitions(CONTEXT.r, CONTEXT.acquirable, np.random.default_rng(seed))
+    a = random_acquisitions(CONTEXT.r, CONTEXT.acquirable, CONTEXT.groups, np.random.default_rng(seed))
     assert not (a & ~CONTEXT.r).any()
     np.testing.assert_array_equal(a[:, BASELINE], CONTEXT.r[:, BASELINE])
 
 
 def test_random_acquisitions_take_every_number_of_cells_equally_often():
     r = np.ones((12_000, 4), dtype=bool)
-    a = random_acquisitions(r, np.arange(4) > 0, np.random.default_rng(0))
+    a = random_acquisitions(r, np.arange(4) > 0, np.arange(4), np.random.default_rng(0))
     counts = np.bincount(a[:, 1:].sum(1), minlength=4)
     assert (abs(counts - 3000) < 250).all()
     assert (abs(a[:, 1:].mean(0) - 0.5) < 0.02).all()

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 import torch
 
+from l2m_core.baselines import make_method
+from l2m_core.baselines.networks import Schedule
 from l2m_core.errors import ConfigError, TrainingError
 from train import reproduce as command
 from train.experiments import experiment
@@ -213,6 +215,11 @@ def test_digit_pairs_have_twenty_blocks(tmp_path):
     trial = draw(family, 0, tmp_path)
     assert len(np.unique(trial.context.groups)) == 20
     assert len(trial.context.names) > 20
+    # A method that learns from the task has a score for each block, and gives it to the block's pixels.
+    once = Schedule(epochs=1)
+    method = make_method("gdfs", pretraining=once, schedule=once).fit(trial.context)
+    scores = method.rank(trial.x[:1], np.zeros(trial.x[:1].shape, dtype=bool))[0]
+    assert len(method.policy.biases[-1]) == len(np.unique(scores)) == 20
 
 
 def test_a_task_is_the_same_in_every_run_and_another_number_another_task(tmp_path):

@@ -23,8 +23,8 @@ work = comparison.run_methods
 
 
 BLOCKS = (
-    "Digit pairs: every method scores pixels, and the whole block of the best-scored one is uncovered; methods trained "
-    "on the task learn from single pixels."
+    "Digit pairs: one acquisition uncovers a whole block. Methods trained on the task learn from blocks and score blocks; "
+    "L2M scores pixels, and the block of the best-scored one is uncovered."
 )
 
 
