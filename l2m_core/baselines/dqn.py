@@ -12,6 +12,9 @@ from torch.nn import functional
 from l2m_core.baselines.interface import register
 from l2m_core.baselines.masked import MaskedNetworkMethod, Rows, Walks, walk
 from l2m_core.baselines.networks import DuelingNetwork, Schedule, descend, train
+from l2m_core.errors import ConfigError
+
+REWARDS = ("log likelihood", "gain")
 
 
 @dataclass
@@ -56,7 +59,10 @@ class Replay:
 
 @register("dqn")
 class DQN(MaskedNetworkMethod):
-    """State [x⊙a, a]; reward log f(y | x⊙(a + j)) − log f(y | x⊙a) of the current predictor f; discount 0.9.
+    """State [x⊙a, a]; reward log f(y | x⊙(a + j)) of the current predictor f; discount 0.9.
+
+    The reward is the log likelihood after the acquisition, so values are mostly negative, the more so the more steps are
+    left; an ended walk has nothing ahead. With reward "gain" it is what the acquisition adds to the log likelihood.
 
     An episode walks one batch of rows, ε-greedily, into a replay of 10,000 transitions and then learns from it:
     double Q-learning (the live network picks, the target network values), the predictor trained on along the same
@@ -83,7 +89,10 @@ class DQN(MaskedNetworkMethod):
         replayed: int = 128,
         pretraining: Schedule | None = None,
         rate: float = 1e-3,
+        reward: str = "log likelihood",
     ):
+        if reward not in REWARDS:
+            raise ConfigError(f"DQN's reward is {reward!r}; choose one of {', '.join(REWARDS)}.")
         super().__init__(
             seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share
         )
@@ -102,6 +111,7 @@ class DQN(MaskedNetworkMethod):
         """Transitions in a gradient step."""
         self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
         self.rate = rate
+        self.reward = reward
 
     def _learn(self, rows: Rows, held: Rows) -> None:
         self._train_predictor(rows, held, self.pretraining)
@@ -154,6 +164,7 @@ class DQN(MaskedNetworkMethod):
             open_after = some.open_actions(after)
             chosen = self.q_network(inputs_after).masked_fill(~open_after, -torch.inf).argmax(-1, keepdim=True)
             ahead = target_network(inputs_after).gather(1, chosen)[:, 0] * (open_after.any(-1) & ~last)
-            wanted = (losses - losses_after) + self.discount * ahead
+            reward = -losses_after if self.reward == "log likelihood" else losses - losses_after
+            wanted = reward + self.discount * ahead
         estimate = self.q_network(inputs).gather(1, action[:, None])[:, 0]
         return functional.smooth_l1_loss(estimate, wanted) + 0.5 * (losses.mean() + losses_after.mean())

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from l2m_core.baselines import make_method
-from l2m_core.baselines.dqn import DQN, Replay
+from l2m_core.baselines.dqn import DQN, REWARDS, Replay
 from l2m_core.baselines.masked import Walks
 from l2m_core.baselines.networks import DuelingNetwork, Schedule
 from l2m_core.baselines.preparation import prepare
+from l2m_core.errors import ConfigError
 from tests.baselines.cohorts import STRONG, WEAK, learnable
 
 ONCE = Schedule(epochs=2)
@@ -60,11 +61,13 @@ def test_the_target_network_is_renewed_every_fourth_episode(monkeypatch):
     assert len(renewed) == 3  # before the episodes 1, 5 and 9
 
 
+@pytest.mark.parametrize("reward", REWARDS)
 @pytest.mark.parametrize("last", [True, False])
-def test_what_is_wanted_is_the_reward_and_the_discounted_value_ahead(last):
-    """The reward is what the action adds to the log likelihood under the predictor as it is now."""
+def test_what_is_wanted_is_the_reward_and_the_discounted_value_ahead(last, reward):
+    """The reward is the log likelihood after the action, or what the action adds to it, under the predictor as it is
+    now."""
     context = learnable("binary", rows=60, missing=0.0)
-    method = make(dropout=0.0).fit(context)
+    method = make(dropout=0.0, reward=reward).fit(context)
     rows = method._rows(prepare(context)).take(np.arange(1))
     before = rows.start
     after, both = before.clone(), before.clone()
@@ -76,7 +79,30 @@ def test_what_is_wanted_is_the_reward_and_the_discounted_value_ahead(last):
         likelihood = [-method.head.losses(method.predictor(rows.inputs(a)), rows.target) for a in (before, after)]
         open_after = method.q_network(rows.inputs(after)).masked_fill(~rows.open(after), -torch.inf)
         ahead = 0.0 if last else 0.9 * target(rows.inputs(after))[0, open_after.argmax()]
-        wanted = likelihood[1] - likelihood[0] + ahead
+        wanted = likelihood[1] - (likelihood[0] if reward == "gain" else 0.0) + ahead
         error = method.q_network(rows.inputs(before))[:, STRONG] - wanted
     huber = torch.where(error.abs() < 1, 0.5 * error**2, error.abs() - 0.5)
     torch.testing.assert_close(loss, huber.mean() - 0.5 * (likelihood[0] + likelihood[1]).mean())
+
+
+def test_a_row_with_nothing_left_to_ask_for_has_nothing_ahead():
+    """Though its walk may have steps left: a value ahead would be one of features that the row lacks."""
+    context = learnable("binary", rows=60, missing=0.0)
+    method = make(dropout=0.0).fit(context)
+    rows = method._rows(prepare(context)).take(np.arange(1))
+    before = rows.r.clone()
+    before[0, STRONG] = False
+    one, none = torch.zeros(1, dtype=torch.long), torch.tensor([False])
+    target = DuelingNetwork(method.n_inputs, 6, torch.Generator().manual_seed(5))
+    with torch.no_grad():
+        found = [
+            float(method._loss(rows, Replay(one, before, torch.tensor([STRONG]), last, 1), one, target))
+            for last in (none, ~none)
+        ]
+    assert found[0] == found[1]
+
+
+def test_the_reward_is_the_log_likelihood_unless_told_otherwise():
+    assert make().reward == "log likelihood"
+    with pytest.raises(ConfigError, match="'loss'.*gain"):
+        make(reward="loss")
