@@ -21,8 +21,8 @@ class DIME(MaskedNetworkMethod):
 
     with H the entropy of the current prediction, which no feature can exceed, and which keeps values non-negative.
     The mean of the drop is the conditional mutual information I(y; x_j | x⊙a). The predictor f, pretrained with random
-    acquisitions, is trained on along the same walks. Each step of a walk is random with probability ε and follows the
-    values otherwise; ε falls from one stage to the next.
+    acquisitions, is trained on along the same walks. Walks are random throughout; with exploration (1.0, 0.2), say, a
+    second stage follows, whose steps are random with probability ε = 0.2 and follow the values otherwise.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class DIME(MaskedNetworkMethod):
         dropout: float = 0.3,
         most_steps: int = 10,
         predictor_share: float = 0.1,
-        exploration: tuple[float, ...] = (1.0, 0.2),
+        exploration: tuple[float, ...] = (1.0,),
         per_cost: bool = False,
         pretraining: Schedule | None = None,
         schedule: Schedule | None = None,
@@ -46,7 +46,8 @@ class DIME(MaskedNetworkMethod):
         self.per_cost = per_cost
         """Rank by value per unit of cost, in walks and in rank()."""
         self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
-        self.schedule = schedule or Schedule(epochs=80, plateau=5, patience=15, least_steps=8)
+        self.schedule = schedule or Schedule(epochs=160, plateau=10, patience=30, least_steps=8)
+        """Of each stage. The one stage has the epochs and the patience of two; give two stages half of each."""
 
     def value(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
         """(n, d) estimated drop in loss, in nats; -inf where blocked."""

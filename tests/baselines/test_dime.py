@@ -19,7 +19,7 @@ COSTS = np.array([1, 1, 50, 1, 1, 1], dtype=np.float32)
 
 
 def make(**settings) -> DIME:
-    method = make_method("dime", pretraining=SHORT, schedule=SHORT, exploration=(1.0,), **settings)
+    method = make_method("dime", pretraining=SHORT, schedule=SHORT, **settings)
     return method.fit(replace(learnable("binary"), costs=COSTS))
 
 

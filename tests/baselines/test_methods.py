@@ -22,7 +22,7 @@ LINES = {"strengths": (0.1, 1.0), "n_folds": 3}
 QUICK = {
     "mlp_random": {"schedule": Schedule(epochs=80)},
     "gdfs": {"pretraining": SHORT, "schedule": SHORT},
-    "dime": {"pretraining": SHORT, "schedule": SHORT, "exploration": (1.0,)},
+    "dime": {"pretraining": SHORT, "schedule": SHORT},
     "dqn": {"pretraining": SHORT, "episodes": 40, "updates": 4},
     "boosting": TREES,
     "boosting_voi": TREES,
@@ -34,7 +34,7 @@ ONCE = Schedule(epochs=2)
 HASTY = QUICK | {
     "mlp_random": {"schedule": ONCE},
     "gdfs": {"pretraining": ONCE, "schedule": ONCE},
-    "dime": {"pretraining": ONCE, "schedule": ONCE},
+    "dime": {"pretraining": ONCE, "schedule": ONCE, "exploration": (1.0, 0.2)},
     "dqn": {"pretraining": ONCE, "episodes": 5, "updates": 2},
 }
 """For tests that need a method to be trained, but not well."""

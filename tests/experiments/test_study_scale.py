@@ -66,7 +66,7 @@ def test_the_methods_of_the_study_scale_have_the_study_s_hyperparameters(name):
     if "dqn" in methods:
         dqn = methods["dqn"]
         assert (dqn.discount, dqn.capacity, dqn.episodes, dqn.target_every) == (0.9, 10_000, 200, 4)
-        assert dqn.first_epsilon > dqn.last_epsilon > 0
+        assert dqn.reward == "log likelihood" and dqn.first_epsilon > dqn.last_epsilon > 0
     for mlp in [methods.get("mlp_random"), make_method(getattr(settings, "other", "mlp_random"))]:
         if mlp is not None:
             assert (mlp.hidden, mlp.schedule.epochs, mlp.schedule.batch) == (128, 300, 64)
