@@ -24,6 +24,7 @@ from streamlit import config
 
 from app import sign_in
 from app.store import StoreError
+from app.sweeping import collect_now_and_then
 from app.ui import services
 from app.ui.guard import Guard
 from l2m_core.errors import L2MError
@@ -31,7 +32,6 @@ from l2m_core.errors import L2MError
 MAIN = Path(__file__).with_name("main.py")
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
 ANY_ADDRESS = ("0.0.0.0", "::")
-COLLECT_EVERY = 20  # seconds
 
 logger = logging.getLogger("l2m.app")
 
@@ -67,12 +67,6 @@ def warm_up() -> None:
         logger.error("Not ready: %s", problem)
     gc.collect()
     gc.freeze()
-
-
-def collect_now_and_then(stop: threading.Event) -> None:
-    """What closed sessions leave in circles goes in one sweep for all, not in one after each press."""
-    while not stop.wait(COLLECT_EVERY):
-        gc.collect()
 
 
 def allowed_hosts() -> list[str]:

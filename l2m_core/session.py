@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,25 @@ from l2m_core.predictive import Predictive
 
 NEAR_SHARE = 0.25  # "near this patient": the nearest quarter of the cohort on what is known
 FEWEST_NEAR = 10  # fewer recorded values near the patient than this is thin support
+
+
+@dataclass(frozen=True)
+class Test:
+    """An acquirable feature as it stands for one patient. score: what the policy ranks by, -inf where it is not open;
+    gain: in nats, NaN where known; policy: share by the policy head; support: cohort rows that have it, overall and
+    near this patient."""
+
+    feature: str
+    score: float
+    gain: float
+    policy: float
+    cost: float
+    gain_per_cost: float
+    turnaround: float | None
+    group: str | None
+    status: str
+    support: int
+    support_near: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,53 +168,50 @@ class Patient:
         prediction = self.answer.prediction
         return prediction[0] if isinstance(prediction, np.ndarray) else prediction
 
-    @lazy
+    @property
     def ranking(self) -> pd.DataFrame:
-        """Every acquirable feature, best first: feature, gain, policy, cost, gain_per_cost, status, support."""
+        """Every acquirable feature, best first, as a table; its columns are the fields of `Test`."""
+        return pd.DataFrame([vars(test) for test in self.tests], columns=[field.name for field in fields(Test)])
+
+    @lazy
+    def tests(self) -> tuple[Test, ...]:
+        """Every acquirable feature, best first."""
         cohort = self.memory.cohort
         rule = make_policy(self.policy, self.memory.model.release.inference.policy)
         possible = np.array([[name not in self.state.statuses for name in cohort.names]])
         scores = block(rule.scores(self.memory, self.x, self.answer), self.x, cohort.acquirable, possible)[0]
         share = _softmax(block(self.answer.policy, self.x, cohort.acquirable, possible)[0])
         overall, near = self.support
-        rows = []
+        tests = []
         for i, feature in enumerate(cohort.features):
             if feature.role != "acquirable":
                 continue
             cost = float(cohort.costs[i])
             status = self.state.statuses.get(feature.name, "known" if feature.name in self.state.values else "open")
             gain = float(self.answer.gain[0, i]) if status != "known" else np.nan
-            rows.append(
-                {
-                    "feature": feature.name,
-                    "score": float(scores[i]),
-                    "gain": gain,
-                    "policy": float(share[i]),
-                    "cost": cost,
-                    "gain_per_cost": gain / cost if cost > 0 else np.nan,
-                    "turnaround": feature.turnaround,
-                    "group": feature.group,
-                    "status": status,
-                    "support": int(overall[i]),
-                    "support_near": int(near[i]),
-                }
-            )
-        columns = ["feature", "score", "gain", "policy", "cost", "gain_per_cost", "turnaround", "group", "status"]
-        table = pd.DataFrame(rows, columns=[*columns, "support", "support_near"])
-        return table.sort_values("score", ascending=False, kind="stable").reset_index(drop=True)
+            tests.append(
+                Test(
+                    feature.name, float(scores[i]), gain, float(share[i]), cost,
+                    gain / cost if cost > 0 else float("nan"), feature.turnaround, feature.group, status,
+                    int(overall[i]), int(near[i]),
+                )
+            )  # fmt: skip
+        return tuple(sorted(tests, key=lambda test: -test.score))
 
     @property
     def suggestion(self) -> str | None:
         """The feature ranked first, or None when nothing is left to ask for."""
-        table = self.ranking
-        return str(table.feature[0]) if len(table) and np.isfinite(table.score[0]) else None
+        return self.tests[0].feature if self.tests and np.isfinite(self.tests[0].score) else None
 
     @property
     def advice(self) -> str | None:
         """Why to stop now, in words; None when the rules say to go on."""
-        best = self.ranking.loc[self.ranking.status == "open", "gain"]
-        top = float(best.max()) if len(best) else -np.inf
-        return self.stopping.reason(self.answer.prediction, top, self.steps, self.spent)
+        return self.stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent)
+
+    @property
+    def best_gain(self) -> float:
+        """In nats, of all open tests; -inf when none is open."""
+        return max((test.gain for test in self.tests if test.status == "open"), default=-np.inf)
 
     # -- why --------------------------------------------------------------------------------------------------------
 

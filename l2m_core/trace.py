@@ -189,8 +189,7 @@ class Trace:
 
 
 def step_of(patient: Patient) -> Step:
-    table = patient.ranking[patient.ranking.status == "open"]
-    gains = {str(name): float(gain) for name, gain in zip(table.feature, table.gain, strict=True)}
+    gains = {test.feature: test.gain for test in patient.tests if test.status == "open"}
     return Step(patient.events[-1], summarise(patient), gains, patient.suggestion, patient.spent)
 
 

@@ -96,4 +96,5 @@ def texts(app: AppTest) -> str:
     """Everything that the page says, without the marks that keep names from being read as markdown."""
     parts = [element.value for kind in ("title", "subheader", "markdown", "caption", "error", "warning", "info", "success")
              for element in app.get(kind)]  # fmt: skip
+    parts += [button.label for button in app.button]
     return "\n".join(str(part) for part in parts).replace("\u2060", "").replace("\\", "")

@@ -30,6 +30,15 @@ def turn_to(app: AppTest, name: str) -> AppTest:
     return app if box.value == name else check(box.set_value(name).run())
 
 
+def set_rule(app: AppTest, rule: str, limit: float | str) -> AppTest:
+    """Open the rules, fill one in, and save."""
+    app.session_state["rules"] = True
+    app = check(app.run())
+    fields = [*app.number_input, *app.selectbox]
+    next(field for field in fields if field.key and field.key.endswith(f"-{rule}")).set_value(limit)
+    return press(app, "rules-save")
+
+
 def enter(app: AppTest, name: str, value) -> AppTest:
     """Turn to a test, type its result, press Record."""
     app = turn_to(app, name)

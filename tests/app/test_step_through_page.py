@@ -9,7 +9,7 @@ from app.store import StoredCohort
 from app.ui.services import Services
 from app.ui.steps import moment
 from tests.app.conftest import check, open_app, press, texts
-from tests.app.stepping import NAMES, begin, enter, kinds, recorded, step_id, turn_to
+from tests.app.stepping import NAMES, begin, enter, kinds, recorded, set_rule, step_id, turn_to
 
 
 @pytest.fixture
@@ -163,9 +163,7 @@ def test_stopping_ends_and_reopening_goes_on(owner: str, app: AppTest, shared_se
 
 
 def test_rules_are_kept_with_the_step_through_and_give_the_reason_to_stop(owner: str, app: AppTest) -> None:
-    budget = next(number for number in app.number_input if number.key and number.key.endswith("-budget"))
-    budget.set_value(1)
-    app = press(app, "rules-save")
+    app = set_rule(app, "budget", 1)
     assert recorded(owner, app).settings.stopping.budget == 1 and kinds(owner, app) == ["start"]
     app = enter(app, "lactate", 2.2)
     assert "Stopping is advised. The budget of 1 tests is used" in texts(app)
@@ -184,9 +182,7 @@ def test_rules_are_kept_with_the_step_through_and_give_the_reason_to_stop(owner:
 def test_each_rule_advises_stopping_and_never_forbids_to_go_on(
     owner: str, app: AppTest, rule: str, limit: float, asks_first: bool, reason: str
 ) -> None:
-    field = next(number for number in app.number_input if number.key and number.key.endswith(f"-{rule}"))
-    field.set_value(limit)
-    app = press(app, "rules-save")
+    app = set_rule(app, rule, limit)
     assert ("Stopping is advised" in texts(app)) is not asks_first
     app = enter(app, "lactate", 2.2)
     page = texts(app)
@@ -196,14 +192,12 @@ def test_each_rule_advises_stopping_and_never_forbids_to_go_on(
 
 def test_below_its_limit_no_rule_advises_anything(app: AppTest) -> None:
     for rule, limit in (("cost", 13.0), ("gain", 0.0), ("confidence", 100.0), ("budget", 2)):
-        next(n for n in app.number_input if n.key and n.key.endswith(f"-{rule}")).set_value(limit)
-    assert "Stopping is advised" not in texts(enter(press(app, "rules-save"), "lactate", 2.2))
+        app = set_rule(app, rule, limit)
+    assert "Stopping is advised" not in texts(enter(app, "lactate", 2.2))
 
 
 def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -> None:
-    policy = next(box for box in app.selectbox if box.key and box.key.endswith("-policy"))
-    policy.set_value("gain per cost")
-    app = press(app, "rules-save")
-    ranking = moment.load(owner, step_id(app)).view.ranking
+    app = set_rule(app, "policy", "gain per cost")
+    ranking = moment.load(owner, step_id(app)).patient.ranking
     gains = ranking.gain_per_cost.to_numpy()
     assert (np.diff(gains) <= 1e-9).all()

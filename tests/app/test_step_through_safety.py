@@ -14,7 +14,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.session import Patient
 from l2m_core.trace import Trace
 from tests.app.conftest import open_app, press, small_frame, texts
-from tests.app.stepping import begin, enter, kinds, outcome_cohort, recorded, step_id, turn_to
+from tests.app.stepping import begin, enter, kinds, outcome_cohort, recorded, set_rule, step_id, turn_to
 
 
 @pytest.fixture
@@ -100,9 +100,7 @@ def test_a_deleted_cohort_is_said_and_the_record_stays(owner: str, app: AppTest,
 
 def test_what_was_believed_is_in_the_record_and_so_are_the_rules_of_the_time(owner: str, app: AppTest) -> None:
     before = recorded(owner, app).believed[0]
-    budget = next(number for number in app.number_input if number.key and number.key.endswith("-budget"))
-    budget.set_value(3)
-    app = enter(press(app, "rules-save"), "lactate", 3.6)
+    app = enter(set_rule(app, "budget", 3), "lactate", 3.6)
     stored = recorded(owner, app)
     assert stored.believed == (before, moment.load(owner, step_id(app)).view.step.posterior)
     assert [rules.stopping.budget for rules in stored.rules] == [3, 3] and stored.until(1).events == stored.events[:1]

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from app import asgi
+from app import sweeping
 
 
 class Circle:
@@ -16,10 +16,10 @@ class Circle:
 
 
 def test_circles_go_without_a_collection_by_anyone_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi, "COLLECT_EVERY", 0.01)
+    monkeypatch.setattr(sweeping, "COLLECT_EVERY", 0.01)
     gc.disable()
     stop = threading.Event()
-    sweeper = threading.Thread(target=asgi.collect_now_and_then, args=(stop,))
+    sweeper = threading.Thread(target=sweeping.collect_now_and_then, args=(stop,))
     try:
         left = weakref.ref(Circle())
         assert left() is not None, "nothing but a sweep frees a circle"

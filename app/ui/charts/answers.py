@@ -32,9 +32,12 @@ def icon_array(probability: float, outcome: str) -> Chart:
         )  # fmt: skip
     spec = {"data": traces, "layout": layout_of(92, xaxis=HIDDEN, yaxis=HIDDEN)}
     alt = f"Of 100 patients like this, {labels.of_100(probability).removesuffix(' of 100')} have {outcome}."
-    table = pd.DataFrame({"outcome": [outcome, f"not {outcome}"], "of 100": [count, 100 - count],
-                          "probability": [probability, 1 - probability]})  # fmt: skip
-    return Chart(spec, alt, table, {"probability": "percent"})
+
+    def make_table() -> pd.DataFrame:
+        return pd.DataFrame({"outcome": [outcome, f"not {outcome}"], "of 100": [count, 100 - count],
+                             "probability": [probability, 1 - probability]})  # fmt: skip
+
+    return Chart(spec, alt, make_table, {"probability": "percent"})
 
 
 def class_bars(
@@ -50,7 +53,7 @@ def class_bars(
         "text": [labels.percent(value) for value in values], "textposition": "outside", "cliponaxis": False,
         "hovertemplate": "%{y}: %{x:.1%}<extra></extra>",
     }  # fmt: skip
-    table = pd.DataFrame({"outcome": names, "probability": values, "of 100": [round(100 * v) for v in values]})
+    columns: dict[str, Any] = {"outcome": names, "probability": values, "of 100": [round(100 * v) for v in values]}
     if band:
         low, high = (np.array([band[name][i] for name in names]) for i in (0, 1))
         bars["error_x"] = {
@@ -58,7 +61,7 @@ def class_bars(
             "arrayminus": (np.array(values) - low).tolist(), "color": TEXT, "thickness": 1.5, "width": 4,
         }  # fmt: skip
         bars["textposition"] = "none"
-        table["low"], table["high"] = low, high
+        columns |= {"low": low, "high": high}
     traces = [bars]
     if before:
         traces.append(
@@ -68,7 +71,7 @@ def class_bars(
                 "hovertemplate": "a step ago: %{x:.1%}<extra></extra>",
             }
         )  # fmt: skip
-        table["a step ago"] = [before[name] for name in names]
+        columns["a step ago"] = [before[name] for name in names]
     layout = layout_of(
         40 + 26 * len(names),
         xaxis=axis_of(range=[0, 1.08], tickformat=".0%", title={"text": "probability"}),
@@ -77,7 +80,7 @@ def class_bars(
     likeliest = max(probabilities, key=lambda name: probabilities[name])
     alt = f"Probability of each of {len(names)} outcomes; likeliest is {likeliest} with {labels.percent(max(values))}."
     formats = {name: "percent" for name in ("probability", "low", "high", "a step ago")}
-    return Chart({"data": traces, "layout": layout}, alt, table, formats)
+    return Chart({"data": traces, "layout": layout}, alt, lambda: pd.DataFrame(columns), formats)
 
 
 def density(
@@ -102,12 +105,12 @@ def density(
                    "hovertemplate": "median " + hover})  # fmt: skip
     title = labels.chart(labels.with_unit(outcome, f"({unit})" if unit else ""), 40)
     layout = layout_of(150, xaxis=axis_of(title={"text": title}), yaxis={**HIDDEN, "rangemode": "tozero"})
-    table = pd.DataFrame({outcome: list(grid), "density": list(now)})
+    columns = {outcome: list(grid), "density": list(now)}
     if before is not None:
-        table["density a step ago"] = list(before)
+        columns["density a step ago"] = list(before)
     words = [labels.with_unit(labels.number(value), unit) for value in (median, *interval)]
     alt = f"Predicted {outcome}: median {words[0]}, 90% of patients like this between {words[1]} and {words[2]}."
-    return Chart({"data": traces, "layout": layout}, alt, table)
+    return Chart({"data": traces, "layout": layout}, alt, lambda: pd.DataFrame(columns))
 
 
 @dataclass(frozen=True)
@@ -160,18 +163,17 @@ def history(points: Sequence[Point], axis: str, probability: bool) -> Chart:
         showlegend=len(series) > 1,
         legend={"orientation": "h", "y": 1.15, "x": 0},
     )  # fmt: skip
-    table = pd.DataFrame({"step": steps, "learned": [point.learned for point in points]})
+    columns: dict[str, Any] = {"step": steps, "learned": [point.learned for point in points]}
     for name in series:
-        table[name] = [point.values[name] for point in points]
-        table[f"{name}, low"] = [point.low[name] if point.low and name in point.low else np.nan for point in points]
-        table[f"{name}, high"] = [point.high[name] if point.high and name in point.high else np.nan for point in points]
+        columns[name] = [point.values[name] for point in points]
+        columns[f"{name}, low"] = [(point.low or {}).get(name, np.nan) for point in points]
+        columns[f"{name}, high"] = [(point.high or {}).get(name, np.nan) for point in points]
     show = labels.percent if probability else labels.number
     ends = [f"{show(points[i].values[series[0]])}" for i in (0, -1)] if points else ["", ""]
     alt = f"{axis} after each of {len(points)} steps, from {ends[0]} to {ends[1]}."
-    numbers = [column for column in table.columns if column not in ("step", "learned")]
-    return Chart(
-        {"data": traces, "layout": layout}, alt, table, dict.fromkeys(numbers, "percent") if probability else {}
-    )
+    numbers = [column for column in columns if column not in ("step", "learned")]
+    formats = dict.fromkeys(numbers, "percent") if probability else {}
+    return Chart({"data": traces, "layout": layout}, alt, lambda: pd.DataFrame(columns), formats)
 
 
 def _probability_range(points: Sequence[Point]) -> list[float]:
@@ -214,10 +216,10 @@ def preview(results: Sequence[str], values: Sequence[float], now: float, axis: s
         shapes=[{"type": "line", "x0": now, "x1": now, "y0": -0.5, "y1": len(rows) - 0.5,
                  "line": {"color": TEXT, "width": 1, "dash": "dot"}}],
     )  # fmt: skip
-    table = pd.DataFrame({"result": list(results), axis: list(values), "change": [value - now for value in values]})
+    columns = {"result": list(results), axis: list(values), "change": [value - now for value in values]}
     if spread is not None:
-        table["standard deviation"] = list(spread)
+        columns["standard deviation"] = list(spread)
     moves = "; ".join(f"{result}: {show(value)}" for result, value in zip(results, values, strict=True))
     alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
     formats = {axis: "percent", "change": "percent"} if probability else {}
-    return Chart({"data": [*lines, dots], "layout": layout}, alt, table, formats)
+    return Chart({"data": [*lines, dots], "layout": layout}, alt, lambda: pd.DataFrame(columns), formats)

@@ -24,12 +24,17 @@ CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "s
 
 @dataclass(frozen=True)
 class Chart:
-    """spec: a Plotly figure as plain data; alt: what it shows, in words; table: its numbers."""
+    """spec: a Plotly figure as plain data; alt: what it shows, in words; make_table: makes the table of its numbers,
+    which most people never open."""
 
     spec: dict[str, Any]
     alt: str
-    table: pd.DataFrame
+    make_table: Callable[[], pd.DataFrame]
     formats: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        return self.make_table()
 
 
 class Drawn(BaseFigure):
@@ -56,12 +61,13 @@ def draw(chart: Chart, key: str, on_click: Callable[[], None] | None = None, tab
 
 
 def show_table(chart: Chart, key: str) -> None:
+    table = chart.table
     columns = {
         name: st.column_config.NumberColumn(format=chart.formats[name]) if name in chart.formats else None
-        for name in chart.table.columns
+        for name in table.columns
     }
     st.dataframe(
-        chart.table, key=key, hide_index=True, alt=f"Numbers behind the chart: {labels.plain(chart.alt)}",
+        table, key=key, hide_index=True, alt=f"Numbers behind the chart: {labels.plain(chart.alt)}",
         column_config={name: column for name, column in columns.items() if column is not None},
     )  # fmt: skip
 

@@ -42,4 +42,4 @@ def recorded_map(recorded: np.ndarray, features: Sequence[str], seed: int = 0) -
         f"Overall {labels.percent(float(recorded.mean()))} are recorded; fewest of {fewest} "
         f"({labels.percent(float(share.min()))})."
     )
-    return Chart({"data": [heat], "layout": layout}, alt, table, {"share": "percent"})
+    return Chart({"data": [heat], "layout": layout}, alt, lambda: table, {"share": "percent"})

@@ -53,5 +53,5 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
         ignore_index=True,
     )
     ends = "; ".join(f"{path.name}: {show(path.values[0])} to {show(path.values[-1])}" for path in paths)
-    return Chart({"data": traces, "layout": layout}, f"{axis} by {across}. {ends}.", table,
+    return Chart({"data": traces, "layout": layout}, f"{axis} by {across}. {ends}.", lambda: table,
                  {axis: "percent"} if probability else {})  # fmt: skip

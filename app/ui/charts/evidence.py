@@ -56,7 +56,7 @@ def by_tests(curves: Sequence[Curve], score: str, unit: str, base: float | None 
     ends = "; ".join(f"{LABELS[order]} {_number(each[0].value)} to {_number(each[-1].value)}"
                      for order, each in estimates.items())  # fmt: skip
     alt = f"{title} before any test and after up to {steps[-1]} tests, with 95% intervals. {ends}."
-    return Chart({"data": traces, "layout": layout}, alt, table, dict.fromkeys(table.columns[1:], "%.4f"))
+    return Chart({"data": traces, "layout": layout}, alt, lambda: table, dict.fromkeys(table.columns[1:], "%.4f"))
 
 
 def by_cost(curves: Sequence[Curve], unit: str) -> Chart:
@@ -79,7 +79,7 @@ def by_cost(curves: Sequence[Curve], unit: str) -> Chart:
     )  # fmt: skip
     ends = "; ".join(f"{LABELS[curve.order]} ends at {_number(curve.loss[-1].value)} for {_number(curve.cost[-1])}"
                      for curve in curves)  # fmt: skip
-    return Chart({"data": traces, "layout": layout}, f"Log loss by mean cost of a patient. {ends}.", table,
+    return Chart({"data": traces, "layout": layout}, f"Log loss by mean cost of a patient. {ends}.", lambda: table,
                  {"mean cost": "%.2f", "log loss": "%.4f"})  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def calibration(found: Calibration, evidence: Evidence) -> Chart:
         f"Calibration {when}: {up} against {across}, in {len(found.predicted)} groups. They are off by "
         f"{100 * found.error:.1f} percentage points on average; by chance alone it would be {100 * found.by_chance:.1f}."
     )
-    return Chart({"data": [diagonal, points], "layout": layout}, alt, table,
+    return Chart({"data": [diagonal, points], "layout": layout}, alt, lambda: table,
                  dict.fromkeys((across, up, "low", "high"), "percent"))  # fmt: skip
 
 
@@ -159,7 +159,7 @@ def choices(evidence: Evidence) -> Chart:
         f"How often each of {len(evidence.actions)} tests is taken at each of {evidence.budget} steps in the model's order. "
         f"First comes most often {evidence.actions[first]}, for {labels.percent(chosen[first][0])} of the patients."
     )
-    return Chart({"data": [heat, marks], "layout": layout}, alt, table, dict.fromkeys(table.columns[1:], "percent"))
+    return Chart({"data": [heat, marks], "layout": layout}, alt, lambda: table, dict.fromkeys(table.columns[1:], "percent"))
 
 
 def wishes(found: Sequence[Wishes], rows: int) -> Chart:
@@ -200,7 +200,7 @@ def wishes(found: Sequence[Wishes], rows: int) -> Chart:
     )
     asked, had = sum(wish.wished for wish in found), sum(wish.recorded for wish in found)
     alt = f"Of {asked} decisions, the test that the model asked for first had been recorded in {had}."
-    return Chart({"data": bars, "layout": layout}, alt, table, {"share of the cohort": "percent"})
+    return Chart({"data": bars, "layout": layout}, alt, lambda: table, {"share of the cohort": "percent"})
 
 
 _LEGEND = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "xanchor": "left"}

@@ -87,14 +87,19 @@ def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
         # Said beforehand: to find them by itself, Plotly draws this chart twice.
         margin={"l": room_for([labels.short(name, LONGEST) for name in shown]), "r": 62, "t": 44, "b": 12},
     )  # fmt: skip
-    table = pd.DataFrame({"feature": list(features)})
-    for step, column in enumerate(columns):
-        table[f"{step} {column.title}"] = [
-            column.statuses.get(name) or _gain_text(column.gains.get(name)) for name in features
-        ]
+
+    def make_table() -> pd.DataFrame:
+        steps = {
+            f"{step} {column.title}": [
+                column.statuses.get(name) or _gain_text(column.gains.get(name)) for name in features
+            ]
+            for step, column in enumerate(columns)
+        }  # fmt: skip
+        return pd.DataFrame({"feature": list(features), **steps})
+
     best = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
     alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best}"
-    return Chart({"data": [heat, marks, overlay], "layout": layout}, alt, table)
+    return Chart({"data": [heat, marks, overlay], "layout": layout}, alt, make_table)
 
 
 def _shade(gain: float, top: float) -> float:

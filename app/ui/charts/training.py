@@ -41,7 +41,7 @@ def training_loss(entries: Sequence[Mapping[str, Any]], steps: int) -> Chart:
     table = pd.DataFrame({"step": x, "training loss": y, "running mean": smooth})
     now = f"now {smooth[-1]:.4f}, at first {y[0]:.4f}" if y else "nothing yet"
     alt = f"Training loss in nats over {steps:,} steps: {now}."
-    return Chart({"data": traces, "layout": layout}, alt, table, {"training loss": "%.4f", "running mean": "%.4f"})
+    return Chart({"data": traces, "layout": layout}, alt, lambda: table, {"training loss": "%.4f", "running mean": "%.4f"})
 
 
 def held_out_loss(entries: Sequence[Mapping[str, Any]], steps: int) -> Chart | None:
@@ -78,7 +78,7 @@ def held_out_loss(entries: Sequence[Mapping[str, Any]], steps: int) -> Chart | N
     )
     last = "; ".join(f"{name} {table[name].iloc[-1]:.4f}" for name in names)
     alt = f"{axis} at {len(looks)} looks over {steps:,} steps. Last: {last}."
-    return Chart({"data": traces, "layout": layout}, alt, table, dict.fromkeys(names, "%.4f"))
+    return Chart({"data": traces, "layout": layout}, alt, lambda: table, dict.fromkeys(names, "%.4f"))
 
 
 def thinned(x: Sequence[int], y: Sequence[float]) -> tuple[list[int], list[float]]:

@@ -51,22 +51,19 @@ def _value(moment: Moment, name: str) -> None:
     feature = cohort.feature(name)
     text = labels.markdown(wording.value(cohort, name, state.values[name], state.limits.get(name)))
     flag = inputs.reference_flag(feature, state.values[name])
-    with st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="xsmall"):
-        st.markdown(
-            f":small[{labels.markdown(labels.short(name, 26))}] **{text}**{f' :orange[{flag}]' if flag else ''}",
-            width="stretch",
-        )
-        index = cohort.names.index(name)
-        st.button(":small[Edit]", key=f"edit-{index}", type="tertiary", on_click=actions.edit, args=(name,),
-                  help=f"Correct {labels.markdown(name)}; the old value stays in the log")  # fmt: skip
+    st.button(
+        f":small[{labels.markdown(labels.short(name, 26))}] **{text}**{f' :orange[{flag}]' if flag else ''}",
+        key=f"edit-{cohort.names.index(name)}", type="tertiary", icon=":material/edit:", icon_position="right",
+        on_click=actions.edit, args=(name,), help=f"Correct {labels.markdown(name)}; the old value stays in the log",
+    )  # fmt: skip
 
 
 def _status(moment: Moment, name: str, status: str) -> None:
     index = moment.patient.memory.cohort.names.index(name)
-    with st.container(horizontal=True, wrap=False, vertical_alignment="center", gap="xsmall"):
-        st.markdown(f":small[{SIGNS[status]} {labels.markdown(labels.short(name, 30))}: {status}]", width="stretch")
-        st.button(":small[Enter]" if status == "pending" else ":small[Have it]", key=f"status-{index}", type="tertiary",
-                  help=f"Enter a result of {labels.markdown(name)}", on_click=actions.choose, args=(name,))  # fmt: skip
+    st.button(
+        f":small[{labels.markdown(labels.short(name, 30))}: {status}]", key=f"status-{index}", type="tertiary",
+        icon=SIGNS[status], on_click=actions.choose, args=(name,), help=f"Enter a result of {labels.markdown(name)}",
+    )  # fmt: skip
 
 
 def _correct(moment: Moment, name: str) -> None:

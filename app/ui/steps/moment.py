@@ -18,7 +18,7 @@ from l2m_core.events import effective
 from l2m_core.lazy import lazy
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.recent import MOST_AT_ONCE
-from l2m_core.session import Patient
+from l2m_core.session import Patient, Test
 from l2m_core.trace import Step, step_of
 
 LEVEL = 0.9  # share of resampled cohorts that the band covers
@@ -48,9 +48,10 @@ class View:
     def drivers(self) -> pd.DataFrame:
         return self.patient.drivers()
 
-    @lazy
-    def ranking(self) -> pd.DataFrame:
-        return self.patient.ranking
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        """Best first."""
+        return self.patient.tests
 
     def preview(self, name: str) -> pd.DataFrame:
         return self.previews.get(name, lambda: self.patient.preview(name))
@@ -58,8 +59,7 @@ class View:
     @lazy
     def statuses(self) -> dict[str, str]:
         """Feature → why it is not open."""
-        return {name: str(status) for name, status in zip(self.ranking.feature, self.ranking.status, strict=True)
-                if status != "open"}  # fmt: skip
+        return {test.feature: test.status for test in self.tests if test.status != "open"}
 
     def resample(self, memories: tuple[CohortMemory, ...]) -> Uncertainty:
         band = self.patient.band(memories, LEVEL)
@@ -108,11 +108,10 @@ class Moment:
     @property
     def advice(self) -> str | None:
         """Why to stop now, in words; None to go on."""
-        ranking = self.view.ranking
-        best = ranking.loc[ranking.status == "open", "gain"]
-        top = float(best.max()) if len(best) else float("-inf")
         patient = self.patient
-        return self.record.settings.stopping.reason(patient.answer.prediction, top, patient.steps, patient.spent)
+        return self.record.settings.stopping.reason(
+            patient.answer.prediction, patient.best_gain, patient.steps, patient.spent
+        )
 
     def uncertainties(self) -> list[Uncertainty | None]:
         """Of each view, where it is computed already."""

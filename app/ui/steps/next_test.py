@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -11,7 +13,7 @@ from app.ui.places import place
 from app.ui.steps import actions, wording
 from app.ui.steps.moment import Moment, Uncertainty
 from l2m_core.diagnostics import SUPPORT_FLOOR
-from l2m_core.session import FEWEST_NEAR, NEAR_SHARE
+from l2m_core.session import FEWEST_NEAR, NEAR_SHARE, Test
 
 SELECT = "step-test"
 TABLE = "step-ranking"
@@ -62,19 +64,23 @@ def _chosen(moment: Moment, suggestion: str | None) -> str | None:
 
 
 def _options(moment: Moment) -> list[str]:
-    ranking = moment.view.ranking
-    return [name for name, status in zip(ranking.feature, ranking.status, strict=True) if status != "known"]
+    return [test.feature for test in _to_be_had(moment)]
+
+
+def _to_be_had(moment: Moment) -> list[Test]:
+    """All but what is known, best first."""
+    return [test for test in moment.view.tests if test.status != "known"]
 
 
 def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
     """A select box with the whole ranking."""
-    ranking, options = moment.view.ranking, _options(moment)
-    facts = {row.feature: row for row in ranking.itertuples()}
+    tests = {test.feature: test for test in _to_be_had(moment)}
+    options = list(tests)
 
     def describe(name: str) -> str:
-        row = facts[name]
-        what = "suggested" if name == suggestion else str(row.status) if row.status != "open" else ""
-        gain = f"{row.gain:.3f} nats" if row.gain == row.gain else ""
+        test = tests[name]
+        what = "suggested" if name == suggestion else test.status if test.status != "open" else ""
+        gain = f"{test.gain:.3f} nats" if np.isfinite(test.gain) else ""
         return " · ".join(part for part in (labels.plain(name), gain, what) if part)
 
     # The box belongs to one state of the record: after each event it starts at the new suggestion.
@@ -95,22 +101,27 @@ def _turn_to(key: str) -> None:
 def support_badge(support: int, near: int, rows: int) -> str:
     """How much of the cohort a statement about this test rests on, with a warning where it is thin."""
     nearest = max(FEWEST_NEAR, int(NEAR_SHARE * rows))
-    thin = support < SUPPORT_FLOOR or near < FEWEST_NEAR
     text = f"measured in {support:,} of {rows:,} rows, {near:,} of the {nearest:,} nearest"
-    return f":orange-badge[:material/warning: thin support: {text}]" if thin else f":gray-badge[{text}]"
+    if is_thin(support, near):
+        return f":orange-badge[:material/warning: thin support: {text}]"
+    return f":gray-badge[{text}]"
+
+
+def is_thin(support: int, near: int) -> bool:
+    return support < SUPPORT_FLOOR or near < FEWEST_NEAR
 
 
 def _facts(moment: Moment, name: str) -> None:
-    row = moment.view.ranking.set_index("feature").loc[name]
+    test = next(test for test in moment.view.tests if test.feature == name)
     feature = moment.patient.memory.cohort.feature(name)
-    parts = [f"**{row.gain:.3f}** nats" if np.isfinite(row.gain) else "", f"cost **{feature.cost:g}**"]
-    if np.isfinite(row.gain_per_cost):
-        parts.append(f"{row.gain_per_cost:.2g} nats per cost")
+    parts = [f"**{test.gain:.3f}** nats" if np.isfinite(test.gain) else "", f"cost **{feature.cost:g}**"]
+    if np.isfinite(test.gain_per_cost):
+        parts.append(f"{test.gain_per_cost:.2g} nats per cost")
     if feature.turnaround is not None:
         parts.append(f"result in {labels.minutes(feature.turnaround)}")
     if feature.group:
         parts.append(f"panel {labels.markdown(feature.group)}")
-    badges = [support_badge(int(row.support), int(row.support_near), len(moment.patient.memory.cohort))]
+    badges = [support_badge(test.support, test.support_near, len(moment.patient.memory.cohort))]
     if feature.cost > (left := _cost_left(moment)):
         badges.append(f":orange-badge[:material/warning: beyond the cost budget ({left:g} left)]")
     uncertainty = moment.uncertainties()[-1]
@@ -236,9 +247,8 @@ def _last_row(moment: Moment) -> None:
 
 def show_ranking(moment: Moment) -> None:
     st.subheader("All tests", anchor=False)
-    ranking = moment.view.ranking
-    open_tests = ranking[ranking.status != "known"]
-    if open_tests.empty:
+    names = _options(moment)
+    if not names:
         st.caption("Everything is known.")
         return
     table = ranking_table(moment)
@@ -247,7 +257,7 @@ def show_ranking(moment: Moment) -> None:
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     place(TABLE, key).dataframe(
         table, key=key, hide_index=True, height=min(420, 38 + 35 * len(table)), selection_mode="single-cell",
-        on_select=lambda: _turn_to_cell(key, list(open_tests.feature)),
+        on_select=lambda: _turn_to_cell(key, names),
         alt="Every test that is not known, best first, with gain, cost and support",
         column_config={
             "test": text(pinned=True, width=136),
@@ -266,24 +276,24 @@ def show_ranking(moment: Moment) -> None:
 
 def ranking_table(moment: Moment) -> pd.DataFrame:
     """Every test that is not known, in the order of the ranking."""
-    ranking = moment.view.ranking
-    part = ranking[ranking.status != "known"]
-    thin = (part.support < SUPPORT_FLOOR) | (part.support_near < FEWEST_NEAR)
-    columns = {
-        "test": [labels.plain(name) for name in part.feature],
-        "gain": part.gain.to_numpy(),
-        "support": np.where(thin, "⚠ thin", "ok"),
-        "cost": part.cost.to_numpy(),
-        "per cost": part.gain_per_cost.to_numpy(),
-        "result in": [labels.minutes(value) for value in part.turnaround],
-        "rows": part.support.to_numpy(),
-        "near": part.support_near.to_numpy(),
+    tests = _to_be_had(moment)
+    columns: dict[str, list[Any]] = {
+        "test": [labels.plain(test.feature) for test in tests],
+        "gain": [test.gain for test in tests],
+        "support": ["⚠ thin" if is_thin(test.support, test.support_near) else "ok" for test in tests],
+        "cost": [test.cost for test in tests],
+        "per cost": [test.gain_per_cost for test in tests],
+        "result in": [labels.minutes(test.turnaround) for test in tests],
+        "rows": [test.support for test in tests],
+        "near": [test.support_near for test in tests],
     }
     uncertainty = moment.uncertainties()[-1]
     if uncertainty is not None:
         count = uncertainty.count
-        columns["first"] = [f"{round(uncertainty.stability.get(n, 0.0) * count)} of {count}" for n in part.feature]
-    return pd.DataFrame({**columns, "status": part.status.to_numpy()})
+        columns["first"] = [
+            f"{round(uncertainty.stability.get(test.feature, 0.0) * count)} of {count}" for test in tests
+        ]
+    return pd.DataFrame({**columns, "status": [test.status for test in tests]})
 
 
 def _turn_to_cell(key: str, names: list[str]) -> None:
