@@ -1,7 +1,6 @@
 """`python -m app`, also `l2m app`: serves the app with uvicorn and opens it in the browser."""
 
 import argparse
-import logging
 import os
 import socket
 import sys
@@ -26,12 +25,17 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--port", type=int, help=f"default: the first free one from {FIRST_PORT} on; 0: any free one")
     parser.add_argument("--data-dir", type=Path, help="folder for the app's data; the same as L2M_DATA_DIR")
+    parser.add_argument("--processes", type=int, default=1, metavar="N",
+                        help="serving processes, one for each core that many people at once may use (default: 1)")  # fmt: skip
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
+    if options.processes < 1 or (options.processes > 1 and not hasattr(socket, "send_fds")):
+        print("l2m app: --processes must be 1 or more, and 1 on Windows.", file=sys.stderr)
+        return 2
     try:
         listener = listen(options.address, options.port)
     except OSError as error:
@@ -48,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_streamlit_defaults(options.address, port)
     threading.Thread(target=announce, args=(options.address, port, not options.no_browser), daemon=True).start()
     try:
-        return serve(listener)
+        return serve(listener, options.processes)
     except L2MError as error:
         print(f"l2m app: {error}", file=sys.stderr)
         return 1
@@ -84,27 +88,17 @@ def set_streamlit_defaults(address: str, port: int) -> None:
     os.environ.setdefault("STREAMLIT_BROWSER_GATHER_USAGE_STATS", "false")
 
 
-def serve(listener: socket.socket) -> int:
+def serve(listener: socket.socket, processes: int) -> int:
     """Serve until told to stop; the exit status."""
-    import uvicorn
+    if processes == 1:
+        from app.server import one
 
-    from app.asgi import app
+        return one.serve(listener)
+    from app.server.several import Front
+    from app.settings import Settings
+    from app.ui.identity import load_signer
 
-    config = uvicorn.Config(
-        app,
-        ws="websockets-sansio",
-        log_level="warning",
-        # An open page keeps its connection for ever; a stop must not wait for it.
-        timeout_graceful_shutdown=3,
-    )
-    # Request lines hold the addresses of downloads, which open them: they do not belong in a log. Streamlit gives the
-    # access log a handler of its own, so `access_log=False` would not be enough.
-    logging.getLogger("uvicorn.access").disabled = True
-    # "connection open" and the like name the visitor's network address.
-    logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno >= logging.WARNING)
-    server = uvicorn.Server(config)
-    server.run(sockets=[listener])
-    return 0 if server.started else 1
+    return Front(listener, processes, load_signer(Settings.from_environment().prepare().data_dir)).run()
 
 
 def announce(address: str, port: int, browser: bool) -> None:

@@ -60,6 +60,9 @@ class Guard:
                 headers["Cross-Origin-Opener-Policy"] = "same-origin"
                 if scope["path"].startswith(self._media):
                     headers["Cache-Control"] = "no-store"
+                if browser is None:
+                    # The next request comes with a cookie, by a connection that can be led by it; see server/several.py.
+                    headers["Connection"] = "close"
                 if is_page(scope["path"]):
                     headers.append("Set-Cookie", browser_cookie(browser, secure=scope.get("scheme") == "https"))
             await send(message)

@@ -36,8 +36,11 @@ class Served:
 
 
 @contextmanager
-def serving(repository: Path, data_dir: Path, port: int = 0, **environment: str) -> Iterator[Served]:
+def serving(
+    repository: Path, data_dir: Path, port: int = 0, processes: int = 1, **environment: str
+) -> Iterator[Served]:
     command = [sys.executable, "-m", "app", "--port", str(port), "--no-browser", "--data-dir", str(data_dir)]
+    command += ["--processes", str(processes)]
     server = subprocess.Popen(
         command, cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env={**os.environ, **environment},

@@ -34,12 +34,13 @@ def test_a_few_people_at_once_meet_no_error(served: Served) -> None:
 
 @pytest.mark.reliability
 @pytest.mark.timeout(3600)
-def test_fifty_people_at_once(served: Served, figure: Keep) -> None:
-    users, seconds = 50, 120
-    presses = asyncio.run(crowd(served.address, users, seconds, think=1.0))
+def test_fifty_people_at_once(repository: Path, tmp_path: Path, figure: Keep) -> None:
+    users, seconds, processes = 50, 120, 3
+    with serving(repository, tmp_path, processes=processes) as served:
+        presses = asyncio.run(crowd(served.address, users, seconds, think=1.0))
     p50, p95 = presses.quantile(0.5), presses.quantile(0.95)
     figure(
-        f"load: {users} people stepping through, 1 s of thought, {seconds} s",
+        f"load: {users} people stepping through, 1 s of thought, {seconds} s, {processes} serving processes",
         "p95 of a press to the drawn page ≤ 1 s, no error; two cores, the visitors' own work included",
         f"p50 {p50:.2f} s, p95 {p95:.2f} s, {len(presses.seconds)} presses, {len(presses.errors)} errors",
         p95 <= 1 and not presses.errors,
