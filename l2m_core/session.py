@@ -41,6 +41,16 @@ class Test:
     support_near: int
 
 
+@dataclass(frozen=True)
+class Driver:
+    """A known value. change: total variation between the posterior with and without it (classes), or the shift of the
+    mean in standard deviations (continuous); gain_without: of the suggested test, had it not been known."""
+
+    feature: str
+    change: float
+    gain_without: float
+
+
 @dataclass(frozen=True, eq=False)
 class Patient:
     """What is known of one patient, and what a conditioned model makes of it."""
@@ -171,7 +181,7 @@ class Patient:
     @property
     def ranking(self) -> pd.DataFrame:
         """Every acquirable feature, best first, as a table; its columns are the fields of `Test`."""
-        return pd.DataFrame([vars(test) for test in self.tests], columns=[field.name for field in fields(Test)])
+        return _table_of(Test, self.tests)
 
     @lazy
     def tests(self) -> tuple[Test, ...]:
@@ -249,14 +259,15 @@ class Patient:
         return values, ["low (10th percentile)", "typical (median)", "high (90th percentile)"]
 
     def drivers(self) -> pd.DataFrame:
-        """Which known values drive the answer: the posterior and the top gain with each value left out in turn.
+        """Which known values drive the answer, most of all first, as a table; its columns are the fields of `Driver`."""
+        return _table_of(Driver, self.driving)
 
-        change: total variation between the posterior with and without the value (classes), or the shift of the mean
-        in standard deviations (continuous).
-        """
+    @lazy
+    def driving(self) -> tuple[Driver, ...]:
+        """The known values by how much the answer rests on them: each is left out in turn."""
         names = self._known_names()
         if not names:
-            return pd.DataFrame(columns=["feature", "change", "gain_without"])
+            return ()
         without = self.memory.answer(self._without_each())
         now = self.answer.prediction
         if isinstance(now, np.ndarray):
@@ -266,8 +277,8 @@ class Patient:
         top = self.suggestion
         column = self.memory.cohort.names.index(top) if top else None
         gain = without.gain[:, column] if column is not None else np.full(len(names), np.nan)
-        table = pd.DataFrame({"feature": names, "change": change, "gain_without": gain})
-        return table.sort_values("change", ascending=False, kind="stable").reset_index(drop=True)
+        found = map(Driver, names, change.tolist(), gain.tolist())
+        return tuple(sorted(found, key=lambda driver: -driver.change))
 
     def _known_names(self) -> list[str]:
         return [name for name in self.memory.cohort.names if name in self.state.values]
@@ -349,3 +360,8 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
         return np.zeros_like(logits)
     weight = np.exp(logits - logits.max())
     return weight / weight.sum()
+
+
+def _table_of(kind: type, rows: Sequence[Any]) -> pd.DataFrame:
+    """One row for each record, one column for each field of its kind."""
+    return pd.DataFrame([vars(row) for row in rows], columns=[field.name for field in fields(kind)])

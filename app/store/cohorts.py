@@ -6,7 +6,7 @@ import io
 from hashlib import sha256
 
 import pandas as pd
-from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from . import times
@@ -73,9 +73,9 @@ class Cohorts:
     def get(self, owner: str, cohort_id: str) -> StoredCohort:
         """What is known about a cohort, without its data: also one that was deleted (look at `deleted_at`) or is no
         longer shared, if it is the owner's or one of the owner's step-throughs is based on it."""
-        used = exists().where(StepThroughRow.cohort_id == CohortRow.id, StepThroughRow.owner == owner)
         with self._database.reading() as session:
-            return _cohort(_one(session, CohortRow.id == cohort_id, or_(visible_to(owner), used)))
+            row = session.scalars(_SEEN_OR_USED, {"cohort": cohort_id, "owner": owner}).one_or_none()
+            return _cohort(_found(row))
 
     def frame(self, owner: str, cohort_id: str) -> pd.DataFrame:
         """The table as it was stored, checked against the hash taken then."""
@@ -118,8 +118,18 @@ def _erase_orphaned_evidence(session: Session, owner: str, content_hash: str) ->
         )
 
 
-def visible_to(owner: str) -> ColumnElement[bool]:
+def visible_to(owner: str | BindParameter[str]) -> ColumnElement[bool]:
     return or_(CohortRow.owner == owner, CohortRow.shared.is_(True))
+
+
+# Made once: every press asks, and to put a statement together takes longer than to run it.
+_SEEN_OR_USED = select(CohortRow).where(
+    CohortRow.id == bindparam("cohort"),
+    or_(
+        visible_to(bindparam("owner")),
+        exists().where(StepThroughRow.cohort_id == CohortRow.id, StepThroughRow.owner == bindparam("owner")),
+    ),
+)
 
 
 def usable_cohort(session: Session, owner: str, cohort_id: str) -> CohortRow:
@@ -128,7 +138,10 @@ def usable_cohort(session: Session, owner: str, cohort_id: str) -> CohortRow:
 
 
 def _one(session: Session, *conditions: ColumnElement[bool]) -> CohortRow:
-    row = session.scalars(select(CohortRow).where(*conditions)).one_or_none()
+    return _found(session.scalars(select(CohortRow).where(*conditions)).one_or_none())
+
+
+def _found(row: CohortRow | None) -> CohortRow:
     if row is None:
         raise NotFound("There is no such cohort: it was deleted, or is not shared with you. Upload the table again.")
     return row

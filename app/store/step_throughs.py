@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from . import chain, times
@@ -101,9 +101,7 @@ class StepThroughs:
         """A step-through and all its events, as they were at one moment."""
         with self._database.reading() as session:
             row = _own(session, owner, step_through_id)
-            events = session.scalars(
-                select(EventRow).where(EventRow.step_through_id == row.id).order_by(EventRow.sequence)
-            )
+            events = session.scalars(_EVENTS, {"step_through": row.id})
             return _step_through(row), tuple(_event(event) for event in events)
 
     def events(self, owner: str, step_through_id: str) -> tuple[StoredEvent, ...]:
@@ -128,7 +126,7 @@ class StepThroughs:
         with self._database.writing() as session:
             row = _own(session, owner, step_through_id, lock=True)
             known = session.scalars(
-                select(EventRow).where(EventRow.step_through_id == row.id, EventRow.event_id == event.event_id)
+                _KNOWN_EVENT, {"step_through": row.id, "event": event.event_id}
             ).one_or_none()
             if known is not None:
                 if (known.kind, known.payload) != (event.kind, chain.canonical_json(event.payload)):
@@ -184,9 +182,22 @@ def verify_chain(row: Any, links: Iterable[Any], anchors: Sequence[chain.Head] =
     return Verdict(row.id, result.length, result.head, broken_at, reason)
 
 
+# Made once: to put a statement together takes longer than to run it.
+_OWN = select(StepThroughRow).where(
+    StepThroughRow.id == bindparam("step_through"), StepThroughRow.owner == bindparam("owner")
+)
+_OWN_LOCKED = _OWN.with_for_update()
+_EVENTS = (
+    select(EventRow).where(EventRow.step_through_id == bindparam("step_through")).order_by(EventRow.sequence)
+)
+_KNOWN_EVENT = select(EventRow).where(
+    EventRow.step_through_id == bindparam("step_through"), EventRow.event_id == bindparam("event")
+)
+
+
 def _own(session: Session, owner: str, step_through_id: str, lock: bool = False) -> StepThroughRow:
-    query = select(StepThroughRow).where(StepThroughRow.id == step_through_id, StepThroughRow.owner == owner)
-    row = session.scalars(query.with_for_update() if lock else query).one_or_none()
+    values = {"step_through": step_through_id, "owner": owner}
+    row = session.scalars(_OWN_LOCKED if lock else _OWN, values).one_or_none()
     if row is None:
         raise NotFound("There is no such step-through of yours.")
     return row

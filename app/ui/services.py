@@ -101,11 +101,13 @@ class Services:
 
     def model_of(self, owner: str, fingerprint: str) -> L2M | None:
         """The model with this fingerprint; None when it is not here (any more)."""
-        for folder in self.model_names(owner).values():
-            if self._fingerprints.get(folder, fingerprint) == fingerprint:
-                model = self._load_or_none(folder)
-                if model is not None and model.fingerprint == fingerprint:
-                    return model
+        # Mostly it is a released one, for which the store need not be asked.
+        for folders in (model_folders, partial(self.model_names, owner)):
+            for folder in folders().values():
+                if self._fingerprints.get(folder, fingerprint) == fingerprint:
+                    model = self._load_or_none(folder)
+                    if model is not None and model.fingerprint == fingerprint:
+                        return model
         return None
 
     def _load(self, folder: Path) -> L2M:

@@ -76,31 +76,36 @@ def record(step_id: str, expected_length: int, fields: dict[str, str], limit_key
     beyond = {name: inputs.entered_limit(key) for name, key in limit_keys.items() if name in values}
     limits = {name: limit for name, limit in beyond.items() if limit is not None}
     exact = {name: value for name, value in values.items() if name not in limits}
-    if _is_unusual_and_unconfirmed(step_id, exact):
-        return
     reason = str(st.session_state.get(reason_key) or "")
 
     def act(patient: Patient, **event: Any) -> Patient:
+        _ask_about_unusual(patient, exact)
         return patient.observe(values, limits=limits, reason=reason, **event)
 
-    if carry_out(step_id, expected_length, "observe", tuple(values), act, NEXT):
+    try:
+        is_stored = carry_out(step_id, expected_length, "observe", tuple(values), act, NEXT)
+    except Unconfirmed as question:
+        state.acted("unusual")
+        state.notify("warning", f"{question}\nPress Record again to keep it as it is.", NEXT)
+        return
+    if is_stored:
         for key in (*fields.values(), *limit_keys.values(), reason_key):
             st.session_state.pop(key, None)
         st.session_state.pop(UNUSUAL, None)
 
 
-def _is_unusual_and_unconfirmed(step_id: str, values: dict[str, Any]) -> bool:
+class Unconfirmed(Exception):
+    """A value is unlike all of the cohort, and nobody has said yet that it is meant."""
+
+
+def _ask_about_unusual(patient: Patient, values: dict[str, Any]) -> None:
     """The first press on a value unlike all of the cohort asks; a second one on the same value means it."""
-    with notices.refusals(NEXT):
-        cohort = moment.load(state.owner(), step_id).patient.memory.cohort
-        sentences = [inputs.unlike_the_cohort(cohort, cohort.feature(name), value) for name, value in values.items()]
-        found = [sentence for sentence in sentences if sentence]
-        if not found or st.session_state.get(UNUSUAL) == repr(values):
-            return False
+    cohort = patient.memory.cohort
+    sentences = [inputs.unlike_the_cohort(cohort, cohort.feature(name), value) for name, value in values.items()]
+    found = [sentence for sentence in sentences if sentence]
+    if found and st.session_state.get(UNUSUAL) != repr(values):
         st.session_state[UNUSUAL] = repr(values)
-        state.acted("unusual")
-        state.notify("warning", "\n".join([*found, "Press Record again to keep it as it is."]), NEXT)
-    return True
+        raise Unconfirmed("\n".join(found))
 
 
 def mark(step_id: str, expected_length: int, kind: str, names: tuple[str, ...], reason_key: str) -> None:

@@ -44,10 +44,6 @@ class View:
     def step(self) -> Step:
         return step_of(self.patient)
 
-    @lazy
-    def drivers(self) -> pd.DataFrame:
-        return self.patient.drivers()
-
     @property
     def tests(self) -> tuple[Test, ...]:
         """Best first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 import streamlit as st
 
 from app.ui import charts, inputs, labels, notices
@@ -142,14 +142,14 @@ def _cost_left(moment: Moment) -> float:
 
 def _why(moment: Moment) -> str:
     """Which known values the answer rests on most."""
-    drivers = moment.view.drivers
-    if drivers.empty:
+    drivers = moment.patient.driving
+    if not drivers:
         return "Nothing is known yet, so the ranking is that of the whole cohort."
     probability = moment.patient.memory.cohort.kind != "continuous"
     parts = []
-    for row in drivers.head(3).itertuples():
-        amount = points(row.change) if probability else f"{row.change:.2g} SD"
-        parts.append(f"{labels.markdown(labels.short(row.feature, 24))} ({amount})")
+    for driver in drivers[:3]:
+        amount = points(driver.change) if probability else f"{driver.change:.2g} SD"
+        parts.append(f"{labels.markdown(labels.short(driver.feature, 24))} ({amount})")
     return f"The answer rests most on {', '.join(parts)}: by so much it would move without them."
 
 
@@ -256,7 +256,7 @@ def show_ranking(moment: Moment) -> None:
     key = f"{TABLE}-{moment.record.id}-{moment.record.length}"
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     place(TABLE, key).dataframe(
-        table, key=key, hide_index=True, height=min(420, 38 + 35 * len(table)), selection_mode="single-cell",
+        table, key=key, hide_index=True, height=min(420, 38 + 35 * len(names)), selection_mode="single-cell",
         on_select=lambda: _turn_to_cell(key, names),
         alt="Every test that is not known, best first, with gain, cost and support",
         column_config={
@@ -274,8 +274,8 @@ def show_ranking(moment: Moment) -> None:
     )  # fmt: skip
 
 
-def ranking_table(moment: Moment) -> pd.DataFrame:
-    """Every test that is not known, in the order of the ranking."""
+def ranking_table(moment: Moment) -> pa.Table:
+    """Every test that is not known, in the order of the ranking. What the browser gets is Arrow's, so it is made so."""
     tests = _to_be_had(moment)
     columns: dict[str, list[Any]] = {
         "test": [labels.plain(test.feature) for test in tests],
@@ -293,7 +293,9 @@ def ranking_table(moment: Moment) -> pd.DataFrame:
         columns["first"] = [
             f"{round(uncertainty.stability.get(test.feature, 0.0) * count)} of {count}" for test in tests
         ]
-    return pd.DataFrame({**columns, "status": [test.status for test in tests]})
+    columns["status"] = [test.status for test in tests]
+    # Where nothing can be said a number is NaN, which the page leaves empty.
+    return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
 
 
 def _turn_to_cell(key: str, names: list[str]) -> None:
