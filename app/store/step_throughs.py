@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -20,6 +22,7 @@ from .records import NewEvent, StepThrough, StepThroughStatus, StoredEvent, Verd
 from .tables import EventRow, StepThroughRow
 
 STATUSES = ("running", "finished")
+MOST_KEPT = 500  # step-throughs whose events are kept in memory
 
 
 def chain_origin(step_through_id: str, cohort_hash: str, model_fingerprint: str) -> str:
@@ -30,6 +33,7 @@ def chain_origin(step_through_id: str, cohort_hash: str, model_fingerprint: str)
 class StepThroughs:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._lately = _Lately()
 
     def create(
         self,
@@ -101,8 +105,7 @@ class StepThroughs:
         """A step-through and all its events, as they were at one moment."""
         with self._database.reading() as session:
             row = _own(session, owner, step_through_id)
-            events = session.scalars(_EVENTS, {"step_through": row.id})
-            return _step_through(row), tuple(_event(event) for event in events)
+            return _step_through(row), self._lately.events(session, row)
 
     def events(self, owner: str, step_through_id: str) -> tuple[StoredEvent, ...]:
         return self.read(owner, step_through_id)[1]
@@ -172,6 +175,40 @@ class StepThroughs:
             return verify_chain(row, links)
 
 
+class _Lately:
+    """The events of the step-throughs that were read lately: events never change, so only those that follow are read.
+
+    What is kept counts only where it ends in the hash that the next event, or the step-through itself, goes on from.
+    """
+
+    def __init__(self) -> None:
+        self._events: OrderedDict[str, tuple[StoredEvent, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def events(self, session: Session, row: StepThroughRow) -> tuple[StoredEvent, ...]:
+        with self._lock:
+            known = self._events.get(row.id, ())
+        found = known + self._from(session, row, len(known))
+        if known and (len(found) != row.length or not _follow_on(found, len(known), row.head_hash)):
+            found = self._from(session, row, 0)
+        with self._lock:
+            self._events[row.id] = found
+            self._events.move_to_end(row.id)
+            if len(self._events) > MOST_KEPT:
+                self._events.popitem(last=False)
+        return found
+
+    def _from(self, session: Session, row: StepThroughRow, first: int) -> tuple[StoredEvent, ...]:
+        if first == row.length:
+            return ()
+        return tuple(map(_event, session.scalars(_EVENTS_FROM, {"step_through": row.id, "first": first})))
+
+
+def _follow_on(events: tuple[StoredEvent, ...], known: int, head: str) -> bool:
+    """Whether the events from the `known`-th on go on from those before, and the last one is the head."""
+    return events[-1].hash == head and (known == len(events) or events[known].previous_hash == events[known - 1].hash)
+
+
 def verify_chain(row: Any, links: Iterable[Any], anchors: Sequence[chain.Head] = ()) -> Verdict:
     """row: anything with the columns of a step-through; links: its events with the fields of `chain.Link`, in order."""
     start = chain_origin(row.id, row.cohort_hash, row.model_fingerprint)
@@ -187,8 +224,10 @@ _OWN = select(StepThroughRow).where(
     StepThroughRow.id == bindparam("step_through"), StepThroughRow.owner == bindparam("owner")
 )
 _OWN_LOCKED = _OWN.with_for_update()
-_EVENTS = (
-    select(EventRow).where(EventRow.step_through_id == bindparam("step_through")).order_by(EventRow.sequence)
+_EVENTS_FROM = (
+    select(EventRow)
+    .where(EventRow.step_through_id == bindparam("step_through"), EventRow.sequence >= bindparam("first"))
+    .order_by(EventRow.sequence)
 )
 _KNOWN_EVENT = select(EventRow).where(
     EventRow.step_through_id == bindparam("step_through"), EventRow.event_id == bindparam("event")

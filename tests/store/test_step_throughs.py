@@ -1,11 +1,15 @@
 """Events: appended once, in order, readable by their owner only, and there again after a restart."""
 
 import json
+from contextlib import closing
 
 import pytest
+from sqlalchemy import delete, event, select, update
 
 from app.store import Conflict, NewEvent, NotFound, Store, StoreInputError
+from app.store.tables import EventRow, StepThroughRow
 from tests.store.harness import OWNER, STRANGER, add_cohort, append_many, begin, new_uuid
+from tests.store.tampering import remove_triggers
 
 
 def test_events_come_back_as_they_went_in(store: Store) -> None:
@@ -201,3 +205,51 @@ def test_ids_must_be_uuids(store: Store) -> None:
         store.step_throughs.append_event(OWNER, step_through.id, "../etc", 0, "observe", {})
     with pytest.raises(NotFound):
         store.step_throughs.get(OWNER, "' OR 1=1 --")
+
+
+def test_what_another_process_appended_is_read(store: Store, url: str) -> None:
+    step_through = begin(store)
+    append_many(store, step_through, 2)
+    first = store.step_throughs.events(OWNER, step_through.id)
+    with closing(Store(url)) as other:
+        other.step_throughs.append_event(OWNER, step_through.id, new_uuid(), 2, "observe", {"value": 3})
+        assert store.step_throughs.events(OWNER, step_through.id) == other.step_throughs.events(OWNER, step_through.id)
+    assert store.step_throughs.events(OWNER, step_through.id)[:2] == first
+
+
+def test_events_that_were_read_before_are_not_read_again(store: Store) -> None:
+    step_through = begin(store)
+    append_many(store, step_through, 3)
+    before = store.step_throughs.events(OWNER, step_through.id)
+    append_many(store, store.step_throughs.get(OWNER, step_through.id), 1)
+    fetched: list[int] = []
+
+    def count(row: EventRow, context: object) -> None:
+        fetched.append(row.sequence)
+
+    event.listen(EventRow, "load", count)
+    try:
+        assert store.step_throughs.events(OWNER, step_through.id)[:3] == before
+        assert fetched == [3]
+        store.step_throughs.events(OWNER, step_through.id)
+        assert fetched == [3]
+    finally:
+        event.remove(EventRow, "load", count)
+
+
+def test_a_database_put_back_to_an_earlier_state_is_read_as_it_is(store: Store, url: str) -> None:
+    """As when a back-up is restored under a running app: another history, as long as the one that was read."""
+    step_through = begin(store)
+    append_many(store, step_through, 3)
+    store.step_throughs.events(OWNER, step_through.id)
+    with store._database.engine.begin() as connection:
+        remove_triggers(connection)
+        connection.execute(delete(EventRow).where(EventRow.step_through_id == step_through.id, EventRow.sequence >= 1))
+        first = connection.execute(select(EventRow.hash).where(EventRow.step_through_id == step_through.id)).scalar_one()
+        row = update(StepThroughRow).where(StepThroughRow.id == step_through.id)
+        connection.execute(row.values(length=1, head_hash=first))
+    assert [e.sequence for e in store.step_throughs.events(OWNER, step_through.id)] == [0]
+    for number in (1, 2):
+        store.step_throughs.append_event(OWNER, step_through.id, new_uuid(), number, "observe", {"another": number})
+    with closing(Store(url)) as other:
+        assert store.step_throughs.events(OWNER, step_through.id) == other.step_throughs.events(OWNER, step_through.id)
