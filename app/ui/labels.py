@@ -24,7 +24,10 @@ _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 def plain(text: object) -> str:
     """One line of visible text: control characters, line breaks and direction marks become a blank or '�'."""
-    shown = _DIRECTION_MARKS.sub("\ufffd", str(text))
+    shown = str(text)
+    if shown.isprintable():  # nearly always: nothing of what follows is in it
+        return shown.strip()
+    shown = _DIRECTION_MARKS.sub("\ufffd", shown)
     return "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in shown).strip()
 
 
