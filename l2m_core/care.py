@@ -2,11 +2,15 @@
 log loss on held-out synthetic tasks.
 
 Views: which code stands for which class is arbitrary, yet a model learns that only nearly; answers are averaged over
-several codings of the same cohort. Prevalence: of a patient of whom nothing is known, the cohort's class frequencies
-are the answer; predictions are moved by a share of what the model is off there.
+several codings of the same cohort. One against the rest: a model knows two classes better than many; with more than
+two, a part of the answer comes from asking of each class whether it is this one or another. Prevalence: of a patient of
+whom nothing is known, the cohort's class frequencies are the answer; predictions are moved by a share of what the model
+is off there.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -29,23 +33,70 @@ def codings(classes: int, views: int) -> Tensor:
     return torch.stack(found)
 
 
-def seen_in(context: Context, codes: Tensor) -> Context:
-    """One cohort (B = 1) as V tasks, one for each coding."""
-    views = len(codes)
-    assert context.n_classes is not None and len(context.y) == 1
+@dataclass(frozen=True)
+class Questions:
+    """How one cohort is put to the model: as T tasks, in each of which the classes have codes of their own.
 
-    def repeat(t: Tensor) -> Tensor:
-        return t.expand(views, *t.shape[1:])
+    codes: (T, K) int64, first V codings of all classes, then, where `rest_share` is above 0, K times one class (1) against
+    the rest (0). rest_share: how much of the answer comes from those.
+    """
 
-    y = codes.to(context.y.device)[:, context.y[0]]  # (V, N)
-    return Context(repeat(context.x), repeat(context.r), y, repeat(context.n_classes), repeat(context.categorical))
+    codes: Tensor
+    rest_share: float = 0.0
+
+    @classmethod
+    def of(cls, classes: int, views: int, rest_share: float) -> Questions:
+        if classes == 2 or rest_share == 0:
+            return cls(codings(classes, views))
+        against_rest = torch.eye(classes, dtype=torch.int64)
+        whole = [codings(classes, views)] if rest_share < 1 else []
+        return cls(torch.cat([*whole, against_rest]), rest_share)
+
+    @property
+    def views(self) -> int:
+        """V: tasks with all classes."""
+        return len(self.codes) - (self.codes.shape[1] if self.rest_share else 0)
+
+    def put(self, context: Context) -> Context:
+        """One cohort (B = 1) as T tasks."""
+        assert context.n_classes is not None and len(context.y) == 1
+        codes = self.codes.to(context.y.device)
+
+        def repeat(t: Tensor) -> Tensor:
+            return t.expand(len(codes), *t.shape[1:])
+
+        y = codes[:, context.y[0]]  # (T, N)
+        return Context(repeat(context.x), repeat(context.r), y, codes.amax(1) + 1, repeat(context.categorical))
+
+    def answer(self, output: Output) -> Output:
+        """What T tasks say, as one (B = 1): logits of (1, n, K) classes, logits of the policy, gains."""
+        logits, views = output.prediction.float().log_softmax(-1), self.views
+        if not self.rest_share:
+            return self._whole(output, logits)
+        rest = logits[views:, :, :2]  # (K, n, 2): another class, this class
+        gain = output.gain[views:].float().sum(0) * _overlap(rest)[:, None]
+        against_rest = Output(rest[..., 1].T[None], output.policy[views:].float().mean(0)[None], gain[None])
+        return _mixed(self._whole(output, logits), against_rest, self.rest_share) if views else against_rest
+
+    def _whole(self, output: Output, logits: Tensor) -> Output:
+        """The mean of the tasks with all classes."""
+        views = self.views
+        index = self.codes[:views, None].to(logits.device).expand(-1, logits.shape[1], -1)
+        parts = (logits[:views].gather(-1, index), output.policy[:views], output.gain[:views])
+        return Output(*(part.float().mean(0, keepdim=True) for part in parts))
 
 
-def average(output: Output, codes: Tensor) -> Output:
-    """Answers of V views as one (B = 1): log probabilities of (1, n, K) classes, gains and logits of the policy."""
-    index = codes.to(output.prediction.device)[:, None].expand(-1, output.prediction.shape[1], -1)
-    prediction = output.prediction.float().log_softmax(-1).gather(-1, index)  # (V, n, K)
-    return Output(*(t.float().mean(0, keepdim=True) for t in (prediction, output.policy, output.gain)))
+def _mixed(first: Output, second: Output, share: float) -> Output:
+    names = ("prediction", "policy", "gain")
+    return Output(*(torch.lerp(getattr(first, name), getattr(second, name), share) for name in names))
+
+
+def _overlap(rest: Tensor) -> Tensor:
+    """rest: (K, n, 2) log probabilities → (n,) what all classes together are worth knowing, in nats, as a part of the sum
+    over one class against the rest each: the sum counts most of what a test tells several times."""
+    single = -(rest.exp() * rest).sum(-1).sum(0)
+    joint = rest[..., 1].T.log_softmax(-1)
+    return (-(joint.exp() * joint).sum(-1) / single.clamp_min(1e-9)).clamp_max(1.0)
 
 
 def prevalence_shift(empty: Tensor, y: Tensor, share: float) -> Tensor:

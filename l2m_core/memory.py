@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from l2m_core.care import average, codings, prevalence_shift, seen_in
+from l2m_core.care import Questions, prevalence_shift
 from l2m_core.cohort import Cohort
 from l2m_core.columns import LARGEST
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
@@ -92,13 +92,14 @@ class L2M:
             None if cohort.kind == "continuous" else torch.tensor([cohort.n_classes], device=parameter.device),
             torch.from_numpy(cohort.categorical.copy()).to(parameter.device)[None],
         )
-        codes = None
+        questions = None
         if context.n_classes is not None:
-            codes = codings(cohort.n_classes, self.release.inference.views)
-            context = seen_in(context, codes)
+            inference = self.release.inference
+            questions = Questions.of(cohort.n_classes, inference.views, inference.against_rest)
+            context = questions.put(context)
         with torch.inference_mode():
             memory = self.release.module.condition(context, chunk=CONTEXT_CHUNK)  # type: ignore[operator]
-        return CohortMemory(self, cohort, memory, notes, codes)
+        return CohortMemory(self, cohort, memory, notes, questions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +111,8 @@ class CohortMemory:
     memory: Memory
     notes: tuple[str, ...] = ()
     """Where the cohort lies outside the trained range."""
-    codes: torch.Tensor | None = None
-    """(V, K) codings of the classes, one for each task of `memory`; None for a continuous outcome."""
+    questions: Questions | None = None
+    """How the cohort was put to the model, as the tasks of `memory`; None for a continuous outcome."""
     _recent: Recent = field(default_factory=Recent, repr=False)
 
     @property
@@ -195,10 +196,10 @@ class CohortMemory:
         device = self.memory.keys[0].device
         known = torch.from_numpy(~np.isnan(x)).to(device)
         values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)
-        views = len(self.memory.keys[0])
+        tasks = len(self.memory.keys[0])
         ask = self.model.release.module.query
-        output = ask(self.memory, values.expand(views, -1, -1), known.expand(views, -1, -1))  # type: ignore[operator]
-        return output if self.codes is None else average(output, self.codes)
+        output = ask(self.memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1))  # type: ignore[operator]
+        return output if self.questions is None else self.questions.answer(output)
 
     @lazy
     def _shift(self) -> torch.Tensor:

@@ -57,6 +57,8 @@ class Inference:
     """Divides class logits."""
     views: int = 1
     """Codings of the classes that answers are averaged over; see l2m_core/care.py."""
+    against_rest: float = 0.0
+    """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
     prevalence: float = 0.0
     """Share by which predictions are moved towards the cohort's class frequencies where nothing is known."""
     policy: str = "gain"
@@ -67,6 +69,7 @@ class Inference:
 
         _check("temperature", self.temperature, (int, float), 1e-3, 1e3)
         _check("views", self.views, int, 1, 100)
+        _check("against_rest", self.against_rest, (int, float), 0, 1)
         _check("prevalence", self.prevalence, (int, float), 0, 1)
         if self.policy.replace("_", " ") not in POLICIES:
             raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(POLICIES)}.")

@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -16,26 +17,35 @@ import pandas as pd
 
 from l2m_core.errors import RangeWarning
 from l2m_core.learn.checkpoints import write_text
-from l2m_core.memory import L2M, load
+from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import ece, log_loss, paired_interval
 from l2m_core.released import Inference
 from train.evaluation.report import markdown_table
 from train.experiments.families import Family, draw
 
-VIEWS = (1, 2, 4)
+VIEWS = (1, 2)
+AGAINST_REST = (0.0, 0.5, 0.75, 1.0)
 PREVALENCE = (0.0, 0.5, 1.0)
 TEMPERATURE = (0.85, 0.9, 0.95, 1.0, 1.05, 1.1)
-PLAIN = (1, 0.0, 1.0)
+SETTINGS = ["views", "against_rest", "prevalence", "temperature"]
+PLAIN = (1, 0.0, 0.0, 1.0)
 FAMILIES = tuple(
-    Family(f"care_{name}", prior="synthetic", features=features, context=context, test_rows=60)
-    for name, features, context in (("small", 5, 80), ("middle", 12, 160), ("wide", 28, 120), ("long", 12, 420))
+    Family(f"care_{name}", prior=prior, features=features, context=context, test_rows=60)
+    for name, prior, features, context in (
+        ("small", "synthetic", 5, 80),
+        ("middle", "synthetic", 12, 160),
+        ("wide", "synthetic", 28, 120),
+        ("long", "synthetic", 12, 420),
+        ("findings", "findings", 12, 160),
+        ("findings_wide", "findings", 28, 120),
+    )
 )
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m train care", description=__doc__)
     parser.add_argument("--model", default="general", help="a released model's name or folder")
-    parser.add_argument("--tasks", type=int, default=25, help="of each of the four families")
+    parser.add_argument("--tasks", type=int, default=25, help="of each of the six families")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
     given = parser.parse_args(arguments)
     model = load(given.model)
@@ -59,31 +69,36 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
     generator = np.random.default_rng(index)
     hidden = generator.random(trial.x.shape) < generator.random((len(trial.x), 1))
     x = np.where(hidden, np.nan, trial.x).astype(np.float32)
-    for views in VIEWS:
+    memories: dict[tuple[int, float], CohortMemory] = {}
+    for views, against_rest in product(VIEWS, AGAINST_REST):
+        care = Inference(views=views, against_rest=against_rest)
+        key = views, against_rest if trial.context.n_classes > 2 else 0.0  # of two classes there is no rest
+        if key not in memories:
+            memories[key] = L2M(dataclasses.replace(model.release, inference=care)).condition(trial.context)
+        memory = memories[key]
         for prevalence in PREVALENCE:
-            care = Inference(views=views, prevalence=prevalence)
-            memory = L2M(dataclasses.replace(model.release, inference=care)).condition(trial.context)
-            p = memory.predict(x)
+            moved = L2M(dataclasses.replace(model.release, inference=dataclasses.replace(care, prevalence=prevalence)))
+            p = dataclasses.replace(memory, model=moved).predict(x)
             assert isinstance(p, np.ndarray)
             for temperature in TEMPERATURE:
                 sharpened = np.maximum(p, 1e-12) ** (1 / temperature)
                 sharpened /= sharpened.sum(1, keepdims=True)
                 yield {
-                    "family": family.name, "task": index, "views": views, "prevalence": prevalence,
-                    "temperature": temperature, "log_loss": log_loss(sharpened, trial.y),
+                    "family": family.name, "task": index, "views": views, "against_rest": against_rest,
+                    "prevalence": prevalence, "temperature": temperature, "log_loss": log_loss(sharpened, trial.y),
                     "ece": ece(sharpened, trial.y, bins=10),
                 }  # fmt: skip
 
 
 def table(rows: list[dict], shipped: Inference) -> str:
     """Each part alone, the setting that the model is shipped with, and the best of all, beside no care."""
-    frame = pd.DataFrame(rows).set_index(["views", "prevalence", "temperature"])
+    frame = pd.DataFrame(rows).set_index(SETTINGS)
     plain = frame.loc[PLAIN].set_index(["family", "task"])["log_loss"]
-    means = frame.groupby(level=[0, 1, 2])["log_loss"].mean()
+    means = frame.groupby(level=SETTINGS)["log_loss"].mean()
     best = means.idxmin()
-    alone = [PLAIN, *[(v, 0.0, 1.0) for v in VIEWS[1:]], *[(1, s, 1.0) for s in PREVALENCE[1:]]]
-    alone += [(1, 0.0, t) for t in TEMPERATURE if t != 1.0]
-    own = (shipped.views, shipped.prevalence, shipped.temperature)
+    alone = [PLAIN, *[(v, 0.0, 0.0, 1.0) for v in VIEWS[1:]], *[(1, s, 0.0, 1.0) for s in AGAINST_REST[1:]]]
+    alone += [*[(1, 0.0, s, 1.0) for s in PREVALENCE[1:]], *[(1, 0.0, 0.0, t) for t in TEMPERATURE if t != 1.0]]
+    own = (shipped.views, shipped.against_rest, shipped.prevalence, shipped.temperature)
     shown = []
     for setting in dict.fromkeys([*alone, *([own] if own in means.index else []), best]):
         part = frame.loc[setting].set_index(["family", "task"])
@@ -93,9 +108,11 @@ def table(rows: list[dict], shipped: Inference) -> str:
             | {"log_loss": part["log_loss"].mean(), "ece": part["ece"].mean()}
             | {"saved": str(paired_interval(saved, np.random.default_rng(0))) if saved.any() else "—"}
         )
-    views, prevalence, temperature = best
-    line = f"inference: {{views: {views}, prevalence: {prevalence:g}, temperature: {temperature:g}}}"
-    told = f"Shipped: {own[0]} views, {own[1]:g} of the prevalence, temperature {own[2]:g}. Each view costs a whole answer."
+    line = f"inference: {{{', '.join(f'{name}: {value:g}' for name, value in zip(SETTINGS, best, strict=True))}}}"
+    told = (
+        f"Shipped: {own[0]} views, {own[1]:g} of the answer from one class against the rest, {own[2]:g} of the "
+        f"prevalence, temperature {own[3]:g}. Each view, and each class against the rest, costs a whole answer."
+    )
     return f"{markdown_table(pd.DataFrame(shown))}\n\n{told}\n\nBest by log loss: `{line}`."
 
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import l2m_core as l2m
-from l2m_core.care import average, codings, prevalence_shift
+from l2m_core.care import Questions, codings, prevalence_shift
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
-from l2m_core.model.interface import Output
+from l2m_core.model.interface import Context, Output
 from l2m_core.released import Inference
 
 
@@ -25,12 +25,52 @@ def test_codings_are_different_orders_of_the_codes_and_the_first_is_the_cohorts(
 
 
 def test_averaging_undoes_each_coding() -> None:
-    codes = codings(3, 4)
+    questions = Questions.of(3, 4, 0.0)
     truth = torch.randn(1, 5, 3).log_softmax(-1)
-    coded = torch.zeros(4, 5, 3).scatter(-1, codes[:, None].expand(4, 5, 3), truth.expand(4, -1, -1))
-    output = average(Output(coded, torch.ones(4, 5, 2), torch.arange(4.0)[:, None, None].expand(4, 5, 2)), codes)
+    coded = torch.zeros(4, 5, 3).scatter(-1, questions.codes[:, None].expand(4, 5, 3), truth.expand(4, -1, -1))
+    output = questions.answer(Output(coded, torch.ones(4, 5, 2), torch.arange(4.0)[:, None, None].expand(4, 5, 2)))
     assert torch.allclose(output.prediction, truth, atol=1e-6)
     assert output.policy.shape == output.gain.shape == (1, 5, 2) and torch.all(output.gain == 1.5)
+
+
+def one_against_rest(p: torch.Tensor) -> torch.Tensor:
+    """p: (n, K) → (K, n, K) logits of K tasks, whose codes beyond 1 are impossible."""
+    single = torch.stack([1 - p, p], -1).log().transpose(0, 1)
+    return torch.cat([single, torch.full((p.shape[1], len(p), p.shape[1] - 2), float("-inf"))], -1)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_classes_against_the_rest_agree_with_the_whole(share: float) -> None:
+    questions = Questions.of(4, 2, share)
+    assert len(questions.codes) == (6 if share < 1 else 4)
+    p = torch.rand(5, 4)
+    p = p / p.sum(1, keepdim=True)
+    whole = torch.zeros(2, 5, 4).scatter(-1, questions.codes[:2, None].expand(2, 5, 4), p.log().expand(2, -1, -1))
+    logits = torch.cat([*([whole] if share < 1 else []), one_against_rest(p)])
+    rest = torch.zeros(len(logits), 5, 3)
+    output = questions.answer(Output(logits, rest, rest))
+    assert torch.allclose(output.prediction[0].softmax(-1), p, atol=1e-5)
+
+
+def test_a_test_that_tells_the_class_for_certain_is_worth_the_whole_entropy() -> None:
+    """Against the rest, each class gains its own entropy; those add up to more than there is to know."""
+    p = torch.tensor([[0.5, 0.3, 0.2]])
+    single = -(p * p.log() + (1 - p) * (1 - p).log())  # (1, K)
+    questions = Questions.of(3, 1, 1.0)
+    gain = single.T[..., None]  # (K, 1, 1 test)
+    output = questions.answer(Output(one_against_rest(p), torch.zeros(3, 1, 1), gain))
+    assert float(single.sum()) > 1.3 * float(-(p * p.log()).sum())
+    assert torch.allclose(output.gain.squeeze(), -(p * p.log()).sum(), atol=1e-5)
+
+
+def test_two_classes_need_no_rest_and_the_cohort_is_put_as_the_codes_say() -> None:
+    assert Questions.of(2, 2, 0.7).codes.tolist() == codings(2, 2).tolist()
+    y = torch.tensor([[2, 0, 1, 2]])
+    context = Context(torch.zeros(1, 4, 3), torch.ones(1, 4, 3, dtype=torch.bool), y, torch.tensor([3]),
+                      torch.zeros(1, 3, dtype=torch.bool))  # fmt: skip
+    put = Questions.of(3, 1, 0.5).put(context)
+    assert put.y.tolist() == [[2, 0, 1, 2], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]]
+    assert put.n_classes.tolist() == [3, 2, 2, 2] and put.x.shape == (4, 4, 3)
 
 
 def test_a_whole_shift_makes_the_empty_answer_the_class_frequencies() -> None:
@@ -39,19 +79,20 @@ def test_a_whole_shift_makes_the_empty_answer_the_class_frequencies() -> None:
     assert torch.allclose(moved, torch.tensor([7.0, 4.0, 2.0]) / 13, atol=1e-6)
 
 
-def careful(views: int, prevalence: float) -> L2M:
+def careful(views: int, prevalence: float, against_rest: float = 0.0) -> L2M:
     release = l2m.load().release
-    return L2M(dataclasses.replace(release, inference=Inference(views=views, prevalence=prevalence)))
+    care = Inference(views=views, prevalence=prevalence, against_rest=against_rest)
+    return L2M(dataclasses.replace(release, inference=care))
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_with_all_care_what_a_class_is_called_does_not_matter(classes: int) -> None:
+@pytest.mark.parametrize(("classes", "against_rest"), [(2, 0.0), (3, 0.0), (3, 0.6), (3, 1.0)])
+def test_with_all_care_what_a_class_is_called_does_not_matter(classes: int, against_rest: float) -> None:
     """The same cohort under reversed codes gives the reversed answer, and starts from the prevalence."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(60, 4)).astype(np.float32)
     y = (x[:, 0] > 0.8).astype(np.int64) + (x[:, 1] > 1) * (classes - 2)
     last = classes - 1
-    model = careful(2, 1.0)
+    model = careful(2, 1.0, against_rest)
     cohort, renamed = (Cohort.from_arrays(x, codes) for codes in (y, last - y))
     own, other = (model.condition(c).predict(x[:7]) for c in (cohort, renamed))
     assert np.allclose(own, other[:, ::-1], atol=1e-5)
