@@ -24,6 +24,7 @@ PATIENCE = 120.0  # seconds for it; browsers open connections ahead of need
 LATELY = 600.0  # seconds for which a browser counts as being here
 MOST_BROWSERS = 100_000  # remembered
 STOPS_WITHIN = 15.0  # seconds, then it is ended
+PAUSE = 1.0  # seconds before another process takes the place of one that ended
 _COOKIE = re.compile(rb"(?im)^cookie:[^\r\n]*?\b" + COOKIE.encode() + rb"=([^;\s]+)")
 
 
@@ -66,12 +67,10 @@ class Process:
     """A serving process and the socket over which it is handed connections."""
 
     command: list[str]
-    ready: bool = False
     channel: socket.socket = field(init=False)
     process: subprocess.Popen[bytes] = field(init=False)
 
     def start(self) -> None:
-        self.ready = False
         self.channel, theirs = socket.socketpair()
         self.channel.setblocking(False)  # one that hangs holds up nobody else
         with theirs:
@@ -100,6 +99,8 @@ class Front:
         self.processes = [Process(command) for _ in range(processes)]
         self._selector = selectors.DefaultSelector()
         self._waiting: dict[socket.socket, float] = {}  # connections whose head has not come → until when
+        self._ended: list[tuple[Process, float]] = []  # processes to start again, and when
+        self._has_served = False
         self._stopping = False
 
     def run(self) -> int:
@@ -116,13 +117,14 @@ class Front:
             self._start(process)
         status = 0
         while not self._stopping and status == 0:
-            for key, _ in self._selector.select(timeout=5.0):
+            for key, _ in self._selector.select(timeout=PAUSE):
                 if key.fileobj is self.listener:
                     self._accept()
                 elif isinstance(key.data, Process):
-                    status = self._listen_to(key.data)
+                    status = status or self._listen_to(key.data)
                 elif key.fileobj is not wake and isinstance(key.fileobj, socket.socket):
                     self._look_at(key.fileobj)
+            self._start_again()
             self._drop_the_silent()
         self._end()
         return status
@@ -134,24 +136,30 @@ class Front:
         self._selector.register(process.channel, selectors.EVENT_READ, process)
 
     def _listen_to(self, process: Process) -> int:
-        """One that dies after it has served is replaced; one that never could serve ends all, with its status."""
+        """One that ends is replaced; where none could ever serve, it is over, with its status."""
         try:
             message = process.channel.recv(1)
         except OSError:
             message = b""
         if message == READY:
-            process.ready = True
+            self._has_served = True
             return 0
         self._selector.unregister(process.channel)
         process.channel.close()
         status = process.process.wait()
         if self._stopping:
             return 0
-        if not process.ready:
+        if not self._has_served:
             return status or 1
         print(f"l2m app: a serving process ended with status {status}; another takes its place.", file=sys.stderr)
-        self._start(process)
+        self._ended.append((process, time.monotonic() + PAUSE))
         return 0
+
+    def _start_again(self) -> None:
+        now = time.monotonic()
+        for process, _ in [(process, due) for process, due in self._ended if due <= now]:
+            self._start(process)
+        self._ended = [(process, due) for process, due in self._ended if due > now]
 
     def _end(self) -> None:
         for process in self.processes:
