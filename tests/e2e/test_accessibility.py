@@ -1,4 +1,4 @@
-"""Every page, light and dark, by axe-core: nothing serious; and the step-through page without a mouse."""
+"""Every page by axe-core, light and dark, on a desk and on a tablet: nothing serious; and one page without a mouse."""
 
 from __future__ import annotations
 
@@ -59,9 +59,11 @@ def visit_everything(page: Page, address: str) -> Iterator[str]:
             yield f"page {name}, tab {tab.inner_text()}"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_serious_finding(browser: Browser, served: Served, scheme: Literal["light", "dark"]) -> None:
-    page = new_page(browser, scheme)
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 800)])
+def test_no_page_has_a_serious_finding(
+    browser: Browser, served: Served, scheme: Literal["light", "dark"], width: int
+) -> None:
+    page = new_page(browser, scheme, width)
     found, seen = [], []
     for where in visit_everything(page, served.address):
         seen.append(where)
