@@ -18,12 +18,7 @@ def serve(listener: socket.socket) -> int:
 def configure() -> uvicorn.Config:
     from app.asgi import app
 
-    # Request lines hold the addresses of downloads, which open them: they do not belong in a log. Streamlit gives the
-    # access log a handler of its own, so `access_log=False` would not be enough.
-    logging.getLogger("uvicorn.access").disabled = True
-    # "connection open" and the like name the visitor's network address.
-    logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno >= logging.WARNING)
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
         ws="websockets-sansio",
         log_level="warning",
@@ -31,3 +26,10 @@ def configure() -> uvicorn.Config:
         # An open page keeps its connection for ever; a stop must not wait for it.
         timeout_graceful_shutdown=3,
     )
+    # Only now, since the lines above set all loggers up. Request lines hold the addresses of downloads, which open them:
+    # they do not belong in a log. Streamlit gives the access log a handler of its own, so `access_log=False` would not be
+    # enough.
+    logging.getLogger("uvicorn.access").disabled = True
+    # "connection open" and the like name the visitor's network address.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: record.levelno >= logging.WARNING)
+    return config

@@ -24,7 +24,7 @@ PATIENCE = 120.0  # seconds for it; browsers open connections ahead of need
 LATELY = 600.0  # seconds for which a browser counts as being here
 MOST_BROWSERS = 100_000  # remembered
 STOPS_WITHIN = 15.0  # seconds, then it is ended
-PAUSE = 1.0  # seconds before another process takes the place of one that ended
+PAUSE = 1.0  # seconds after its start before another process takes the place of one that ended
 _COOKIE = re.compile(rb"(?im)^cookie:[^\r\n]*?\b" + COOKIE.encode() + rb"=([^;\s]+)")
 
 
@@ -69,8 +69,10 @@ class Process:
     command: list[str]
     channel: socket.socket = field(init=False)
     process: subprocess.Popen[bytes] = field(init=False)
+    since: float = field(init=False)
 
     def start(self) -> None:
+        self.since = time.monotonic()
         self.channel, theirs = socket.socketpair()
         self.channel.setblocking(False)  # one that hangs holds up nobody else
         with theirs:
@@ -152,7 +154,7 @@ class Front:
         if not self._has_served:
             return status or 1
         print(f"l2m app: a serving process ended with status {status}; another takes its place.", file=sys.stderr)
-        self._ended.append((process, time.monotonic() + PAUSE))
+        self._ended.append((process, process.since + PAUSE))
         return 0
 
     def _start_again(self) -> None:

@@ -105,6 +105,13 @@ class StepThroughs:
         """A step-through and all its events, as they were at one moment."""
         with self._database.reading() as session:
             row = _own(session, owner, step_through_id)
+            return _step_through(row), _events(session, row, 0)
+
+    def read_on(self, owner: str, step_through_id: str) -> tuple[StepThrough, tuple[StoredEvent, ...]]:
+        """The same for one that is being worked on: events that were read lately are not read again. What is to be
+        checked must be read whole: someone may have changed it in the database."""
+        with self._database.reading() as session:
+            row = _own(session, owner, step_through_id)
             return _step_through(row), self._lately.events(session, row)
 
     def events(self, owner: str, step_through_id: str) -> tuple[StoredEvent, ...]:
@@ -188,9 +195,9 @@ class _Lately:
     def events(self, session: Session, row: StepThroughRow) -> tuple[StoredEvent, ...]:
         with self._lock:
             known = self._events.get(row.id, ())
-        found = known + self._from(session, row, len(known))
+        found = known + _events(session, row, len(known))
         if known and (len(found) != row.length or not _follow_on(found, len(known), row.head_hash)):
-            found = self._from(session, row, 0)
+            found = _events(session, row, 0)
         with self._lock:
             self._events[row.id] = found
             self._events.move_to_end(row.id)
@@ -198,10 +205,12 @@ class _Lately:
                 self._events.popitem(last=False)
         return found
 
-    def _from(self, session: Session, row: StepThroughRow, first: int) -> tuple[StoredEvent, ...]:
-        if first == row.length:
-            return ()
-        return tuple(map(_event, session.scalars(_EVENTS_FROM, {"step_through": row.id, "first": first})))
+
+def _events(session: Session, row: StepThroughRow, first: int) -> tuple[StoredEvent, ...]:
+    """From the `first`-th on."""
+    if 0 < first == row.length:
+        return ()
+    return tuple(map(_event, session.scalars(_EVENTS_FROM, {"step_through": row.id, "first": first})))
 
 
 def _follow_on(events: tuple[StoredEvent, ...], known: int, head: str) -> bool:

@@ -65,7 +65,7 @@ class Record:
 def read(owner: str, step_through_id: str) -> Record:
     """As it is now; NotFound where it is not this owner's."""
     store = services.get().store
-    step_through, stored = store.step_throughs.read(owner, step_through_id)
+    step_through, stored = store.step_throughs.read_on(owner, step_through_id)
     return record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
 
 
