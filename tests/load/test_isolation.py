@@ -127,7 +127,6 @@ def test_what_was_received_holds_no_address_of_a_download_that_opens_for_another
 
     async def ask(person: Visitor) -> str:
         async with Visitor(served.address, "step_through", person.query, person.cookie) as visitor:
-            await visitor.open("export")
             return await visitor.ask_for_download("export-json")
 
     path = asyncio.run(ask(people[0]))

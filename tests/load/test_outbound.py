@@ -45,7 +45,6 @@ async def use_every_page(address: str) -> None:
     async with Visitor(address) as visitor:
         await begin(visitor)
         await step(visitor, 1)
-        await visitor.open("export")
         await visitor.ask_for_download("export-json")
         cookie, query = visitor.cookie, visitor.query
     for page in ("", "step_through", "traces", "evidence", "experiments", "about"):

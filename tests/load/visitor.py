@@ -36,7 +36,6 @@ class Visitor:
     query: str = ""
     cookie: str = ""
     elements: dict[tuple[int, ...], Any] = field(default_factory=dict)
-    popovers: set[str] = field(default_factory=set)
     received: int = 0
     """Bytes."""
     everything: bytearray | None = None
@@ -72,11 +71,6 @@ class Visitor:
         for name, value in values.items():
             states.append(self._state(name, value))
         return await self.run(states)
-
-    async def open(self, key: str) -> float:
-        """Open the popover with this key, which is filled only then."""
-        popover = next(found for found in self.popovers if found.endswith(f"-{key}"))
-        return await self.run([WidgetState(id=popover, bool_value=True)])
 
     async def run(self, states: list[WidgetState] | None = None, fragment: str = "") -> float:
         """One run of the page's script, to its end."""
@@ -194,8 +188,6 @@ class Visitor:
             self.elements[place] = element
             if element.WhichOneof("type") == "exception":
                 raise Failed("The page shows a stack trace.")
-        elif kind == "delta" and message.delta.add_block.WhichOneof("type") == "popover":
-            self.popovers.add(message.delta.add_block.popover.id)
         elif kind == "script_finished":
             status = message.script_finished
             if status == FINISHED.FINISHED_EARLY_FOR_RERUN:

@@ -31,7 +31,6 @@ def test_downloads_reach_the_process_that_drew_the_page(served: Served) -> None:
         async with Visitor(served.address) as visitor:
             await begin(visitor)
             await step(visitor, number)
-            await visitor.open("export")
             path = await visitor.ask_for_download("export-json")
             return visitor.get(path), visitor.get("/_stcore/health")
 

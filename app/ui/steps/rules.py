@@ -20,10 +20,8 @@ POLICY_WORDS = {
 def show(moment: Moment) -> None:
     """A popover in the head of the page."""
     key = f"rules-{moment.record.id}-{moment.record.length}"
-    popover = st.popover("Rules", icon=":material/tune:", help="How tests are ranked, and when stopping is advised",
-                         key="rules", on_change="rerun")  # fmt: skip
-    if popover.open:  # most steps are taken without a look at it
-        with popover, st.form(f"form-{key}", border=False):
+    with st.popover("Rules", icon=":material/tune:", help="How tests are ranked, and when stopping is advised"):
+        with st.form(f"form-{key}", border=False):
             ask_rules(moment.record.settings, key)
             st.form_submit_button("Save", key="rules-save", type="primary", on_click=_save,
                                   args=(moment.record.id, moment.record.length, key))  # fmt: skip

@@ -39,10 +39,8 @@ FILES: tuple[tuple[str, str, str, Make], ...] = (
 
 def show(owner: str, step_through: StepThrough) -> None:
     """A popover with one button for each kind of file."""
-    popover = st.popover("Export", icon=":material/download:", help="Report, table, or the complete trace",
-                         key="export", on_change="rerun")  # fmt: skip
-    if not popover.open:
-        return
+    # Filled beforehand: one that asks the server to be filled is closed again by a run that began before the press.
+    popover = st.popover("Export", icon=":material/download:", help="Report, table, or the complete trace")
     with popover, st.container(width=300):
         for label, ending, mime, make in FILES:
             name = downloads.file_name(step_through.title or "trace", step_through.id[:8], ending=ending)
