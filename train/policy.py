@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from l2m_core.learn.held_out import evaluate_loss
 from l2m_core.learn.policy import PolicyConfig, PolicyLoss
 from train.pretraining import DrawnTasks, prepare, pretrain
-from train.starting import HEADS, load_initial, train_only
+from train.starting import HEADS, load_initial, train_only, untaught
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +18,8 @@ class PolicyJob(DrawnTasks):
     """The predictor: a job's folder, a checkpoint, or a released model (name or folder)."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     """What is taught, and how."""
+    fresh_head: bool = False
+    """Whether the policy head begins untaught, whatever `init` taught it; so that objectives can be compared."""
     backbone: float = 0.0
     """Learning rate of everything but the heads, as a share of the policy's; 0: frozen."""
     held_out_pools: int = 1
@@ -26,6 +28,8 @@ class PolicyJob(DrawnTasks):
 def run(job: PolicyJob, resume: bool) -> None:
     prepare(job)
     model = load_initial(job.init, job.device)
+    if job.fresh_head:
+        model.policy = untaught(model).policy.to(job.device)
     if job.backbone:
         model.gain.requires_grad_(False)  # type: ignore[union-attr]
     else:

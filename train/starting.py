@@ -47,6 +47,11 @@ def with_vote(model: nn.Module) -> nn.Module:
     return grown
 
 
+def untaught(model: nn.Module) -> nn.Module:
+    """A model of the same shape with fresh weights, drawn from torch's global generator."""
+    return build(model.config)  # type: ignore[arg-type]
+
+
 def train_only(model: nn.Module, *parts: str) -> None:
     """Parameters under the named parts may move; all others are frozen."""
     for name, parameter in model.named_parameters():

@@ -1,5 +1,7 @@
 """Every chart is valid for Plotly, says what it shows, and has its numbers in a table."""
 
+from xml.etree import ElementTree
+
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -38,10 +40,14 @@ def made() -> dict[str, charts.Chart]:
 
 
 @pytest.mark.parametrize("name", made())
-def test_it_is_a_valid_figure_with_words_and_numbers(name: str) -> None:
+def test_it_is_a_valid_picture_with_words_and_numbers(name: str) -> None:
     chart = made()[name]
-    figure = go.Figure(**chart.spec)
-    assert figure.data and charts.Drawn(chart.spec).to_dict() == chart.spec
+    if isinstance(chart.spec, str):
+        picture = ElementTree.fromstring(chart.spec)
+        assert picture.get("role") == "img" and picture.get("aria-label") == chart.alt and len(picture) > 0
+    else:
+        figure = go.Figure(**chart.spec)
+        assert figure.data and charts.Drawn(chart.spec).to_dict() == chart.spec
     assert len(chart.alt) > 20 and len(chart.table) > 0
     assert set(chart.formats) <= set(chart.table.columns)
 
@@ -52,14 +58,25 @@ def test_no_name_is_read_as_a_tag_or_a_formula(name: str) -> None:
     if name == "gains":
         del chart.spec["data"][2]["customdata"]  # what a click gives back; never shown
     shown = str(chart.spec)
-    assert "<b>" not in shown and "$x$" not in shown
+    assert "<b>" not in shown and (isinstance(chart.spec, str) or "$x$" not in shown)  # only Plotly reads formulas
 
 
 def test_the_icon_array_fills_as_many_as_it_says() -> None:
     chart = charts.icon_array(0.31, "died")
-    filled, empty = (len(trace["x"]) for trace in chart.spec["data"])
-    assert (filled, empty) == (31, 69)
+    icons = ElementTree.fromstring(chart.spec)
+    assert [icon.get("class") for icon in icons] == ["has"] * 31 + [None] * 69
     assert "31 have died" in chart.alt and chart.table["of 100"].tolist() == [31, 69]
+
+
+def test_a_preview_leads_from_the_answer_now_to_each_that_a_result_would_bring() -> None:
+    picture = ElementTree.fromstring(charts.preview(["low", "high"], [0.1, 0.6], 0.3, "died", True).spec)
+    now = float(picture.get("style", "").removeprefix("--now:").removesuffix("%"))
+    tracks = [found for found in picture if found.get("class") in ("track up", "track down")]
+    assert [track[2].text for track in tracks] == ["10%", "60%"]
+    for track, is_left in zip(tracks, (True, False), strict=True):
+        left, width = (float(part.split(":")[1].strip("%")) for part in track[0].get("style", "").split(";"))
+        dot = float(track[1].get("style", "").removeprefix("left:").removesuffix("%"))
+        assert np.allclose([left, left + width], [dot, now] if is_left else [now, dot], atol=0.11)
 
 
 def test_the_heat_map_marks_states_by_signs_and_offers_each_cell_for_clicking() -> None:

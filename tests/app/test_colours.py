@@ -57,6 +57,13 @@ def test_marks_stand_out_from_the_background(theme: str) -> None:
         assert contrast(colour, THEME[theme]["backgroundColor"]) >= 3
 
 
+@pytest.mark.parametrize("number, name", enumerate(["accent", "neutral"]))
+def test_charts_without_plotly_take_the_colours_of_those_with_it(number: int, name: str) -> None:
+    style = (REPOSITORY / "app" / "ui" / "page.css").read_text("utf-8")
+    light, dark = (THEME[theme]["chartCategoricalColors"][number] for theme in ("light", "dark"))
+    assert f"--{name}: light-dark({light}, {dark});" in style
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("background", ["backgroundColor", "secondaryBackgroundColor"])
 def test_captions_can_be_read_on_both_backgrounds(theme: str, background: str) -> None:

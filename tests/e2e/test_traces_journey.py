@@ -114,11 +114,8 @@ def step_through(page: Page) -> None:
 
 def preview_of(page: Page, result: str) -> str:
     """The answer that the preview draws for a result."""
-    expect(page.locator(".st-key-step-preview .textpoint text")).to_have_count(3)
-    results, answers = (
-        page.locator(f".st-key-step-preview {part} text").evaluate_all("found => found.map(one => one.textContent)")
-        for part in (".ytick", ".textpoint")
-    )
+    expect(page.locator(".st-key-step-preview .value")).to_have_count(3)
+    results, answers = (page.locator(f".st-key-step-preview {part}").all_inner_texts() for part in (".result", ".value"))
     return dict(zip(results, answers, strict=True))[result]
 
 

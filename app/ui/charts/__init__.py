@@ -6,11 +6,12 @@ it too.
 
 from typing import Any
 
-from app.ui.charts.answers import Point, class_bars, density, history, icon_array, preview
+from app.ui.charts.answers import Point, class_bars, density, history
 from app.ui.charts.base import Chart, Drawn, clicked, draw, show_table
 from app.ui.charts.cohorts import recorded_map
 from app.ui.charts.comparison import Path, two_histories
 from app.ui.charts.gains import LEGEND, MOST_ROWS, Column, gain_map
+from app.ui.charts.marks import icon_array, preview
 
 __all__ = [
     "LEGEND",

@@ -1,4 +1,4 @@
-"""What is believed: as a number of patients, as bars, as a density, as it moved, and as it would move."""
+"""What is believed: as bars, as a density, and as it moved."""
 
 from __future__ import annotations
 
@@ -11,33 +11,6 @@ import pandas as pd
 
 from app.ui import labels
 from app.ui.charts.base import ACCENT, ATTENTION, HIDDEN, NEUTRAL, TEXT, Chart, axis_of, layout_of
-
-
-def icon_array(probability: float, outcome: str) -> Chart:
-    """A hundred patients like this one; those with the outcome are filled."""
-    count = round(100 * probability)
-    place = np.arange(100)
-    x, y = place % 20, 4 - place // 20
-    traces = []
-    for rows, sign, colour, words in (
-        (place < count, "circle", ACCENT, outcome),
-        (place >= count, "circle-open", NEUTRAL, f"not {outcome}"),
-    ):
-        traces.append(
-            {
-                "type": "scatter", "mode": "markers", "x": x[rows].tolist(), "y": y[rows].tolist(),
-                "marker": {"symbol": sign, "size": 8, "color": colour, "line": {"width": 0 if sign == "circle" else 1.5}},
-                "hoverinfo": "text", "text": labels.chart(words), "cliponaxis": False,
-            }
-        )  # fmt: skip
-    spec = {"data": traces, "layout": layout_of(92, xaxis=HIDDEN, yaxis=HIDDEN)}
-    alt = f"Of 100 patients like this, {labels.of_100(probability).removesuffix(' of 100')} have {outcome}."
-
-    def make_table() -> pd.DataFrame:
-        return pd.DataFrame({"outcome": [outcome, f"not {outcome}"], "of 100": [count, 100 - count],
-                             "probability": [probability, 1 - probability]})  # fmt: skip
-
-    return Chart(spec, alt, make_table, {"probability": "percent"})
 
 
 def class_bars(
@@ -152,16 +125,18 @@ def history(points: Sequence[Point], axis: str, probability: bool) -> Chart:
                 "arrayminus": [b[0] for b in bounds], "color": colour, "thickness": 1, "width": 3,
             }  # fmt: skip
         traces.append(trace)
-    few = len(points) <= 9
+    few, slanted = len(points) <= 9, 4 < len(points) <= 9
     ticks = [labels.chart(point.learned, 11 if len(points) > 5 else 16) for point in points]
     layout = layout_of(
         190,
         xaxis=axis_of(tickmode="array", tickvals=steps, ticktext=ticks if few else [str(s) for s in steps],
-                    range=[-0.4, max(len(points), 4) - 0.6], tickangle=0 if len(points) <= 4 else -30),
-        yaxis=axis_of(title={"text": "probability" if probability else labels.chart(axis, 26)},
+                    range=[-0.4, max(len(points), 4) - 0.6], tickangle=-30 if slanted else 0, automargin=False),
+        yaxis=axis_of(title={"text": "probability" if probability else labels.chart(axis, 26)}, automargin=not probability,
                     **({"range": _probability_range(points), "tickformat": ".0%", "nticks": 6} if probability else {})),
         showlegend=len(series) > 1,
         legend={"orientation": "h", "y": 1.15, "x": 0},
+        # Said beforehand: to find them by itself, Plotly draws a chart twice.
+        margin={"l": 62 if probability else 8, "r": 8, "t": 26 if len(series) > 1 else 8, "b": 54 if slanted else 26},
     )  # fmt: skip
     columns: dict[str, Any] = {"step": steps, "learned": [point.learned for point in points]}
     for name in series:
@@ -186,40 +161,3 @@ def _probability_range(points: Sequence[Point]) -> list[float]:
     low, high = low - widen, high + widen
     shift = max(0.0, -low) - max(0.0, high - 1.0)
     return [low + shift - 0.03, high + shift + 0.03]
-
-
-def preview(results: Sequence[str], values: Sequence[float], now: float, axis: str, probability: bool,
-            spread: Sequence[float] | None = None) -> Chart:  # fmt: skip
-    """What each result would do to the answer, as arrows from where it is now."""
-    show = labels.percent if probability else labels.number
-    rows = list(range(len(results)))
-    lines = [
-        {"type": "scatter", "mode": "lines", "x": [now, value], "y": [row, row], "hoverinfo": "skip",
-         "line": {"color": ACCENT, "width": 3}}
-        for row, value in zip(rows, values, strict=True)
-    ]  # fmt: skip
-    reach = max([abs(value - now) for value in values], default=0.0)
-    low, high = min([now, *values]), max([now, *values])
-    margin = max(0.28 * (high - low), 0.06 if probability else 0.06 * (abs(now) + 1e-9))
-    dots = {
-        "type": "scatter", "mode": "markers+text", "x": list(values), "y": rows,
-        "marker": {"color": ACCENT, "size": 10}, "text": [show(value) for value in values],
-        "textposition": ["middle right" if value >= now else "middle left" for value in values],
-        "hoverinfo": "skip", "cliponaxis": False,
-    }  # fmt: skip
-    layout = layout_of(
-        46 + 24 * len(rows),
-        xaxis=axis_of(title={"text": labels.chart(axis, 44)}, range=[low - margin, high + margin], nticks=5,
-                    **({"tickformat": ".0%"} if probability else {})),
-        yaxis=axis_of(tickmode="array", tickvals=rows, ticktext=[labels.chart(result, 24) for result in results],
-                    range=[len(rows) - 0.5, -0.5], showgrid=False),
-        shapes=[{"type": "line", "x0": now, "x1": now, "y0": -0.5, "y1": len(rows) - 0.5,
-                 "line": {"color": TEXT, "width": 1, "dash": "dot"}}],
-    )  # fmt: skip
-    columns = {"result": list(results), axis: list(values), "change": [value - now for value in values]}
-    if spread is not None:
-        columns["standard deviation"] = list(spread)
-    moves = "; ".join(f"{result}: {show(value)}" for result, value in zip(results, values, strict=True))
-    alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
-    formats = {axis: "percent", "change": "percent"} if probability else {}
-    return Chart({"data": [*lines, dots], "layout": layout}, alt, lambda: pd.DataFrame(columns), formats)

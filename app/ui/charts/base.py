@@ -24,10 +24,10 @@ CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "s
 
 @dataclass(frozen=True)
 class Chart:
-    """spec: a Plotly figure as plain data; alt: what it shows, in words; make_table: makes the table of its numbers,
-    which most people never open."""
+    """spec: a Plotly figure as plain data, or HTML (see marks.py); alt: what it shows, in words; make_table: makes the
+    table of its numbers, which most people never open."""
 
-    spec: dict[str, Any]
+    spec: dict[str, Any] | str
     alt: str
     make_table: Callable[[], pd.DataFrame]
     formats: Mapping[str, str] = field(default_factory=dict)
@@ -49,10 +49,13 @@ class Drawn(BaseFigure):
 
 def draw(chart: Chart, key: str, on_click: Callable[[], None] | None = None, table: bool = True) -> None:
     """The chart, and below it the table of its numbers, made when it is opened."""
-    place(key, chart.spec).plotly_chart(
-        Drawn(chart.spec), key=key, alt=chart.alt, config=CONFIG, theme="streamlit", width="stretch",
-        on_select=on_click or "ignore", selection_mode="points",
-    )  # fmt: skip
+    if isinstance(chart.spec, str):
+        st.container(key=key).html(chart.spec)
+    else:
+        place(key, chart.spec).plotly_chart(
+            Drawn(chart.spec), key=key, alt=chart.alt, config=CONFIG, theme="streamlit", width="stretch",
+            on_select=on_click or "ignore", selection_mode="points",
+        )  # fmt: skip
     if table:
         twin = st.expander("Numbers", key=f"{key}-numbers", type="compact", on_change="rerun")
         if twin.open:
