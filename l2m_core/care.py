@@ -5,11 +5,12 @@ Views: which code stands for which class is arbitrary, yet a model learns that o
 several codings of the same cohort. One against the rest: a model knows two classes better than many; with more than
 two, a part of the answer comes from asking of each class whether it is this one or another. Prevalence: of a patient of
 whom nothing is known, the cohort's class frequencies are the answer; predictions are moved by a share of what the model
-is off there.
+is off there. Sharpness, of more than two classes: see l2m_core/sharpness.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -57,16 +58,18 @@ class Questions:
         """V: tasks with all classes."""
         return len(self.codes) - (self.codes.shape[1] if self.rest_share else 0)
 
-    def put(self, context: Context) -> Context:
-        """One cohort (B = 1) as T tasks."""
+    def put(self, context: Context, most_rows: int) -> tuple[Context, ...]:
+        """One cohort (B = 1) as T tasks. Of a long cohort the first task stands alone, with all rows; the others read
+        `most_rows` of them."""
         assert context.n_classes is not None and len(context.y) == 1
-        codes = self.codes.to(context.y.device)
-
-        def repeat(t: Tensor) -> Tensor:
-            return t.expand(len(codes), *t.shape[1:])
-
-        y = codes[:, context.y[0]]  # (T, N)
-        return Context(repeat(context.x), repeat(context.r), y, codes.amax(1) + 1, repeat(context.categorical))
+        codes, y = self.codes.to(context.y.device), context.y[0]
+        if len(y) <= most_rows or len(codes) == 1:
+            return (_tasks(context, codes),)
+        rows = even_rows(y.cpu(), most_rows).to(y.device)
+        fewer = Context(
+            context.x[:, rows], context.r[:, rows], context.y[:, rows], context.n_classes, context.categorical
+        )
+        return _tasks(context, codes[:1]), _tasks(fewer, codes[1:])
 
     def answer(self, output: Output) -> Output:
         """What T tasks say, as one (B = 1): logits of (1, n, K) classes, logits of the policy, gains."""
@@ -84,6 +87,29 @@ class Questions:
         index = self.codes[:views, None].to(logits.device).expand(-1, logits.shape[1], -1)
         parts = (logits[:views].gather(-1, index), output.policy[:views], output.gain[:views])
         return Output(*(part.float().mean(0, keepdim=True) for part in parts))
+
+
+def _tasks(context: Context, codes: Tensor) -> Context:
+    """One cohort (B = 1) under each of (T, K) codes."""
+
+    def repeat(t: Tensor) -> Tensor:
+        return t.expand(len(codes), *t.shape[1:])
+
+    y = codes[:, context.y[0]]  # (T, N)
+    return Context(repeat(context.x), repeat(context.r), y, codes.amax(1) + 1, repeat(context.categorical))
+
+
+def even_rows(y: Tensor, most: int) -> Tensor:
+    """At most so many places of (N,) classes, in order; of each class its share, evenly spread."""
+    if len(y) <= most:
+        return torch.arange(len(y))
+    by_class = y.argsort(stable=True)
+    return by_class[torch.linspace(0, len(y) - 1, most, dtype=torch.float64).round().long()].sort().values
+
+
+def joined(outputs: Sequence[Output]) -> Output:
+    """What several lots of tasks say of the same n rows, as one lot."""
+    return Output(*(torch.cat(parts) for parts in zip(*((o.prediction, o.policy, o.gain) for o in outputs), strict=True)))
 
 
 def _mixed(first: Output, second: Output, share: float) -> Output:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import torch
 
-from l2m_core.care import Questions, prevalence_shift
+from l2m_core.care import Questions, joined, prevalence_shift
 from l2m_core.cohort import Cohort
 from l2m_core.columns import LARGEST
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
@@ -26,6 +26,7 @@ from l2m_core.predictive import Predictive
 from l2m_core.recent import MOST_AT_ONCE, Recent
 from l2m_core.released import Release, load_release
 from l2m_core.schema import Feature
+from l2m_core.sharpness import sharpness_of
 from l2m_core.values import warn_unseen
 
 if TYPE_CHECKING:
@@ -83,6 +84,14 @@ class L2M:
         notes = self.check(cohort)
         for note in notes:
             warnings.warn(note, RangeWarning, stacklevel=2)
+        memory = self._read(cohort, notes)
+        spread = self.release.inference.sharpness
+        if cohort.n_classes <= 2 or not spread:
+            return memory
+        return replace(memory, sharpness=sharpness_of(cohort, lambda part: self._read(part).predict_array, spread))
+
+    def _read(self, cohort: Cohort, notes: tuple[str, ...] = ()) -> CohortMemory:
+        """With predictions as sure as the model has them."""
         parameter = next(self.release.module.parameters())
         x = torch.from_numpy(np.nan_to_num(cohort.x, nan=0.0)).to(parameter.device)[None]
         context = Context(
@@ -92,14 +101,16 @@ class L2M:
             None if cohort.kind == "continuous" else torch.tensor([cohort.n_classes], device=parameter.device),
             torch.from_numpy(cohort.categorical.copy()).to(parameter.device)[None],
         )
-        questions = None
+        questions: Questions | None = None
+        contexts: tuple[Context, ...] = (context,)
         if context.n_classes is not None:
             inference = self.release.inference
             questions = Questions.of(cohort.n_classes, inference.views, inference.against_rest)
-            context = questions.put(context)
+            contexts = questions.put(context, inference.care_rows)
+        read = self.release.module.condition
         with torch.inference_mode():
-            memory = self.release.module.condition(context, chunk=CONTEXT_CHUNK)  # type: ignore[operator]
-        return CohortMemory(self, cohort, memory, notes, questions)
+            memories = tuple(read(part, chunk=CONTEXT_CHUNK) for part in contexts)  # type: ignore[operator]
+        return CohortMemory(self, cohort, memories, notes, questions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +119,19 @@ class CohortMemory:
 
     model: L2M
     cohort: Cohort
-    memory: Memory
+    memories: tuple[Memory, ...]
+    """Of the tasks that the cohort was put as, in order; those with as many rows stand together."""
     notes: tuple[str, ...] = ()
     """Where the cohort lies outside the trained range."""
     questions: Questions | None = None
-    """How the cohort was put to the model, as the tasks of `memory`; None for a continuous outcome."""
+    """How the cohort was put to the model, as the tasks of `memories`; None for a continuous outcome."""
+    sharpness: float = 1.0
+    """The exponent of predicted probabilities that the cohort's own rows ask for; see l2m_core/sharpness.py."""
     _recent: Recent = field(default_factory=Recent, repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(memory.nbytes for memory in self.memories)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -125,6 +143,12 @@ class CohortMemory:
     def predict(self, X: Any) -> np.ndarray | Predictive:
         """(n, classes) probabilities, or a Predictive over n. X: DataFrame, dict(s), or (n, d) array; NaN = unknown."""
         return self.answer(self.encode(X)).prediction
+
+    def predict_array(self, x: np.ndarray) -> np.ndarray:
+        """(n, classes) probabilities for (n, d) values that are encoded already."""
+        prediction = self.answer(x).prediction
+        assert isinstance(prediction, np.ndarray)
+        return prediction
 
     def rank(self, X: Any) -> pd.DataFrame:
         """(n, acquirable features) gains in nats; NaN where already known."""
@@ -188,18 +212,21 @@ class CohortMemory:
 
     def _ask(self, x: np.ndarray) -> list[Output]:
         """In chunks, so that memory stays bounded for any n."""
-        cells = self.memory.context_rows * (1 + x.shape[1]) * len(self.memory.keys[0])
+        cells = sum(memory.context_rows * (1 + x.shape[1]) * len(memory.keys[0]) for memory in self.memories)
         size = max(1, min(1024, QUERY_CELLS // max(1, cells)))
         return [self._query(part) for part in np.array_split(x, max(1, -(-len(x) // size)))]
 
     def _query(self, x: np.ndarray) -> Output:
-        device = self.memory.keys[0].device
+        device = self.memories[0].keys[0].device
         known = torch.from_numpy(~np.isnan(x)).to(device)
         values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)
-        tasks = len(self.memory.keys[0])
         ask = self.model.release.module.query
-        output = ask(self.memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1))  # type: ignore[operator]
-        return output if self.questions is None else self.questions.answer(output)
+        outputs = [
+            ask(memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1))  # type: ignore[operator]
+            for memory in self.memories
+            for tasks in [len(memory.keys[0])]
+        ]
+        return outputs[0] if self.questions is None else self.questions.answer(joined(outputs))
 
     @lazy
     def _shift(self) -> torch.Tensor:
@@ -211,11 +238,12 @@ class CohortMemory:
 
     def _prediction(self, logits: torch.Tensor) -> np.ndarray | Predictive:
         logits = logits.float().cpu()
-        if self.memory.n_classes is None:
-            return Predictive(Density(logits, self.memory.outcome_shift.cpu(), self.memory.outcome_scale.cpu()))
+        if self.questions is None:
+            memory = self.memories[0]
+            return Predictive(Density(logits, memory.outcome_shift.cpu(), memory.outcome_scale.cpu()))
         inference = self.model.release.inference
         moved = logits[0] + self._shift if inference.prevalence else logits[0]
-        return (moved / inference.temperature).double().softmax(-1).numpy()
+        return (moved * (self.sharpness / inference.temperature)).double().softmax(-1).numpy()
 
     # -- how much the answer hangs on this very cohort ---------------------------------------------------------------
 
@@ -227,7 +255,8 @@ class CohortMemory:
             warnings.simplefilter("ignore", RangeWarning)
             for _ in range(count):
                 rows = generator.integers(0, len(self.cohort), len(self.cohort))
-                memories.append(self.model.condition(self.cohort.rows(np.sort(rows))))
+                # As sure as the cohort itself: among rows drawn twice, those left out are known already.
+                memories.append(replace(self.model._read(self.cohort.rows(np.sort(rows))), sharpness=self.sharpness))
         return tuple(memories)
 
     @lazy

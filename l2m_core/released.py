@@ -59,6 +59,11 @@ class Inference:
     """Codings of the classes that answers are averaged over; see l2m_core/care.py."""
     against_rest: float = 0.0
     """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
+    care_rows: int = 512
+    """Most rows of a cohort that every view but the first, and each class against the rest, reads."""
+    sharpness: float = 0.0
+    """Of more than two classes, how far the cohort's own rows may move how sure predictions are; see
+    l2m_core/sharpness.py."""
     prevalence: float = 0.0
     """Share by which predictions are moved towards the cohort's class frequencies where nothing is known."""
     policy: str = "gain"
@@ -70,6 +75,8 @@ class Inference:
         _check("temperature", self.temperature, (int, float), 1e-3, 1e3)
         _check("views", self.views, int, 1, 100)
         _check("against_rest", self.against_rest, (int, float), 0, 1)
+        _check("care_rows", self.care_rows, int, 1, math.inf)
+        _check("sharpness", self.sharpness, (int, float), 0, 10)
         _check("prevalence", self.prevalence, (int, float), 0, 1)
         if self.policy.replace("_", " ") not in POLICIES:
             raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(POLICIES)}.")
@@ -80,7 +87,6 @@ def _check(name: str, value: Any, kind: Any, least: float, most: float) -> None:
         what = "whole number" if kind is int else "number"
         bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
         raise ConfigError(f"{name} is {value!r}; it must be a {what}, {bounds}.")
-
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def condition_once(model_name: str, rows: int, features: int) -> dict[str, float
     memory = model.condition(cohort)
     seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"seconds": seconds, "peak_gb": peak, "kept_mb": memory.memory.nbytes / 2**20}
+    return {"seconds": seconds, "peak_gb": peak, "kept_mb": memory.nbytes / 2**20}
 
 
 def bulk_rows(model_name: str, patients: int) -> list[str]:

@@ -65,7 +65,7 @@ class Conditioned:
 
 def _nbytes(value: Any) -> float:
     memories = value if isinstance(value, tuple) else (value.memory,)
-    return float(sum(memory.memory.nbytes for memory in memories))
+    return float(sum(memory.nbytes for memory in memories))
 
 
 class Services:
@@ -183,7 +183,7 @@ class Services:
     def resampled(self, conditioned: Conditioned) -> tuple[CohortMemory, ...] | None:
         """Memories of bootstrap samples of the cohort; None while they are being made. Empty: too large to make."""
         memory = conditioned.memory
-        count = min(RESAMPLES, int(RESAMPLE_BYTES // max(1, memory.memory.nbytes)))
+        count = min(RESAMPLES, int(RESAMPLE_BYTES // max(1, memory.nbytes)))
         if count < FEWEST_RESAMPLES:
             return ()
         future = self._memories.start(

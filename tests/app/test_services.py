@@ -31,7 +31,7 @@ def test_nobody_sees_the_name_that_another_gave_to_the_same_content(shared_servi
     memory = shared_services.conditioned(owner, mine, model).memory
     their_memory = shared_services.conditioned(other, theirs, model).memory
     assert (memory.cohort.name, their_memory.cohort.name) == ("ward", "ward of Dr. Who")
-    assert memory.memory is their_memory.memory
+    assert memory.memories is their_memory.memories
     x = np.full((1, 6), np.nan, dtype=np.float32)
     assert np.array_equal(memory.answer(x).prediction, their_memory.answer(x).prediction)
 
@@ -57,7 +57,7 @@ def test_a_cohort_too_large_for_resampling_gets_no_band(
 ) -> None:
     stored = shared_services.add_cohort(owner, small_cohort())
     conditioned = shared_services.conditioned(owner, stored, shared_services.model(owner))
-    monkeypatch.setattr(services, "RESAMPLE_BYTES", conditioned.memory.memory.nbytes)
+    monkeypatch.setattr(services, "RESAMPLE_BYTES", conditioned.memory.nbytes)
     assert shared_services.resampled(conditioned) == ()
 
 

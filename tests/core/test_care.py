@@ -68,9 +68,34 @@ def test_two_classes_need_no_rest_and_the_cohort_is_put_as_the_codes_say() -> No
     y = torch.tensor([[2, 0, 1, 2]])
     context = Context(torch.zeros(1, 4, 3), torch.ones(1, 4, 3, dtype=torch.bool), y, torch.tensor([3]),
                       torch.zeros(1, 3, dtype=torch.bool))  # fmt: skip
-    put = Questions.of(3, 1, 0.5).put(context)
+    (put,) = Questions.of(3, 1, 0.5).put(context, 100)
     assert put.y.tolist() == [[2, 0, 1, 2], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]]
     assert put.n_classes.tolist() == [3, 2, 2, 2] and put.x.shape == (4, 4, 3)
+
+
+def test_of_a_long_cohort_all_questions_but_the_first_read_an_even_part() -> None:
+    y = torch.tensor([0] * 60 + [1] * 30 + [2] * 10)[torch.randperm(100)]
+    x = torch.arange(100.0)[None, :, None]
+    context = Context(x, torch.ones(1, 100, 1, dtype=torch.bool), y[None], torch.tensor([3]), torch.zeros(1, 1).bool())
+    first, others = Questions.of(3, 2, 0.5).put(context, 20)
+    assert first.y.tolist() == [y.tolist()] and first.x.shape == (1, 100, 1)
+    assert others.x.shape == (4, 20, 1) and others.n_classes.tolist() == [3, 2, 2, 2]
+    rows = others.x[0, :, 0].long()
+    assert rows.tolist() == sorted(set(rows.tolist())) and torch.bincount(y[rows]).tolist() == [12, 6, 2]
+    assert others.y[1].tolist() == (y[rows] == 0).long().tolist()
+
+
+def test_fewer_rows_for_the_other_questions_change_little() -> None:
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=(300, 4)).astype(np.float32)
+    cohort = Cohort.from_arrays(x, np.digitize(x[:, 0] + 0.5 * generator.normal(size=300), [-0.5, 0.5]))
+    release = l2m.load().release
+    whole, part = (
+        L2M(dataclasses.replace(release, inference=dataclasses.replace(release.inference, care_rows=rows, sharpness=0.0)))
+        .condition(cohort).predict(x[:40])
+        for rows in (300, 150)
+    )  # fmt: skip
+    assert 0 < np.abs(whole - part).max() < 0.2 and np.abs(whole - part).mean() < 0.03
 
 
 def test_a_whole_shift_makes_the_empty_answer_the_class_frequencies() -> None:

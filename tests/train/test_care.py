@@ -16,17 +16,19 @@ def test_every_setting_is_judged_on_the_same_tasks(tmp_path: Path, monkeypatch: 
     assert main(["care", "--tasks", "2", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "care.md").read_text()
     assert page in capsys.readouterr().out and "inference: {views: " in page
-    plain = next(line for line in page.splitlines() if line.startswith("| 1 | 0.0000 | 0.0000 | 1 |"))
+    plain = next(line for line in page.splitlines() if line.startswith("| 1 | 0.0000 | 0.0000 | 0.0000 | 1 |"))
     assert plain.endswith("| — |")
 
 
 def test_a_temperature_sharpens_and_no_care_is_the_plain_answer() -> None:
     rows = list(care.judge(care.load("general"), care.FAMILIES[0], 0))
-    assert len(rows) == len(care.VIEWS) * len(care.AGAINST_REST) * len(care.PREVALENCE) * len(care.TEMPERATURE)
+    plain = len(care.VIEWS) * len(care.AGAINST_REST) * len(care.PREVALENCE)
+    sharpened = len(care.SHARPENED) * (len(care.SHARPNESS) - 1)
+    assert len(rows) == (plain + sharpened) * len(care.TEMPERATURE)
     by = {tuple(row[name] for name in care.SETTINGS): row["log_loss"] for row in rows}
     trial = care.draw(care.FAMILIES[0], 0, Path())
     assert all(np.isfinite(value) for value in by.values()) and len(trial.x) == 60
-    assert by[1, 0.0, 0.0, 0.85] != by[1, 0.0, 0.0, 1.0] != by[2, 0.0, 0.0, 1.0]
+    assert by[1, 0.0, 0.0, 0.0, 0.85] != by[1, 0.0, 0.0, 0.0, 1.0] != by[2, 0.0, 0.0, 0.0, 1.0]
 
 
 def test_of_more_than_two_classes_each_against_the_rest_is_another_answer() -> None:
@@ -34,4 +36,5 @@ def test_of_more_than_two_classes_each_against_the_rest_is_another_answer() -> N
     index = next(i for i in range(20) if care.draw(family, i, Path()).context.n_classes > 2)
     rows = list(care.judge(care.load("general"), family, index))
     by = {tuple(row[name] for name in care.SETTINGS): row["log_loss"] for row in rows}
-    assert len({by[1, share, 0.0, 1.0] for share in care.AGAINST_REST}) == len(care.AGAINST_REST)
+    assert len({by[1, share, 0.0, 0.0, 1.0] for share in care.AGAINST_REST}) == len(care.AGAINST_REST)
+    assert len({by[1, 0.75, 0.0, sharpness, 1.0] for sharpness in care.SHARPNESS}) > 1

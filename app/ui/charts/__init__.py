@@ -39,9 +39,6 @@ __all__ = [
 def warm_up(patient: Any) -> None:
     """Makes one of each kind once, so that the first visitor does not wait for imports."""
     gains = dict(zip(patient.ranking.feature, patient.ranking.gain, strict=True))
-    for chart in (
-        icon_array(0.3, "outcome"),
-        history([Point("start", {"outcome": 0.3})], "probability", True),
-        gain_map(list(gains), [Column("start", gains, {}, patient.suggestion)]),
-    ):
-        Drawn(chart.spec).to_dict()
+    icon_array(0.3, "outcome")
+    history([Point("start", {"outcome": 0.3})], "probability", True)
+    gain_map(list(gains), [Column("start", gains, {}, patient.suggestion)])
