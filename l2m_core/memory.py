@@ -86,7 +86,7 @@ class L2M:
             warnings.warn(note, RangeWarning, stacklevel=2)
         memory = self._read(cohort, notes)
         spread = self.release.inference.sharpness
-        if cohort.n_classes <= 2 or not spread:
+        if not spread:
             return memory
         return replace(memory, sharpness=sharpness_of(cohort, lambda part: self._read(part).predict_array, spread))
 

@@ -21,7 +21,7 @@ from l2m_core.learn.checkpoints import write_text
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import ece, log_loss, paired_interval
 from l2m_core.released import Inference
-from l2m_core.sharpness import best_exponent, cross_fitted, thinned
+from l2m_core.sharpness import best_exponent, cross_fitted, tells
 from train.evaluation.report import markdown_table
 from train.experiments.families import Family, draw
 
@@ -104,9 +104,9 @@ def with_care(model: L2M, care: Inference) -> L2M:
 def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
     """Spread → the cohort's exponent."""
     spreads = SHARPNESS[1:]
-    if cohort.n_classes == 2:
+    if not tells(cohort):
         return dict.fromkeys(spreads, 1.0)
-    log_p, y = cross_fitted(thinned(cohort), lambda part: model.condition(part).predict_array)
+    log_p, y = cross_fitted(cohort, lambda part: model.condition(part).predict_array)
     return {spread: best_exponent(log_p, y, spread) for spread in spreads}
 
 
@@ -134,7 +134,7 @@ def table(rows: list[dict], shipped: Inference) -> str:
     told = (
         f"Shipped: {own[0]} views, {own[1]:g} of the answer from one class against the rest, {own[2]:g} of the "
         f"prevalence, sharpness {own[3]:g}, temperature {own[4]:g}. Each view, and each class against the rest, costs a whole "
-        "answer; sharpness costs four readings more of at most 160 rows, once for each cohort."
+        "answer; sharpness costs four readings more of a short cohort, once."
     )
     return f"{markdown_table(pd.DataFrame(shown))}\n\n{told}\n\nBest by log loss: `{line}`."
 
