@@ -269,6 +269,15 @@ class CohortMemory:
         return np.nan_to_num(middle), np.where(scale > 0, scale, 1.0)
 
 
+    @lazy
+    def typical(self) -> np.ndarray:
+        """(3, d) recorded values at the 10th, 50th and 90th percentile; the nearest ones, since a count of 2.4 children
+        helps nobody."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return np.nanquantile(self.cohort.x, [0.1, 0.5, 0.9], axis=0, method="nearest")
+
+
 @dataclass(frozen=True)
 class Answer:
     """prediction: (n, K) or Predictive; gain: (n, d) nats; policy: (n, d) logits; nothing is blocked."""

@@ -252,10 +252,7 @@ class Patient:
         feature = cohort.feature(name)
         if feature.kind != "number":
             return [float(v) for v in range(len(feature.levels))], list(feature.levels)
-        column = cohort.x[:, cohort.names.index(name)]
-        recorded = column[~np.isnan(column)]
-        # nearest recorded values: a count of 2.4 children helps nobody
-        values = [float(v) for v in np.quantile(recorded, [0.1, 0.5, 0.9], method="nearest")]
+        values = self.memory.typical[:, cohort.names.index(name)].tolist()
         return values, ["low (10th percentile)", "typical (median)", "high (90th percentile)"]
 
     def drivers(self) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from app.ui import charts
+from app.ui.charts.gains import CIVIDIS
 
 HOSTILE = "<b>$x$</b> ![i](http://example.invalid/p.png)"
 FEATURES = ["lactate", HOSTILE, "scan"]
@@ -55,8 +56,6 @@ def test_it_is_a_valid_picture_with_words_and_numbers(name: str) -> None:
 @pytest.mark.parametrize("name", made())
 def test_no_name_is_read_as_a_tag_or_a_formula(name: str) -> None:
     chart = made()[name]
-    if name == "gains":
-        del chart.spec["data"][2]["customdata"]  # what a click gives back; never shown
     shown = str(chart.spec)
     assert "<b>" not in shown and (isinstance(chart.spec, str) or "$x$" not in shown)  # only Plotly reads formulas
 
@@ -79,46 +78,105 @@ def test_a_preview_leads_from_the_answer_now_to_each_that_a_result_would_bring()
         assert np.allclose([left, left + width], [dot, now] if is_left else [now, dot], atol=0.11)
 
 
-def test_the_heat_map_marks_states_by_signs_and_offers_each_cell_for_clicking() -> None:
+def cells(picture: ElementTree.Element) -> list[list[ElementTree.Element]]:
+    """Of each row of a heat map."""
+    return [row.findall("i") for row in picture if row.get("class") == "row"]
+
+
+def background(cell: ElementTree.Element) -> str:
+    return cell.get("style", "").removeprefix("background:")
+
+
+def test_the_heat_map_marks_states_by_signs_and_offers_each_row_for_clicking() -> None:
     chart = made()["gains"]
-    heat, marks, overlay = chart.spec["data"]
-    assert heat["colorscale"] == "Cividis"
-    assert sorted(marks["text"]) == sorted(["★", "★", "●", "✕"])
-    assert [data[0] for data in overlay["customdata"]] == FEATURES + FEATURES
+    picture = ElementTree.fromstring(chart.spec)
+    assert picture.get("data-chart") == "gains"
+    assert [[cell.text for cell in row] for row in cells(picture)] == [["★", "●"], [None, "★"], [None, "✕"]]
+    assert [row.get("data-pick") for row in picture if row.get("class") == "row"] == ["0", "1", "2"]
+    assert [cell.get("title") for cell in cells(picture)[0]] == ["lactate, step 0: 0.100 nats", "lactate, step 1: known"]
+    assert not background(cells(picture)[0][1]) and background(cells(picture)[1][1])
     assert chart.table.iloc[:, 2].tolist() == ["known", "0.0100", "unavailable"]
 
 
 @pytest.mark.parametrize("top", [1e-6, 0.003, 0.27, 0.69, 1.0, 12.0])
 def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_nats(top: float) -> None:
     gains = {"large": top, "small": top / 20, "smaller": top / 100, "noise": -top / 50}
-    heat, *_ = charts.gain_map(list(gains), [charts.Column("start", gains, {}, "large")]).spec["data"]
-    shades = [row[0] for row in heat["z"]]
-    assert shades[0] == heat["zmax"] and shades[3] == heat["zmin"]
-    assert shades[1] - shades[2] > 0.1 and shades[2] - shades[3] > 0.05
-    bar = heat["colorbar"]
-    nats = np.array([float(text) for text in bar["ticktext"]])
+    picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "large")]).spec)
+    shades = [background(row[0]) for row in cells(picture)]
+    assert shades[0] == CIVIDIS[-1] and shades[3] == CIVIDIS[0] and len(set(shades)) == 4
+    (bar,) = (part for part in picture if part.get("class") == "bar")
+    ticks = bar[1].findall("span")[1:]
+    nats = np.array([float(tick.text or "") for tick in ticks])
+    places = np.array([float(tick.get("style", "").removeprefix("left:").removesuffix("%")) for tick in ticks]) / 100
+    assert bar[0].text == "gain (nats)"
     assert nats[0] == 0 and len(nats) >= 4 and top / 3 <= nats[-1] <= top * (1 + 1e-9)
-    assert np.allclose(bar["tickvals"], np.sqrt(nats / top)) and np.diff(bar["tickvals"]).min() >= 0.15
+    assert np.allclose(places, np.sqrt(nats / top), atol=1e-3) and np.diff(places).min() >= 0.149
+
+
+def test_a_brighter_cell_promises_more() -> None:
+    gains = {str(number): number / 50 for number in range(51)}
+    picture = ElementTree.fromstring(charts.gain_map(list(gains)[-40:], [charts.Column("", gains, {}, "50")]).spec)
+    brightness = [sum(int(background(row[0])[i : i + 2], 16) * w for i, w in ((1, 2), (3, 7), (5, 1))) for row in cells(picture)]
+    assert np.all(np.diff(brightness) >= 0) and brightness[0] < brightness[-1]
+    for row in cells(picture):
+        assert row[0].get("class") in ("dark", "bright")
 
 
 def test_a_step_at_which_nothing_promises_anything_is_drawn() -> None:
-    (heat, *_) = charts.gain_map(["a"], [charts.Column("start", {"a": 0.0}, {}, "a")]).spec["data"]
-    assert heat["z"] == [[0.0]]
+    picture = ElementTree.fromstring(charts.gain_map(["a"], [charts.Column("start", {"a": 0.0}, {}, "a")]).spec)
+    assert background(cells(picture)[0][0]) == CIVIDIS[0]
 
 
 def test_a_wide_cohort_shows_the_best_and_tables_all() -> None:
     names = [f"f{i}" for i in range(60)]
     chart = charts.gain_map(names, [charts.Column("start", {n: i / 100 for i, n in enumerate(names)}, {}, "f59")])
-    assert len(chart.spec["data"][0]["y"]) == charts.MOST_ROWS and len(chart.table) == 60
-    assert "f59" in chart.spec["layout"]["yaxis"]["ticktext"] and "f0" not in chart.spec["layout"]["yaxis"]["ticktext"]
+    rows = [row for row in ElementTree.fromstring(chart.spec) if row.get("class") == "row"]
+    assert len(rows) == charts.MOST_ROWS and len(chart.table) == 60
+    assert [row[0].text for row in rows] == names[20:] and rows[0].get("data-pick") == "20"
+
+
+def ticks_of(picture: ElementTree.Element) -> list[tuple[str, float]]:
+    """Text and height in percent of each line of the grid."""
+    found = [mark for mark in picture[1] if mark.get("class") == "grid"]
+    return [(mark[0].text or "", float(mark.get("style", "").removeprefix("top:").removesuffix("%"))) for mark in found]
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.01], [0.99, 1.0], [0.4, 0.45], [0.1, 0.9]])
 def test_a_history_shows_everything_and_never_magnifies_noise(values: list[float]) -> None:
     points = [charts.Point(str(i), {"died": value}) for i, value in enumerate(values)]
-    low, high = charts.history(points, "died", probability=True).spec["layout"]["yaxis"]["range"]
-    assert low <= min(values) and high >= max(values)
-    assert 0.3 <= high - low <= 1.07 and low >= -0.04 and high <= 1.04
+    picture = ElementTree.fromstring(charts.history(points, "died", probability=True).spec)
+    ticks = ticks_of(picture)
+    shares = [float(text.strip("%<>")) / 100 for text, _ in ticks]
+    per_percent = (shares[0] - shares[-1]) / (ticks[0][1] - ticks[-1][1])
+    assert 0.3 <= -100 * per_percent <= 1.07 and 3 <= len(ticks) <= 6 and min(shares) >= 0 and max(shares) <= 1
+    heights = [
+        float(mark.get("style", "").split("top:")[1].removesuffix("%"))
+        for mark in picture[1] if mark.get("class", "").startswith("point")
+    ]  # fmt: skip
+    assert all(0 <= height <= 100 for height in heights)
+    drawn = [shares[0] + (height - ticks[0][1]) * per_percent for height in heights]
+    assert np.allclose(drawn, values, atol=0.005)
+
+
+def test_a_history_of_several_outcomes_tells_its_lines_apart_without_colour_and_shows_bands() -> None:
+    picture = ElementTree.fromstring(made()["histories"].spec)
+    assert {mark.text for mark in picture[0]} == {"●", "■", "◆"}
+    assert [mark.text for mark in picture[1] if mark.get("class", "").startswith("point")] == list("●●■■◆◆")
+    assert "band" not in made()["histories"].spec
+    banded = ElementTree.fromstring(made()["history"].spec)
+    (band,) = (mark for mark in banded[1] if mark.get("class", "").startswith("band"))
+    (point,) = (mark for mark in banded[1] if "step 1" in mark.get("title", ""))
+    assert "(30% to 50%)" in point.get("title", "")
+    assert band.get("style", "").split(";")[0] == point.get("style", "").split(";")[0]
+
+
+@pytest.mark.parametrize("steps", [1, 5, 14])
+def test_a_history_of_numbers_names_its_steps_as_long_as_there_is_room(steps: int) -> None:
+    points = [charts.Point(f"test {i}", {"median": 120.0 + i}) for i in range(steps)]
+    picture = ElementTree.fromstring(charts.history(points, "pressure (mmHg)", probability=False).spec)
+    named = [mark.text for mark in picture[1] if mark.get("class") == "step"]
+    assert named == ([f"test {i}" for i in range(steps)] if steps < 10 else [str(i) for i in range(steps)])
+    assert picture[0].text == "pressure (mmHg)" and len(ticks_of(picture)) >= 2
 
 
 def test_the_map_of_what_is_recorded_says_what_its_shades_mean_and_how_many_rows_it_shows() -> None:

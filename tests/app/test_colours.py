@@ -6,6 +6,7 @@ import tomllib
 import numpy as np
 import pytest
 
+from app.ui.charts.gains import _PALETTE, BRIGHT, CIVIDIS
 from tests.prerequisites import REPOSITORY
 
 THEME = tomllib.loads((REPOSITORY / "app" / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
@@ -57,11 +58,18 @@ def test_marks_stand_out_from_the_background(theme: str) -> None:
         assert contrast(colour, THEME[theme]["backgroundColor"]) >= 3
 
 
-@pytest.mark.parametrize("number, name", enumerate(["accent", "neutral"]))
+@pytest.mark.parametrize("number, name", list(enumerate(["accent", "neutral", "attention"])))
 def test_charts_without_plotly_take_the_colours_of_those_with_it(number: int, name: str) -> None:
     style = (REPOSITORY / "app" / "ui" / "page.css").read_text("utf-8")
     light, dark = (THEME[theme]["chartCategoricalColors"][number] for theme in ("light", "dark"))
     assert f"--{name}: light-dark({light}, {dark});" in style
+
+
+def test_the_heat_map_takes_the_sequential_scale_of_the_theme() -> None:
+    assert list(CIVIDIS) == THEME["chartSequentialColors"]
+    for colour in _PALETTE:  # signs on it can be read
+        shade = _PALETTE.index(colour) / (len(_PALETTE) - 1)
+        assert contrast("#10181c" if shade > BRIGHT else "#ffffff", colour) >= 3
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

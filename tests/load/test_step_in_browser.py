@@ -28,8 +28,7 @@ THINK = 1000  # milliseconds between a drawn step and the next press
 PRESS_AND_WAIT = """([button, steps, features]) => new Promise((done, failed) => {
     const count = (where) => document.querySelectorAll(where).length;
     const drawn = () =>
-        count('.st-key-step-gains .scatterlayer path.point') === steps * features &&
-        count('.st-key-step-history .scatterlayer path.point') === steps;
+        count('.st-key-step-gains .row > i') === steps * features && count('.st-key-step-history .point') === steps;
     if (drawn()) { failed(new Error('the charts show the new state already')); return; }
     const began = performance.now();
     const look = () => {

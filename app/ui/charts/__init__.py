@@ -6,11 +6,13 @@ it too.
 
 from typing import Any
 
-from app.ui.charts.answers import Point, class_bars, density, history
-from app.ui.charts.base import Chart, Drawn, clicked, draw, show_table
+from app.ui.charts.answers import class_bars, density
+from app.ui.charts.base import Chart, Drawn, draw, show_table
+from app.ui.charts.clicks import listen, picked
 from app.ui.charts.cohorts import recorded_map
 from app.ui.charts.comparison import Path, two_histories
 from app.ui.charts.gains import LEGEND, MOST_ROWS, Column, gain_map
+from app.ui.charts.history import Point, history
 from app.ui.charts.marks import icon_array, preview
 
 __all__ = [
@@ -22,12 +24,13 @@ __all__ = [
     "Path",
     "Point",
     "class_bars",
-    "clicked",
     "density",
     "draw",
     "gain_map",
     "history",
     "icon_array",
+    "listen",
+    "picked",
     "preview",
     "recorded_map",
     "show_table",

@@ -1,16 +1,15 @@
-"""What is believed: as bars, as a density, and as it moved."""
+"""What is believed: as bars, and as a density."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from app.ui import labels
-from app.ui.charts.base import ACCENT, ATTENTION, HIDDEN, NEUTRAL, TEXT, Chart, axis_of, layout_of
+from app.ui.charts.base import ACCENT, HIDDEN, NEUTRAL, TEXT, Chart, axis_of, layout_of
 
 
 def class_bars(
@@ -84,80 +83,3 @@ def density(
     words = [labels.with_unit(labels.number(value), unit) for value in (median, *interval)]
     alt = f"Predicted {outcome}: median {words[0]}, 90% of patients like this between {words[1]} and {words[2]}."
     return Chart({"data": traces, "layout": layout}, alt, lambda: pd.DataFrame(columns))
-
-
-@dataclass(frozen=True)
-class Point:
-    """One step of a history: what was learned, and the answer after it. low, high: the band, where it is known."""
-
-    learned: str
-    values: Mapping[str, float]
-    low: Mapping[str, float] | None = None
-    high: Mapping[str, float] | None = None
-
-
-def history(points: Sequence[Point], axis: str, probability: bool) -> Chart:
-    """How the answer moved with every step. One line for each outcome shown; bars span the uncertainty band."""
-    series = list(points[0].values) if points else []
-    steps = list(range(len(points)))
-    colours, dashes = (ACCENT, NEUTRAL, ATTENTION), ("solid", "dash", "dot", "dashdot")
-    signs = ("circle", "square", "diamond", "triangle-up")
-    traces = []
-    for number, name in enumerate(series):
-        values = [point.values[name] for point in points]
-        colour = colours[number % len(colours)]
-        trace: dict[str, Any] = {
-            "type": "scatter", "mode": "lines+markers", "x": steps, "y": values, "name": labels.chart(name, 20),
-            "line": {"color": colour, "width": 2, "dash": dashes[number % len(dashes)]},
-            "marker": {"symbol": signs[number % len(signs)], "size": 7},
-            "customdata": [labels.chart(point.learned, 40) for point in points],
-            "hovertemplate": "step %{x}: %{customdata}<br>" + ("%{y:.1%}" if probability else "%{y:.4g}")
-            + "<extra></extra>",
-        }  # fmt: skip
-        bounds = [
-            (point.values[name] - point.low[name], point.high[name] - point.values[name])
-            if point.low and point.high and name in point.low else (0.0, 0.0)
-            for point in points
-        ]  # fmt: skip
-        if any(sum(bound) for bound in bounds):
-            trace["error_y"] = {
-                "type": "data", "symmetric": False, "array": [b[1] for b in bounds],
-                "arrayminus": [b[0] for b in bounds], "color": colour, "thickness": 1, "width": 3,
-            }  # fmt: skip
-        traces.append(trace)
-    few, slanted = len(points) <= 9, 4 < len(points) <= 9
-    ticks = [labels.chart(point.learned, 11 if len(points) > 5 else 16) for point in points]
-    layout = layout_of(
-        190,
-        xaxis=axis_of(tickmode="array", tickvals=steps, ticktext=ticks if few else [str(s) for s in steps],
-                    range=[-0.4, max(len(points), 4) - 0.6], tickangle=-30 if slanted else 0, automargin=False),
-        yaxis=axis_of(title={"text": "probability" if probability else labels.chart(axis, 26)}, automargin=not probability,
-                    **({"range": _probability_range(points), "tickformat": ".0%", "nticks": 6} if probability else {})),
-        showlegend=len(series) > 1,
-        legend={"orientation": "h", "y": 1.15, "x": 0},
-        # Said beforehand: to find them by itself, Plotly draws a chart twice.
-        margin={"l": 62 if probability else 8, "r": 8, "t": 26 if len(series) > 1 else 8, "b": 54 if slanted else 26},
-    )  # fmt: skip
-    columns: dict[str, Any] = {"step": steps, "learned": [point.learned for point in points]}
-    for name in series:
-        columns[name] = [point.values[name] for point in points]
-        columns[f"{name}, low"] = [(point.low or {}).get(name, np.nan) for point in points]
-        columns[f"{name}, high"] = [(point.high or {}).get(name, np.nan) for point in points]
-    show = labels.percent if probability else labels.number
-    ends = [f"{show(points[i].values[series[0]])}" for i in (0, -1)] if points else ["", ""]
-    alt = f"{axis} after each of {len(points)} steps, from {ends[0]} to {ends[1]}."
-    numbers = [column for column in columns if column not in ("step", "learned")]
-    formats = dict.fromkeys(numbers, "percent") if probability else {}
-    return Chart({"data": traces, "layout": layout}, alt, lambda: pd.DataFrame(columns), formats)
-
-
-def _probability_range(points: Sequence[Point]) -> list[float]:
-    """All that is drawn, and at least 30 points of it, so that small moves neither vanish nor look large."""
-    values = [
-        value for point in points for part in (point.values, point.low, point.high) for value in (part or {}).values()
-    ]
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    widen = max(0.0, 0.3 - (high - low)) / 2
-    low, high = low - widen, high + widen
-    shift = max(0.0, -low) - max(0.0, high - 1.0)
-    return [low + shift - 0.03, high + shift + 0.03]

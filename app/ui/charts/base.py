@@ -5,8 +5,7 @@ Colours come from the theme, so that light and dark both work: Streamlit puts it
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,14 +46,13 @@ class Drawn(BaseFigure):
         return self._spec  # type: ignore[no-any-return]
 
 
-def draw(chart: Chart, key: str, on_click: Callable[[], None] | None = None, table: bool = True) -> None:
+def draw(chart: Chart, key: str, table: bool = True) -> None:
     """The chart, and below it the table of its numbers, made when it is opened."""
     if isinstance(chart.spec, str):
         st.container(key=key).html(chart.spec)
     else:
         place(key, chart.spec).plotly_chart(
             Drawn(chart.spec), key=key, alt=chart.alt, config=CONFIG, theme="streamlit", width="stretch",
-            on_select=on_click or "ignore", selection_mode="points",
         )  # fmt: skip
     if table:
         twin = st.expander("Numbers", key=f"{key}-numbers", type="compact", on_change="rerun")
@@ -75,13 +73,6 @@ def show_table(chart: Chart, key: str) -> None:
     )  # fmt: skip
 
 
-def clicked(key: str) -> str | None:
-    """In an `on_click` callback: the custom data of the point that was clicked."""
-    points = st.session_state.get(key, {}).get("selection", {}).get("points", [])
-    data = points[0].get("customdata") if points else None
-    return str(data[0] if isinstance(data, list | tuple) else data) if data else None
-
-
 def layout_of(height: int, **more: Any) -> dict[str, Any]:
     return {
         "height": height,
@@ -91,17 +82,6 @@ def layout_of(height: int, **more: Any) -> dict[str, Any]:
         "hovermode": "closest",
         **more,
     }
-
-
-def room_for(names: Sequence[str]) -> int:
-    """Pixels that the longest of these names takes beside an axis, rather too many than too few."""
-    return 14 + max((sum(_width(character) for character in name) for name in names), default=0)
-
-
-def _width(character: str) -> int:
-    if unicodedata.east_asian_width(character) in ("W", "F"):
-        return 13
-    return 10 if character in "mwMW@%" else 8 if character.isupper() else 4 if character in "iljtfr.,:;|!'() " else 7
 
 
 def axis_of(**more: Any) -> dict[str, Any]:

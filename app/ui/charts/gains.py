@@ -1,24 +1,29 @@
-"""What each test promises, features × steps."""
+"""What each test promises, features × steps; as HTML, see marks.py."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from html import escape
 
 import numpy as np
 import pandas as pd
 
 from app.ui import labels
-from app.ui.charts.base import TEXT, Chart, axis_of, layout_of, room_for
+from app.ui.charts.base import Chart
+from app.ui.charts.marks import picture
 
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"
 LEGEND = f"{SUGGESTED} suggested then · " + " · ".join(f"{sign} {status}" for status, sign in STATUS_SIGNS.items())
-LEAST_BAR = 120  # pixels of the colour bar; with less, its numbers lie on one another
 LEAST_APART = 0.15  # share of the colour bar between two of its numbers
 MOST_ROWS = 40  # features in one heat map; the table holds all
 LONGEST = 22  # characters of a feature's name
+FEWEST_COLUMNS = 4  # so wide is the map at the first step already
+# Cividis, as the theme has it for Plotly's charts: dark to bright for everyone's eyes.
+CIVIDIS = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838")
+SHADES = 64
+BRIGHT = 0.55  # from this shade on, signs are dark
 
 
 @dataclass(frozen=True)
@@ -31,80 +36,86 @@ class Column:
     suggested: str | None
 
 
-def gain_map(features: Sequence[str], columns: Sequence[Column]) -> Chart:
-    """Features × steps. Signs mark what is known, cannot be had, or was suggested."""
+def gain_map(features: Sequence[str], columns: Sequence[Column], name: str = "gains") -> Chart:
+    """Features × steps. Signs mark what is known, cannot be had, or was suggested. name: what `clicks` knows it by; a
+    cell's data-pick is the feature's place in `features`."""
     latest = columns[-1]
-    ranked = sorted(features, key=lambda name: -latest.gains.get(name, -np.inf))
-    shown = [name for name in features if name in set(ranked[:MOST_ROWS])]
-    steps = list(range(len(columns)))
-    gains = [[_finite(column.gains.get(name)) for column in columns] for name in shown]
-    rows = list(range(len(shown)))
-    top = max((gain for row in gains for gain in row if gain is not None), default=0.0)
+    ranked = sorted(features, key=lambda feature: -latest.gains.get(feature, -np.inf))
+    best = set(ranked[:MOST_ROWS])
+    gains = [column.gains.get(feature) for column in columns for feature in best]
+    top = max((gain for gain in gains if gain is not None and gain == gain), default=0.0)
     top = top if top > 0 else 1.0
-    ticks = _ticks(top)
-    # By square roots: after one large early gain, what later tests promise would else be one dark blue.
-    shades = [[None if gain is None else _shade(gain, top) for gain in row] for row in gains]
-    heat = {
-        "type": "heatmap", "x": steps, "y": rows, "z": shades, "zmin": 0.0, "zmax": 1.0, "xgap": 2, "ygap": 2,
-        "colorscale": "Cividis", "hoverinfo": "skip",
-        "colorbar": {"title": {"text": "gain<br>(nats)"}, "thickness": 10, "x": 1.01, "tickmode": "array",
-                     "tickvals": [_shade(tick, top) for tick in ticks], "ticktext": [f"{tick:g}" for tick in ticks],
-                     "lenmode": "pixels", "len": max(LEAST_BAR, 21 * len(shown))},
-    }  # fmt: skip
-    signs: dict[str, list[Any]] = {"x": [], "y": [], "text": [], "color": []}
-    cells: dict[str, list[Any]] = {"x": [], "y": [], "customdata": [], "text": []}
-    for step, column in enumerate(columns):
-        for row, name in zip(rows, shown, strict=True):
-            status = column.statuses.get(name)
-            sign = STATUS_SIGNS.get(status or "", SUGGESTED if name == column.suggested else "")
-            gain = column.gains.get(name)
-            if sign:
-                bright = status is None and gain is not None and _shade(gain, top) > 0.55
-                signs["x"].append(step)
-                signs["y"].append(row)
-                signs["text"].append(sign)
-                signs["color"].append("#10181c" if bright else "#ffffff" if status is None else TEXT)
-            cells["x"].append(step)
-            cells["y"].append(row)
-            cells["customdata"].append([name])
-            words = status or ("not ranked" if gain is None else f"{gain:.3f} nats")
-            cells["text"].append(f"{labels.chart(name, 40)}<br>step {step}: {words}")
-    overlay = {
-        "type": "scatter", "mode": "markers", **cells, "hoverinfo": "text",
-        "marker": {"symbol": "square", "size": 17, "opacity": 0.0},
-    }  # fmt: skip
-    marks = {
-        "type": "scatter", "mode": "text", "x": signs["x"], "y": signs["y"], "text": signs["text"],
-        "textfont": {"color": signs["color"], "size": 13}, "hoverinfo": "skip",
-    }  # fmt: skip
-    layout = layout_of(
-        56 + max(LEAST_BAR, 21 * len(shown)),
-        xaxis=axis_of(tickmode="array", tickvals=steps, ticktext=[str(step) for step in steps], side="top",
-                    title={"text": "step"}, showgrid=False, range=[-0.5, max(len(columns), 3) - 0.5],
-                    automargin=False),
-        yaxis=axis_of(tickmode="array", tickvals=rows, ticktext=[labels.chart(name, LONGEST) for name in shown],
-                    range=[len(shown) - 0.5, -0.5], showgrid=False, automargin=False),
-        # Said beforehand: to find them by itself, Plotly draws this chart twice.
-        margin={"l": room_for([labels.short(name, LONGEST) for name in shown]), "r": 62, "t": 44, "b": 12},
-    )  # fmt: skip
+    rows = [
+        _row(number, feature, columns, top) for number, feature in enumerate(features) if feature in best
+    ]  # fmt: skip
+    steps = "".join(f"<span>{step}</span>" for step in range(len(columns)))
+    head = f'<span class="head"><span>step</span>{steps}</span>'
+    best_now = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
+    alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best_now}"
+    style = f"--columns:{max(len(columns), FEWEST_COLUMNS)}"
+    html = picture("l2m-gains", alt, "".join([head, *rows, _bar(top)]), style, name)
 
     def make_table() -> pd.DataFrame:
-        steps = {
+        found = {
             f"{step} {column.title}": [
-                column.statuses.get(name) or _gain_text(column.gains.get(name)) for name in features
+                column.statuses.get(feature) or _gain_text(column.gains.get(feature)) for feature in features
             ]
             for step, column in enumerate(columns)
-        }  # fmt: skip
-        return pd.DataFrame({"feature": list(features), **steps})
+        }
+        return pd.DataFrame({"feature": list(features), **found})
 
-    best = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
-    alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best}"
-    return Chart({"data": [heat, marks, overlay], "layout": layout}, alt, make_table)
+    return Chart(html, alt, make_table)
+
+
+def _row(number: int, feature: str, columns: Sequence[Column], top: float) -> str:
+    name = escape(labels.plain(feature))
+    cells = [_cell(step, name, feature, column, top) for step, column in enumerate(columns)]
+    short = escape(labels.short(feature, LONGEST))
+    return f'<span class="row" data-pick="{number}"><span title="{name}">{short}</span>{"".join(cells)}</span>'
+
+
+def _cell(step: int, name: str, feature: str, column: Column, top: float) -> str:
+    gain, status = column.gains.get(feature), column.statuses.get(feature)
+    sign = STATUS_SIGNS.get(status or "", SUGGESTED if feature == column.suggested else "")
+    if gain is None or gain != gain:
+        return f'<i title="{name}, step {step}: {status or "not ranked"}">{sign}</i>'
+    shade = _shade(gain, top)
+    kind = "bright" if shade > BRIGHT else "dark"
+    words = status or f"{gain:.3f} nats"
+    return f'<i class="{kind}" style="background:{_colour(shade)}" title="{name}, step {step}: {words}">{sign}</i>'
+
+
+def _bar(top: float) -> str:
+    """The colour bar, with round gains below it."""
+    ticks = "".join(f'<span style="left:{100 * _shade(tick, top):.1f}%">{tick:g}</span>' for tick in _ticks(top))
+    colours = ",".join(CIVIDIS)
+    return (
+        f'<span class="bar"><span>gain (nats)</span><span><span style="background:linear-gradient(to right,{colours})">'
+        f"</span>{ticks}</span></span>"
+    )
 
 
 def _shade(gain: float, top: float) -> float:
-    """Place of a gain on the colour bar, from 0 to 1. What noise makes negative is nothing."""
+    """Place of a gain on the colour bar, from 0 to 1. What noise makes negative is nothing.
+
+    By square roots: after one large early gain, what later tests promise would else be one dark blue.
+    """
     return float(np.sqrt(max(gain, 0.0) / top))
+
+
+def _colour(shade: float) -> str:
+    return _PALETTE[round(shade * (SHADES - 1))]
+
+
+def _mixed(shade: float) -> str:
+    """Between the two nearest colours of the theme."""
+    place = shade * (len(CIVIDIS) - 1)
+    low = min(int(place), len(CIVIDIS) - 2)
+    one, other = ([int(CIVIDIS[i][j : j + 2], 16) for j in (1, 3, 5)] for i in (low, low + 1))
+    return "#" + "".join(f"{round(a + (b - a) * (place - low)):02x}" for a, b in zip(one, other, strict=True))
+
+
+_PALETTE = [_mixed(number / (SHADES - 1)) for number in range(SHADES)]
 
 
 def _ticks(top: float) -> list[float]:
@@ -117,10 +128,6 @@ def _ticks(top: float) -> list[float]:
             if tick <= top and _shade(tick, top) - _shade(ticks[-1], top) >= LEAST_APART:
                 ticks.append(tick)
     return ticks
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or value != value else float(value)
 
 
 def _gain_text(value: float | None) -> str:

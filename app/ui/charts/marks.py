@@ -1,4 +1,7 @@
-"""Charts of a few marks, as HTML: a browser draws them much sooner than Plotly would. How they look is in page.css."""
+"""Charts as HTML, for what every step changes: a browser draws them much sooner than Plotly would.
+
+How they look is in page.css. Streamlit shows HTML without scripts; what is clicked in it, `clicks` tells.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def icon_array(probability: float, outcome: str) -> Chart:
         return pd.DataFrame({"outcome": [outcome, f"not {outcome}"], "of 100": [count, 100 - count],
                              "probability": [probability, 1 - probability]})  # fmt: skip
 
-    return Chart(_picture("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
+    return Chart(picture("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
 
 
 def preview(results: Sequence[str], values: Sequence[float], now: float, axis: str, probability: bool,
@@ -56,9 +59,11 @@ def preview(results: Sequence[str], values: Sequence[float], now: float, axis: s
     reach = max([abs(value - now) for value in values], default=0.0)
     alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
     formats = {axis: "percent", "change": "percent"} if probability else {}
-    html = _picture("l2m-preview", alt, "".join(rows), f"--now:{place(now):.1f}%")
+    html = picture("l2m-preview", alt, "".join(rows), f"--now:{place(now):.1f}%")
     return Chart(html, alt, lambda: pd.DataFrame(columns), formats)
 
 
-def _picture(kind: str, alt: str, marks: str, style: str = "") -> str:
-    return f'<div class="{kind}" role="img" aria-label="{escape(labels.plain(alt))}" style="{style}">{marks}</div>'
+def picture(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:
+    """marks: HTML, escaped already; name: what `clicks` knows the chart by."""
+    about = f'class="{kind}" role="img" aria-label="{escape(labels.plain(alt))}" style="{style}" data-chart="{name}"'
+    return f"<div {about}>{marks}</div>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from l2m_core.trace import summarise_predictive
 
 SHOWN_CLASSES = 4  # lines in the history of a multi-class outcome
 WAIT = 1.5  # seconds between looks at whether the band is ready
+GAINS = "step-gains"  # what clicks on the heat map go by
 MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"
 
 
@@ -28,7 +30,9 @@ def show(moment: Moment, with_gains: bool = True) -> None:
     charts.draw(history, "step-history")
     if gains is not None:
         st.subheader("Expected gain, step by step", anchor=False)
-        charts.draw(gains, "step-gains", on_click=_choose_clicked)
+        charts.draw(gains, "step-gains")
+        features = moment.patient.memory.cohort.schema.acquirable
+        charts.listen(GAINS, lambda: _turn_to_picked(features))
         st.caption(f"{charts.LEGEND}. Click a test to turn to it.")
     with answer:
         kind = moment.patient.memory.cohort.kind
@@ -36,10 +40,10 @@ def show(moment: Moment, with_gains: bool = True) -> None:
         _await_band(moment, uncertainties)
 
 
-def _choose_clicked() -> None:
-    name = charts.clicked("step-gains")
-    if name is not None:
-        actions.choose(name)
+def _turn_to_picked(features: Sequence[str]) -> None:
+    place = charts.picked(GAINS)
+    if place is not None and place.isdecimal() and int(place) < len(features):
+        actions.choose(features[int(place)])
 
 
 # -- the answer -----------------------------------------------------------------------------------------------------
@@ -187,4 +191,4 @@ def gain_map(moment: Moment) -> charts.Chart:
         )
         for view in moment.views
     ]  # fmt: skip
-    return charts.gain_map(cohort.schema.acquirable, columns)
+    return charts.gain_map(cohort.schema.acquirable, columns, GAINS)
