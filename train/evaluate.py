@@ -53,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
     parser.add_argument("--test-rows", type=int, default=300, help="rows decided about, at most")
     parser.add_argument("--tasks", type=int, default=20, help="of the synthetic suite: tasks of each family")
+    parser.add_argument("--heads", nargs="+", default=[], metavar="NAME=FOLDER",
+                        help="of the synthetic suite: models on the same trunk whose learned policies are compared")  # fmt: skip
     parser.add_argument("--model", default="general", help="a released model's name or folder")
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
     parser.add_argument("--partial", type=Path, default=Path("runs/evaluate"), help="where finished trials are kept")

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 from l2m_core.acquire.rollout import Rollout
+from l2m_core.errors import ConfigError
 from train.evaluate import main
 from train.evaluation.exact import draw_exact
-from train.evaluation.synthetic import FAMILIES
+from train.evaluation.synthetic import FAMILIES, read_heads
 
 
 def test_a_belief_is_the_share_of_positives_among_what_fits():
@@ -74,3 +75,20 @@ def test_the_synthetic_suite_writes_its_page_and_repeats_nothing(tiny_model, tmp
     before = (tmp_path / "p" / "synthetic.jsonl").read_text()
     assert main(arguments) == 0
     assert (tmp_path / "p" / "synthetic.jsonl").read_text() == before
+
+
+def test_a_head_taught_otherwise_stands_beside_the_models_own(tiny_model, tmp_path):
+    arguments = ["--suite", "synthetic", "--tasks", "1", "--budget", "2", "--model", str(tiny_model),
+                 "--methods", "l2m", "l2m_learned", "--heads", f"same={tiny_model}",
+                 "--partial", str(tmp_path / "p"), "--out", str(tmp_path / "out")]  # fmt: skip
+    assert main(arguments) == 0
+    frame = pd.read_csv(tmp_path / "out" / "synthetic.csv").set_index(["family", "task"])
+    own, other = (frame[frame["method"] == name]["log_loss"] for name in ("l2m_learned", "l2m_learned same"))
+    assert len(own) == len(FAMILIES) + 1 and own.to_numpy() == pytest.approx(other.to_numpy())
+    assert "l2m_learned same" in (tmp_path / "out" / "synthetic.md").read_text()
+
+
+def test_heads_are_named():
+    with pytest.raises(ConfigError, match="NAME=FOLDER"):
+        read_heads(["runs/policy_greedy/model"])
+    assert read_heads(["a=b=c"]) == (("a", "b=c"),)

@@ -95,6 +95,15 @@ def test_a_policy_may_take_its_trunk_along_slowly(tmp_path, predictor):
     assert {"policy", "blocks"} <= moved and "gain" not in moved
 
 
+def test_a_fresh_head_forgets_what_the_initial_model_was_taught(tmp_path, predictor):
+    settings = {"init": str(predictor), "fresh_head": True, "stages": [{"steps": 0}]}
+    config = write(tmp_path, folder=str(tmp_path / "job"), **settings)
+    assert main(["policy", "--config", config]) == 0
+    begun, found = newest(predictor, "average"), newest(tmp_path / "job")
+    moved = {name for name in begun if not torch.equal(begun[name], found[name])}
+    assert "policy.readout.hidden.weight" in moved and all(name.startswith("policy.") for name in moved)
+
+
 def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, capsys):
     release = tmp_path / "release.yaml"
     release.write_text(yaml.safe_dump({"run": str(predictor), "folder": str(tmp_path / "model")}))

@@ -47,7 +47,7 @@ class Outcome:
     error: str = ""
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def load_model(name: str) -> L2M:
     return load(name)
 

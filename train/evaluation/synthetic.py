@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from l2m_core.errors import RangeWarning
+from l2m_core.errors import ConfigError, RangeWarning
 from l2m_core.learn.checkpoints import write_text
 from l2m_core.metrics import paired_interval
 from train.engines import fan_out
@@ -51,27 +51,47 @@ class SyntheticJob:
     model: str
     fingerprint: str
     budget: int
+    heads: tuple[tuple[str, str], ...] = ()
+    """Names and folders of further models, whose learned policies are compared as `l2m_learned NAME`."""
+
+    @property
+    def marks(self) -> list[tuple[str, str]]:
+        """Each method with the fingerprint of the model that it asks."""
+        own = [(method, self.fingerprint) for method in self.methods]
+        return own + [(head_method(name), load_model(folder).fingerprint) for name, folder in self.heads]
+
+
+def head_method(name: str) -> str:
+    return f"l2m_learned {name}"
+
+
+def read_heads(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    heads = tuple(tuple(text.split("=", 1)) for text in given)
+    for head in heads:
+        if len(head) != 2 or not all(head):
+            raise ConfigError(f"--heads {head[0]!r} must read NAME=FOLDER, for example greedy=runs/policy_greedy/model.")
+    return heads  # type: ignore[return-value]
 
 
 def evaluate_synthetic(given: argparse.Namespace, command: str) -> str:
     methods = tuple(given.methods or SYNTHETIC_METHODS)
     fingerprint = load_model(given.model).fingerprint
-    table = PartialTable(given.partial / "synthetic.jsonl", KEYS)
+    table, heads = PartialTable(given.partial / "synthetic.jsonl", KEYS), read_heads(given.heads)
     wanted = [
-        SyntheticJob(family, task, methods, given.model, fingerprint, given.budget)
+        SyntheticJob(family, task, methods, given.model, fingerprint, given.budget, heads)
         for task in range(given.tasks)
         for family in (*FAMILIES, EXACT)
     ]
     if not given.report_only:
-        jobs = [job for job in wanted if not all(table.has(_identity(job, m)) for m in methods)]
+        jobs = [job for job in wanted if not all(table.has(_identity(job, *mark)) for mark in job.marks)]
         for _, records in fan_out(run_synthetic, jobs, engine=given.engine, workers=given.workers):
             table.append(records)
     places = {(job.family, job.task) for job in wanted}
+    marks = set(wanted[0].marks)
     records = [
         r
         for r in table.records.values()
-        if (r["family"], r["task"]) in places
-        and (r["method"], r["model"], r["budget"]) in {(m, fingerprint, given.budget) for m in methods}
+        if (r["family"], r["task"]) in places and r["budget"] == given.budget and (r["method"], r["model"]) in marks
     ]
     return write_synthetic(
         given.out, records, methods[0], command, f"model {Path(given.model).name} ({fingerprint[:12]})"
@@ -84,9 +104,13 @@ def run_synthetic(job: SyntheticJob) -> list[dict]:
     records = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
-        outcomes = compare(trial, [Choice(m) for m in job.methods], model=job.model, budget=job.budget, seed=job.task)
-    for outcome in outcomes:
-        record = {**_identity(job, outcome.method), "kind": trial.context.kind}
+        asked = {"budget": job.budget, "seed": job.task}
+        outcomes = compare(trial, [Choice(m) for m in job.methods], model=job.model, **asked)
+        for name, folder in job.heads:
+            (outcome,) = compare(trial, [Choice("l2m_learned")], model=folder, **asked)
+            outcomes.append(replace(outcome, method=head_method(name)))
+    for outcome, mark in zip(outcomes, job.marks, strict=True):
+        record = {**_identity(job, *mark), "kind": trial.context.kind}
         if outcome.rollout is None:
             records.append({**record, "error": outcome.error})
             continue
@@ -135,7 +159,10 @@ def write_synthetic(folder: Path, records: Sequence[dict], lead: str, command: s
 ABOUT = """`log_loss` is the mean over budgets (continuous outcomes: of the outcome in standard deviations of the
 context's). `precision_mid` and `recall_mid` are of the features that the label mechanism reads, at half the budget;
 `recall_mean` is over all budgets. `regret`, on the family `exact` (eight binary features, every combination counted),
-is the true conditional mutual information of the best feature left minus that of the chosen one, in nats per step."""
+is the true conditional mutual information of the best feature left minus that of the chosen one, in nats per step.
+`l2m` picks by the gain head, `l2m_learned` by the released policy head, `l2m_learned NAME` by a policy head taught anew on
+the same trunk, by `train/configs/policy_cpu.yaml`: "exact" by the mean gain over all open features, "greedy" and "lookahead"
+by the log loss after one sampled pick, or two, with straight-through Gumbel-softmax."""
 
 
 def _flat(record: dict) -> dict:
@@ -166,5 +193,5 @@ def _against(frame: pd.DataFrame, lead: str) -> str:
     return markdown_table(pd.DataFrame(rows)) if rows else "Too few tasks to compare."
 
 
-def _identity(job: SyntheticJob, method: str) -> dict:
-    return {"family": job.family, "task": job.task, "method": method, "model": job.fingerprint, "budget": job.budget}
+def _identity(job: SyntheticJob, method: str, fingerprint: str) -> dict:
+    return {"family": job.family, "task": job.task, "method": method, "model": fingerprint, "budget": job.budget}
