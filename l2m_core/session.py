@@ -233,8 +233,10 @@ class Patient:
         return cohort.r.sum(0), cohort.r[near].sum(0)
 
     def look_into(self, name: str) -> None:
-        """Asks in one go all that `preview(name)` and `drivers` will ask: several questions cost little more than one."""
-        self.memory.answer(np.concatenate([self._with_values(name, self._possible(name)[0]), self._without_each()]))
+        """Asks in one go all that `posterior`, `preview(name)` and `drivers` will ask: several questions cost little more
+        than one."""
+        previewed = self._with_values(name, self._possible(name)[0])
+        self.memory.answer(np.concatenate([self.x, previewed, self._without_each()]))
 
     def preview(self, name: str) -> pd.DataFrame:
         """What a result would do, before ordering: value, label, and the posterior after it.

@@ -8,6 +8,7 @@ from app.store import NotFound
 from app.ui import labels, notices, services, state
 from app.ui.steps import actions, belief, known, moment, next_test, reading, rules, start
 from app.ui.steps.record import Record, read
+from app.ui.together import together
 from app.ui.traces import exports
 from l2m_core.errors import L2MError
 from l2m_core.events import fold
@@ -36,22 +37,22 @@ def show() -> None:
         notices.show("error", str(refusal))
         st.button("Leave this step-through", key="leave", on_click=_leave)
         return
-    head, waiting = st.container(), st.container()
-    with st.container(key="step-columns"):
-        left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
-    # The browser draws in the order in which things come: first what a step changes, last what takes a while to compute.
-    with centre:
-        belief.show(present)
-    with right:
-        next_test.show(present)
-    with head:
-        _head(present)
-    with waiting:
-        notices.show_waiting()
-    with left:
-        known.show(present)
-    with right:
-        next_test.show_ranking(present)
+    with together():
+        head, waiting = st.container(), st.container()
+        with st.container(key="step-columns"):
+            left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
+        with centre:
+            belief.show(present)
+        with right:
+            next_test.show(present)
+        with head:
+            _head(present)
+        with waiting:
+            notices.show_waiting()
+        with left:
+            known.show(present)
+        with right:
+            next_test.show_ranking(present)
 
 
 def _head(present: moment.Moment) -> None:

@@ -37,6 +37,7 @@ def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, .
             _say_conflict(place)
             return False
         after = act(present.patient, id=event_id)
+        _look_ahead(present, after)
         event = new_event(after.events[-1], summarise(after))
         try:
             stored = services.get().store.step_throughs.append_event(
@@ -51,6 +52,14 @@ def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, .
         st.session_state.pop(CHOSEN, None)
         return True
     return False
+
+
+def _look_ahead(present: moment.Moment, after: Patient) -> None:
+    """All that the page will ask of the new state, in one go; which test is suggested then is a guess, the best one left."""
+    taken = (*after.state.values, *after.state.statuses)
+    guess = next((test.feature for test in present.view.tests if test.feature not in taken), None)
+    if guess is not None and not after.state.stopped:
+        after.look_into(guess)
 
 
 def _say_conflict(place: str) -> None:

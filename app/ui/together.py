@@ -1,0 +1,30 @@
+"""Many elements, one delivery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """What is drawn meanwhile leaves when all of it is there.
+
+    Streamlit wakes the server's loop for each of a hundred elements, and the browser lays out what has come by then; with
+    one delivery both do it once. For what is quick to compute: nothing is seen before the end.
+    """
+    context = get_script_run_ctx()
+    if context is None:
+        yield
+        return
+    send, waiting = context._enqueue, list[ForwardMsg]()
+    context._enqueue = waiting.append
+    try:
+        yield
+    finally:
+        context._enqueue = send
+        for message in waiting:
+            send(message)
