@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+_turn = threading.RLock()
 
 
 @contextmanager
@@ -14,7 +17,8 @@ def together() -> Iterator[None]:
     """What is drawn meanwhile leaves when all of it is there.
 
     Streamlit wakes the server's loop for each of a hundred elements, and the browser lays out what has come by then; with
-    one delivery both do it once. For what is quick to compute: nothing is seen before the end.
+    one delivery both do it once. For what is quick to compute: nothing is seen before the end, and one page is drawn at a
+    time. Threads that draw at once would only take the interpreter, and Streamlit's lock on its settings, from each other.
     """
     context = get_script_run_ctx()
     if context is None:
@@ -23,7 +27,8 @@ def together() -> Iterator[None]:
     send, waiting = context._enqueue, list[ForwardMsg]()
     context._enqueue = waiting.append
     try:
-        yield
+        with _turn:
+            yield
     finally:
         context._enqueue = send
         for message in waiting:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ from l2m_core.session import Patient, Test
 from l2m_core.trace import Step, step_of
 
 LEVEL = 0.9  # share of resampled cohorts that the band covers
+BREATH = 0.4  # seconds before bands are computed: meanwhile the browser, perhaps on the same machine, draws the answer
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class View:
 
 def _resample_wanted(conditioned: Conditioned, memories: tuple[CohortMemory, ...]) -> None:
     """What several people wait for is asked together: that costs little more than one of them."""
+    time.sleep(BREATH)
     while not conditioned.wanted.empty():
         wanted: dict[Any, View] = {}
         while len(wanted) < MOST_AT_ONCE and not conditioned.wanted.empty():
