@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from l2m_core.care import Questions, joined, prevalence_shift
+from l2m_core.care import Questions, even_rows, joined, prevalence_shift
 from l2m_core.cohort import Cohort
 from l2m_core.columns import LARGEST
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from l2m_core.acquire.rollout import Rollout
     from l2m_core.session import Patient
 
+MOST_ROWS = 2048  # of a cohort that are read, or as many as the model was trained on: on held-out tasks more told it nothing
 CONTEXT_CHUNK = 1024  # rows worked on at a time when conditioning
 QUERY_CELLS = 2_000_000  # context cells × query rows read at a time; bounds peak memory
 
@@ -70,14 +71,24 @@ class L2M:
         found = []
         for what, have, most in (
             ("features", len(cohort.names), trained.features),
-            ("context rows", len(cohort), trained.context_rows),
+            ("context rows", min(len(cohort), self.most_rows), trained.context_rows),
         ):
             if have > most:
                 found.append(
                     f"The cohort has {have:,} {what}, {have / most:.1f} times the {most:,} that model '{self.name}' was "
                     f"trained on; its answers may be worse than measured."
                 )
+        if len(cohort) > self.most_rows:
+            found.append(
+                f"The cohort has {len(cohort):,} rows; model '{self.name}' reads an even part of {self.most_rows:,}, since more "
+                f"would tell it nothing and take time."
+            )
         return tuple(found)
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a cohort that are read, at most."""
+        return max(MOST_ROWS, self.release.trained.context_rows)
 
     def condition(self, cohort: Cohort) -> CohortMemory:
         """Reads the cohort once; every later question costs a query, not a cohort."""
@@ -93,11 +104,11 @@ class L2M:
     def _read(self, cohort: Cohort, notes: tuple[str, ...] = ()) -> CohortMemory:
         """With predictions as sure as the model has them."""
         parameter = next(self.release.module.parameters())
-        x = torch.from_numpy(np.nan_to_num(cohort.x, nan=0.0)).to(parameter.device)[None]
+        part = cohort.rows(even_rows(torch.from_numpy(cohort.y.copy()), self.most_rows).numpy())
         context = Context(
-            x,
-            torch.from_numpy(cohort.r.copy()).to(parameter.device)[None],
-            torch.from_numpy(cohort.y.copy()).to(parameter.device)[None],
+            torch.from_numpy(np.nan_to_num(part.x, nan=0.0)).to(parameter.device)[None],
+            torch.from_numpy(part.r.copy()).to(parameter.device)[None],
+            torch.from_numpy(part.y.copy()).to(parameter.device)[None],
             None if cohort.kind == "continuous" else torch.tensor([cohort.n_classes], device=parameter.device),
             torch.from_numpy(cohort.categorical.copy()).to(parameter.device)[None],
         )

@@ -171,6 +171,7 @@ def test_a_summary_counts_what_it_claims(records):
     summary = summarise(records, "l2m")
     assert summary.information["l2m"] == pytest.approx((0.20 - 0.01) / 2)
     assert summary.ratio == pytest.approx(summary.information["l2m"] / summary.information["gdfs"])
+    assert summary.hindsight == pytest.approx((0.20 + 0.01) / 2 / summary.information["gdfs"])  # l2m of a, gdfs of b
     assert summary.share_lowest == 0.5
     assert list(summary.worse_than_base_rate["cohort"]) == ["b"]
     assert list(summary.losing["cohort"]) == ["b"]

@@ -66,7 +66,7 @@ def measure_first_advice(sources: Sequence[Source], model_name: str, partial: Pa
     frame = pd.DataFrame(found).drop(columns=["model", "threads"])
     slowest = frame["seconds"].max()
     head = (
-        f"Wall seconds with {THREADS} threads and the model in memory: reading the file, conditioning on all its rows, "
+        f"Wall seconds with {THREADS} threads and the model in memory: reading the file, conditioning on its rows, "
         f"ranking for a first patient. Slowest: **{slowest:.2f} s**."
     )
     return f"{head}\n\n{markdown_table(frame)}"

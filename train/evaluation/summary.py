@@ -47,6 +47,15 @@ class Summary:
         return float("nan") if best is None else float(self.information[self.lead] / self.information[best])
 
     @property
+    def hindsight(self) -> float:
+        """`ratio` of whoever knew beforehand which method is the lowest of each cell: more than any method here can have."""
+        best = self.best_task_specific
+        if best is None or BASE_RATE not in self.cells:
+            return float("nan")
+        lowest = self.cells[[name for name in self.methods.index if name != BASE_RATE]].min(axis=1)
+        return float((self.cells[BASE_RATE] - lowest).mean() / self.information[best])
+
+    @property
     def share_lowest(self) -> float:
         return float((self.cells["behind"] <= NEAR).mean())
 
