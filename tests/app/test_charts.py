@@ -135,6 +135,15 @@ def test_a_wide_cohort_shows_the_best_and_tables_all() -> None:
     assert [row[0].text for row in rows] == names[20:] and rows[0].get("data-pick") == "20"
 
 
+def test_of_many_steps_the_latest_are_drawn_and_all_are_in_the_table() -> None:
+    columns = [charts.Column(str(step), {"a": step / 40}, {}, "a") for step in range(40)]
+    chart = charts.gain_map(["a"], columns)
+    picture = ElementTree.fromstring(chart.spec)
+    (head,) = (part for part in picture if part.get("class") == "head")
+    assert [step.text for step in head][1:] == [str(step) for step in range(25, 40)]
+    assert [cell.get("title") for cell in cells(picture)[0]][0] == "a, step 25: 0.625 nats" and len(chart.table.columns) == 41
+
+
 def ticks_of(picture: ElementTree.Element) -> list[tuple[str, float]]:
     """Text and height in percent of each line of the grid."""
     found = [mark for mark in picture[1] if mark.get("class") == "grid"]

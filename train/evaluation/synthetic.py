@@ -162,7 +162,8 @@ context's). `precision_mid` and `recall_mid` are of the features that the label 
 is the true conditional mutual information of the best feature left minus that of the chosen one, in nats per step.
 `l2m` picks by the gain head, `l2m_learned` by the released policy head, `l2m_learned NAME` by a policy head taught anew on
 the same trunk, by `train/configs/policy_cpu.yaml`: "exact" by the mean gain over all open features, "greedy" and "lookahead"
-by the log loss after one sampled pick, or two, with straight-through Gumbel-softmax."""
+by the log loss after one sampled pick, or two, with straight-through Gumbel-softmax. A method with fewer tasks than the others
+is to be compared in the second table only, which is paired."""
 
 
 def _flat(record: dict) -> dict:

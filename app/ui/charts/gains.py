@@ -19,7 +19,7 @@ LEGEND = f"{SUGGESTED} suggested then · " + " · ".join(f"{sign} {status}" for 
 LEAST_APART = 0.15  # share of the colour bar between two of its numbers
 MOST_ROWS = 40  # features in one heat map; the table holds all
 LONGEST = 22  # characters of a feature's name
-FEWEST_COLUMNS = 4  # so wide is the map at the first step already
+FEWEST_COLUMNS, MOST_COLUMNS = 4, 15  # so wide is the map at the first step already; of more steps the latest are drawn
 # Cividis, as the theme has it for Plotly's charts: dark to bright for everyone's eyes.
 CIVIDIS = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838")
 SHADES = 64
@@ -42,17 +42,17 @@ def gain_map(features: Sequence[str], columns: Sequence[Column], name: str = "ga
     latest = columns[-1]
     ranked = sorted(features, key=lambda feature: -latest.gains.get(feature, -np.inf))
     best = set(ranked[:MOST_ROWS])
-    gains = [column.gains.get(feature) for column in columns for feature in best]
+    first = max(0, len(columns) - MOST_COLUMNS)
+    drawn = list(enumerate(columns))[first:]
+    gains = [column.gains.get(feature) for _, column in drawn for feature in best]
     top = max((gain for gain in gains if gain is not None and gain == gain), default=0.0)
     top = top if top > 0 else 1.0
-    rows = [
-        _row(number, feature, columns, top) for number, feature in enumerate(features) if feature in best
-    ]  # fmt: skip
-    steps = "".join(f"<span>{step}</span>" for step in range(len(columns)))
+    rows = [_row(number, feature, drawn, top) for number, feature in enumerate(features) if feature in best]
+    steps = "".join(f"<span>{step}</span>" for step, _ in drawn)
     head = f'<span class="head"><span>step</span>{steps}</span>'
     best_now = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
     alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best_now}"
-    style = f"--columns:{max(len(columns), FEWEST_COLUMNS)}"
+    style = f"--columns:{max(len(drawn), FEWEST_COLUMNS)}"
     html = picture("l2m-gains", alt, "".join([head, *rows, _bar(top)]), style, name)
 
     def make_table() -> pd.DataFrame:
@@ -67,9 +67,9 @@ def gain_map(features: Sequence[str], columns: Sequence[Column], name: str = "ga
     return Chart(html, alt, make_table)
 
 
-def _row(number: int, feature: str, columns: Sequence[Column], top: float) -> str:
+def _row(number: int, feature: str, drawn: Sequence[tuple[int, Column]], top: float) -> str:
     name = escape(labels.plain(feature))
-    cells = [_cell(step, name, feature, column, top) for step, column in enumerate(columns)]
+    cells = [_cell(step, name, feature, column, top) for step, column in drawn]
     short = escape(labels.short(feature, LONGEST))
     return f'<span class="row" data-pick="{number}"><span title="{name}">{short}</span>{"".join(cells)}</span>'
 
