@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-_turn = threading.RLock()
+
+class Turns:
+    """A lock that goes to whoever has waited longest; Python's own may let the same few win again and again."""
+
+    def __init__(self) -> None:
+        self._lock, self._taken, self._waiting = threading.Lock(), False, deque[threading.Lock]()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._taken:
+                self._taken = True
+                return
+            mine = threading.Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        mine.acquire()
+
+    def __exit__(self, *problem: object) -> None:
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._taken = False
+
+
+_turns = Turns()
 
 
 @contextmanager
@@ -27,7 +53,7 @@ def together() -> Iterator[None]:
     send, waiting = context._enqueue, list[ForwardMsg]()
     context._enqueue = waiting.append
     try:
-        with _turn:
+        with _turns:
             yield
     finally:
         context._enqueue = send

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -151,7 +150,7 @@ def _history(moment: Moment, uncertainties: list[Uncertainty | None]) -> charts.
 
 def _point(moment: Moment, view: View, uncertainty: Uncertainty | None) -> charts.Point:
     posterior = view.step.posterior
-    learned = wording.learned(_last_that_counts(view))
+    learned = wording.learned(view.last_event)
     kind = moment.patient.memory.cohort.kind
     if kind == "continuous":
         middle, low, high = ({"median": posterior[key]} for key in (MEDIAN, LOW, HIGH))
@@ -162,12 +161,6 @@ def _point(moment: Moment, view: View, uncertainty: Uncertainty | None) -> chart
         return charts.Point(learned, values)
     lows, highs = ({_series(moment, name): uncertainty.band[name][end] for name in shown} for end in (0, 1))
     return charts.Point(learned, values, lows, highs)
-
-
-def _last_that_counts(view: View) -> Any:
-    from l2m_core.events import effective
-
-    return effective(view.patient.events)[-1]
 
 
 def shown_classes(moment: Moment) -> list[str]:
@@ -187,7 +180,7 @@ def gain_map(moment: Moment) -> charts.Chart:
     cohort = moment.patient.memory.cohort
     columns = [
         charts.Column(
-            wording.learned(_last_that_counts(view)), view.step.gains, view.statuses, view.step.suggested
+            wording.learned(view.last_event), view.step.gains, view.statuses, view.step.suggested
         )
         for view in moment.views
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from app.ui.cache import Bounded
 from app.ui.services import Conditioned
 from app.ui.steps.record import Record, read
 from l2m_core.errors import ModelFileError
-from l2m_core.events import effective
+from l2m_core.events import Event, effective
 from l2m_core.lazy import lazy
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.recent import MOST_AT_ONCE
@@ -50,6 +50,11 @@ class View:
     def tests(self) -> tuple[Test, ...]:
         """Best first."""
         return self.patient.tests
+
+    @lazy
+    def last_event(self) -> Event:
+        """What led here, undone events aside."""
+        return effective(self.patient.events)[-1]
 
     def preview(self, name: str) -> pd.DataFrame:
         return self.previews.get(name, lambda: self.patient.preview(name))
@@ -111,6 +116,11 @@ class Moment:
         return self.record.settings.stopping.reason(
             patient.answer.prediction, patient.best_gain, patient.steps, patient.spent
         )
+
+    @property
+    def uncertainty(self) -> Uncertainty | None:
+        """Of the present, where it is computed already."""
+        return self.conditioned.views.peek((*self.keys[-1], "uncertainty"))
 
     def uncertainties(self) -> list[Uncertainty | None]:
         """Of each view, where it is computed already."""

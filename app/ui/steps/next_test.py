@@ -124,7 +124,7 @@ def _facts(moment: Moment, name: str) -> None:
     badges = [support_badge(test.support, test.support_near, len(moment.patient.memory.cohort))]
     if feature.cost > (left := _cost_left(moment)):
         badges.append(f":orange-badge[:material/warning: beyond the cost budget ({left:g} left)]")
-    uncertainty = moment.uncertainties()[-1]
+    uncertainty = moment.uncertainty
     if uncertainty is not None:
         badges.append(f":gray-badge[{stability_text(uncertainty, name)}]")
     st.markdown(f":small[{' · '.join(part for part in parts if part)}]  \n{' '.join(badges)}")
@@ -287,7 +287,7 @@ def ranking_table(moment: Moment) -> pa.Table:
         "rows": [test.support for test in tests],
         "near": [test.support_near for test in tests],
     }
-    uncertainty = moment.uncertainties()[-1]
+    uncertainty = moment.uncertainty
     if uncertainty is not None:
         count = uncertainty.count
         columns["first"] = [
