@@ -25,6 +25,7 @@ def listen(chart: str, on_pick: Callable[[], None]) -> None:
         manager.register_from_manifest(MANIFEST, Path(__file__).parent.parent)
         component(f"{PACKAGE}.{NAME}", js="clicks.js", isolate_styles=False)
     with st.container(key=f"{chart}-listener"):
+        # As the function that `component` returns would, which registers the script anew each time it is made.
         st._bidi_component(  # type: ignore[attr-defined]
             f"{PACKAGE}.{NAME}", key=f"{chart}-clicks", isolate_styles=False, data=chart, on_pick_change=on_pick
         )
