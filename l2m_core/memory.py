@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from l2m_core.acquire.rollout import Rollout
     from l2m_core.session import Patient
 
-MOST_ROWS = 2048  # of a cohort that are read, or as many as the model was trained on: on held-out tasks more told it nothing
+MOST_ROWS = 2048  # of a cohort that are read, or as many as the model was trained on: see `python -m train long_cohorts`
 CONTEXT_CHUNK = 1024  # rows worked on at a time when conditioning
 QUERY_CELLS = 2_000_000  # context cells × query rows read at a time; bounds peak memory
 
@@ -120,7 +120,7 @@ class L2M:
             contexts = questions.put(context, inference.care_rows)
         read = self.release.module.condition
         with torch.inference_mode():
-            memories = tuple(read(part, chunk=CONTEXT_CHUNK) for part in contexts)  # type: ignore[operator]
+            memories = tuple(read(lot, chunk=CONTEXT_CHUNK) for lot in contexts)  # type: ignore[operator]
         return CohortMemory(self, cohort, memories, notes, questions)
 
 

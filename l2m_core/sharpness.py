@@ -16,7 +16,7 @@ from l2m_core.cohort import Cohort
 
 FOLDS = 4
 MASKS = 3  # ways in which each row left out is asked about, the first with all that was recorded
-FEWEST_ROWS, MOST_ROWS = 24, 240  # with fewer the folds tell nothing; with more it saved nothing, and takes its time
+FEWEST_ROWS, MOST_ROWS = 24, 240  # with fewer the folds tell nothing; with more: `python -m train long_cohorts`
 EXPONENTS = np.exp(np.linspace(np.log(0.4), np.log(2.5), 81))
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to (n, K) probabilities.

@@ -1,6 +1,7 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire|benchmark|care|held_out …`, with options of their own in place of a config.
+And `python -m train evaluate|reproduce|acquire|benchmark|care|held_out|long_cohorts …`, with options of their own in place
+of a config.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ JOBS = {
     "choices": "ChoicesJob",
 }
 # Each command's module holds `main(arguments)`.
-COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark", "care", "held_out")
+COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark", "care", "held_out", "long_cohorts")
 
 
 def main(arguments: list[str] | None = None) -> int:

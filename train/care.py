@@ -71,9 +71,7 @@ def main(arguments: Sequence[str]) -> int:
 def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
     """Log loss and calibration of one task's queries, each known in a random part, under every setting."""
     trial = draw(family, index, Path())
-    generator = np.random.default_rng(index)
-    hidden = generator.random(trial.x.shape) < generator.random((len(trial.x), 1))
-    x = np.where(hidden, np.nan, trial.x).astype(np.float32)
+    x = known_in_part(trial.x, index)
     classes = trial.context.n_classes
     memories: dict[tuple[int, float], CohortMemory] = {}
     for views, against_rest in product(VIEWS, AGAINST_REST):
@@ -95,6 +93,13 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
                     "prevalence": prevalence, "sharpness": sharpness, "temperature": temperature,
                     "log_loss": log_loss(sharpened, trial.y), "ece": ece(sharpened, trial.y, bins=10),
                 }  # fmt: skip
+
+
+def known_in_part(x: np.ndarray, seed: int) -> np.ndarray:
+    """(n, d) with values hidden, of each row another share."""
+    generator = np.random.default_rng(seed)
+    hidden = generator.random(x.shape) < generator.random((len(x), 1))
+    return np.where(hidden, np.nan, x).astype(np.float32)
 
 
 def with_care(model: L2M, care: Inference) -> L2M:

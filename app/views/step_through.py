@@ -40,7 +40,6 @@ def show() -> None:
     head, waiting = st.container(), st.container()
     with st.container(key="step-columns"):
         left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
-    # What a step changes first: a browser lays out what it has before it takes more.
     with together():
         with centre:
             belief.show(present)

@@ -1,0 +1,46 @@
+"""The command that measures what reading fewer rows of a long cohort costs."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from l2m_core.memory import L2M, load
+from train import long_cohorts
+from train.__main__ import main
+
+
+@pytest.fixture(scope="module")
+def model() -> L2M:
+    return load("general")
+
+
+@pytest.mark.parametrize("limit", long_cohorts.LIMITS, ids=lambda limit: limit.family.name)
+def test_tasks_have_as_many_classes_as_the_limit_is_about_and_more_rows_than_it(limit) -> None:
+    trial, x = next(long_cohorts.drawn(limit))
+    assert (trial.context.n_classes == 2) is limit.binary and len(trial.context) == limit.family.context
+    assert x.shape == trial.x.shape and 0.2 < np.isnan(x).mean() < 0.8
+
+
+def test_each_way_reads_what_it_says(model: L2M) -> None:
+    family = dataclasses.replace(long_cohorts.LIMITS[1].family, context=120, test_rows=10)
+    drawn = long_cohorts.drawn(dataclasses.replace(long_cohorts.LIMITS[1], family=family))
+    trial, _ = next(drawn)
+    assert {m.context_rows for m in long_cohorts.read_rows(50)(model, trial.context).memories} == {50}
+    assert [m.context_rows for m in long_cohorts.care_rows(40)(model, trial.context).memories] == [120, 40]
+    found = {long_cohorts.as_sure_as_it_says(model, other.context).sharpness for other, _ in islice(drawn, 4)}
+    assert len(found) > 1  # each cohort has its own
+
+
+def test_the_page_compares_each_way_with_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = dataclasses.replace(long_cohorts.LIMITS[0].family, context=60, test_rows=20)
+    ways = {"60 of 60": long_cohorts.read_rows(60), "30": long_cohorts.read_rows(30)}
+    limit = long_cohorts.Limit("Rows", short, True, ways)
+    monkeypatch.setattr(long_cohorts, "LIMITS", (limit,))
+    assert main(["long_cohorts", "--tasks", "2", "--out", str(tmp_path)]) == 0
+    page = (tmp_path / "long_cohorts.md").read_text()
+    assert "| 60 of 60 |" in page and "| — | 2 |" in page and "| 30 |" in page
