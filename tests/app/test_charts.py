@@ -150,12 +150,13 @@ def ticks_of(picture: ElementTree.Element) -> list[tuple[str, float]]:
     return [(mark[0].text or "", float(mark.get("style", "").removeprefix("top:").removesuffix("%"))) for mark in found]
 
 
-@pytest.mark.parametrize("values", [[0.0, 0.01], [0.99, 1.0], [0.4, 0.45], [0.1, 0.9]])
+@pytest.mark.parametrize("values", [[0.0, 0.01], [0.18, 0.18], [0.99, 1.0], [0.4, 0.45], [0.1, 0.9]])
 def test_a_history_shows_everything_and_never_magnifies_noise(values: list[float]) -> None:
     points = [charts.Point(str(i), {"died": value}) for i, value in enumerate(values)]
     picture = ElementTree.fromstring(charts.history(points, "died", probability=True).spec)
     ticks = ticks_of(picture)
     shares = [float(text.strip("%<>")) / 100 for text, _ in ticks]
+    assert not any(text.startswith("-") for text, _ in ticks)
     per_percent = (shares[0] - shares[-1]) / (ticks[0][1] - ticks[-1][1])
     assert 0.3 <= -100 * per_percent <= 1.07 and 3 <= len(ticks) <= 6 and min(shares) >= 0 and max(shares) <= 1
     heights = [

@@ -120,8 +120,8 @@ def _range(points: Sequence[Point], probability: bool) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float, probability: bool) -> list[float]:
-    """Round numbers between the ends, at most MOST_TICKS."""
+    """Round numbers between the ends, at most MOST_TICKS; nothing is 0, never -0."""
     decade = 10.0 ** np.floor(np.log10((high - low) / MOST_TICKS))
     apart = next(step * decade for step in (1, 2, 5, 10) if (high - low) / (step * decade) <= MOST_TICKS)
     ticks = [float(tick) for tick in np.arange(np.ceil(low / apart), np.floor(high / apart) + 1) * apart]
-    return [round(tick, 10) for tick in ticks if not probability or -1e-9 <= tick <= 1 + 1e-9]
+    return [round(tick, 10) + 0.0 for tick in ticks if not probability or -1e-9 <= tick <= 1 + 1e-9]
