@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from streamlit import runtime
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -40,11 +41,12 @@ _turns = Turns()
 
 @contextmanager
 def together() -> Iterator[None]:
-    """What is drawn meanwhile leaves when all of it is there.
+    """What is drawn meanwhile leaves when all of it is there, with the word that the run has ended.
 
     Streamlit wakes the server's loop for each of a hundred elements, and the browser lays out what has come by then; with
-    one delivery both do it once. For what is quick to compute: nothing is seen before the end, and one page is drawn at a
-    time. Threads that draw at once would only take the interpreter, and Streamlit's lock on its settings, from each other.
+    one delivery both do it once. For the last that a page draws, where it is quick to compute: nothing is seen before
+    the end, and one page is drawn at a time. Threads that draw at once would only take the interpreter, and Streamlit's
+    lock on its settings, from each other.
     """
     context = get_script_run_ctx()
     if context is None:
@@ -57,5 +59,23 @@ def together() -> Iterator[None]:
             yield
     finally:
         context._enqueue = send
-        for message in waiting:
+        _deliver(context.session_id, waiting, send)
+
+
+def _deliver(session_id: str, messages: list[ForwardMsg], send: Callable[[ForwardMsg], None]) -> None:
+    """Into the session's queue at once and in silence: what the run says last wakes the server, which sends it all."""
+    # A page that is tested without a server has something in its place that knows no sessions.
+    sessions = getattr(runtime.get_instance(), "_session_mgr", None) if runtime.exists() else None
+    info = sessions.get_session_info(session_id) if sessions is not None else None
+    if info is None:
+        for message in messages:
             send(message)
+        return
+    session, run = info.session, getattr(send, "__self__", None)
+
+    def put() -> None:
+        if session._scriptrunner is run:  # else somebody else draws for this browser by now
+            for message in messages:
+                session._browser_queue.enqueue(message)
+
+    session._call_soon_on_event_loop(put)

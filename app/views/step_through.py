@@ -37,10 +37,10 @@ def show() -> None:
         notices.show("error", str(refusal))
         st.button("Leave this step-through", key="leave", on_click=_leave)
         return
-    head, waiting = st.container(), st.container()
-    with st.container(key="step-columns"):
-        left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
     with together():
+        head, waiting = st.container(), st.container()
+        with st.container(key="step-columns"):
+            left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
         with centre:
             belief.show(present)
         with right:
