@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from l2m_core.recent import MOST_AT_ONCE, Recent
 from l2m_core.released import Release, load_release
 from l2m_core.schema import Feature
 from l2m_core.sharpness import sharpness_of
+from l2m_core.side_by_side import Each, in_turn, side_by_side
 from l2m_core.values import warn_unseen
 
 if TYPE_CHECKING:
@@ -212,31 +214,37 @@ class CohortMemory:
                 torch.cat([part.policy for part in parts], dim=1)[0].float().cpu().numpy(),
             )
 
+    def has_answered(self, x: np.ndarray) -> bool:
+        """Whether answers to these few are at hand, so that asking costs nothing."""
+        return self._recent.knows(x)
+
     def _one_by_one(self, x: np.ndarray) -> list[Output]:
         """The answer to each row by itself, asked together."""
         with torch.inference_mode():
             return [
                 Output(*(tensor[:, row : row + 1].clone() for tensor in (part.prediction, part.policy, part.gain)))
-                for part in self._ask(x)
+                for part in self._ask(x, side_by_side)
                 for row in range(part.gain.shape[1])
             ]
 
-    def _ask(self, x: np.ndarray) -> list[Output]:
+    def _ask(self, x: np.ndarray, each: Each = in_turn) -> list[Output]:
         """In chunks, so that memory stays bounded for any n."""
         cells = sum(memory.context_rows * (1 + x.shape[1]) * len(memory.keys[0]) for memory in self.memories)
         size = max(1, min(1024, QUERY_CELLS // max(1, cells)))
-        return [self._query(part) for part in np.array_split(x, max(1, -(-len(x) // size)))]
+        return [self._query(part, each) for part in np.array_split(x, max(1, -(-len(x) // size)))]
 
-    def _query(self, x: np.ndarray) -> Output:
+    def _query(self, x: np.ndarray, each: Each = in_turn) -> Output:
         device = self.memories[0].keys[0].device
         known = torch.from_numpy(~np.isnan(x)).to(device)
         values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)
         ask = self.model.release.module.query
-        outputs = [
-            ask(memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1))  # type: ignore[operator]
-            for memory in self.memories
-            for tasks in [len(memory.keys[0])]
-        ]
+
+        def put(memory: Memory) -> Output:
+            tasks = len(memory.keys[0])
+            with torch.inference_mode():  # which each thread enters for itself
+                return ask(memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1))  # type: ignore[operator, no-any-return]
+
+        outputs = each([partial(put, memory) for memory in self.memories])
         return outputs[0] if self.questions is None else self.questions.answer(joined(outputs))
 
     @lazy
