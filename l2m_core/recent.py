@@ -49,6 +49,11 @@ class Recent:
             self._serve(ask)
         return [found[row.tobytes()].result() for row in x]
 
+    def knows(self, x: np.ndarray) -> bool:
+        """Whether `answers` has all of these at hand, or soon will."""
+        with self._lock:
+            return all(row.tobytes() in self._answers for row in x)
+
     def _serve(self, ask: Ask) -> None:
         """Asks all that waits. Who comes while somebody asks is served by the next batch, its own or another's."""
         with self._asking:

@@ -232,6 +232,11 @@ class Patient:
         near = nearest_rows(self.memory, self.x, max(FEWEST_NEAR, int(NEAR_SHARE * len(cohort))))[0]
         return cohort.r.sum(0), cohort.r[near].sum(0)
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether what is known now was lately asked, of this patient or another, so that `tests` costs nothing."""
+        return self.memory.has_answered(self.x)
+
     def look_into(self, name: str) -> None:
         """Asks in one go all that `posterior`, `preview(name)` and `drivers` will ask: several questions cost little more
         than one."""

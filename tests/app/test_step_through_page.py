@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from app.store import StoredCohort
 from app.ui.services import Services
 from app.ui.steps import moment
+from l2m_core.memory import CohortMemory
 from tests.app.conftest import check, open_app, press, texts
 from tests.app.stepping import NAMES, begin, enter, kinds, recorded, set_rule, step_id, turn_to
 
@@ -201,3 +202,14 @@ def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -
     ranking = moment.load(owner, step_id(app)).patient.ranking
     gains = ranking.gain_per_cost.to_numpy()
     assert (np.diff(gains) <= 1e-9).all()
+
+
+def test_going_back_asks_the_model_nothing_that_it_has_answered(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = enter(app, "lactate", 2.3456)
+    asked: list[int] = []
+    one_by_one = CohortMemory._one_by_one
+    monkeypatch.setattr(CohortMemory, "_one_by_one", lambda self, x: asked.append(len(x)) or one_by_one(self, x))
+    app = press(app, "undo")
+    assert asked == []
+    enter(app, "lactate", 2.3457)
+    assert asked

@@ -125,3 +125,10 @@ def test_an_answer_too_few_is_an_error_and_nobody_waits_for_ever() -> None:
     with pytest.raises(ValueError, match="shorter"):
         recent.answers(np.zeros((1, 3), np.float32), lambda x: [])
     assert recent.answers(np.zeros((1, 3), np.float32), lambda x: ["one"] * len(x)) == ["one"]  # type: ignore[list-item]
+
+
+def test_what_was_asked_lately_is_known() -> None:
+    recent, asked = Recent(), Asked()
+    recent.answers(rows(1, 2), asked)
+    assert recent.knows(rows(2)) and recent.knows(rows(2, 1))
+    assert not recent.knows(rows(2, 3)) and asked.calls == [2]

@@ -264,3 +264,10 @@ def test_replaying_events_checks_their_values(memory):
         Patient.replay(memory, [l2m.Event("start"), l2m.Event("observe", {"lactat": 2})])
     with pytest.raises(InputError, match="start"):
         Patient.replay(memory, [l2m.Event("observe", {"lactate": 2})])
+
+
+def test_a_patient_is_answered_once_somebody_asked_of_the_same_values(memory):
+    first, again = (memory.start({"age": 23, "sex": "M"}) for _ in range(2))
+    assert not again.is_answered
+    assert first.suggestion is not None
+    assert again.is_answered and again.unavailable("lactate").is_answered

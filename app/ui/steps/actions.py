@@ -55,11 +55,15 @@ def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, .
 
 
 def _look_ahead(present: moment.Moment, after: Patient) -> None:
-    """All that the page will ask of the new state, in one go; which test is suggested then is a guess, the best one left."""
+    """All that the page will ask of the new state, in one go. Which test is suggested then is a guess where it is not
+    known yet: the best one left."""
+    if after.state.stopped:
+        return
     taken = (*after.state.values, *after.state.statuses)
-    guess = next((test.feature for test in present.view.tests if test.feature not in taken), None)
-    if guess is not None and not after.state.stopped:
-        after.look_into(guess)
+    left = (test.feature for test in present.view.tests if test.feature not in taken)
+    name = after.suggestion if after.is_answered else next(left, None)
+    if name is not None:
+        after.look_into(name)
 
 
 def _say_conflict(place: str) -> None:
