@@ -36,6 +36,10 @@ def made() -> dict[str, charts.Chart]:
             [charts.Path("Bed 4", [0, 1], [0.2, 0.4], ["start", HOSTILE]), charts.Path(HOSTILE, [0, 2.5], [0.3, 0.1], ["", ""])],
             "cost", HOSTILE, True,
         ),
+        "ranking": charts.ranking(
+            {"test": charts.Heading(HOSTILE), "gain": charts.Heading("gain", HOSTILE, "%.3f")},
+            {"test": [HOSTILE, "b"], "gain": [0.2, float("nan")]}, [3, 1], 1, f"{HOSTILE} in order", "gains",
+        ),
         "recorded": charts.recorded_map(np.random.default_rng(0).random((400, 3)) < 0.6, FEATURES),
     }  # fmt: skip
 
@@ -45,7 +49,7 @@ def test_it_is_a_valid_picture_with_words_and_numbers(name: str) -> None:
     chart = made()[name]
     if isinstance(chart.spec, str):
         picture = ElementTree.fromstring(chart.spec)
-        assert picture.get("role") == "img" and picture.get("aria-label") == chart.alt and len(picture) > 0
+        assert picture.get("role") in ("img", "region") and picture.get("aria-label") == chart.alt and len(picture) > 0
     else:
         figure = go.Figure(**chart.spec)
         assert figure.data and charts.Drawn(chart.spec).to_dict() == chart.spec
@@ -62,9 +66,19 @@ def test_no_name_is_read_as_a_tag_or_a_formula(name: str) -> None:
 
 def test_the_icon_array_fills_as_many_as_it_says() -> None:
     chart = charts.icon_array(0.31, "died")
-    icons = ElementTree.fromstring(chart.spec)
-    assert [icon.get("class") for icon in icons] == ["has"] * 31 + [None] * 69
+    rows = ElementTree.fromstring(chart.spec)
+    assert [row.get("style") for row in rows] == ["--has:20", "--has:11", "--has:0", "--has:0", "--has:0"]
     assert "31 have died" in chart.alt and chart.table["of 100"].tolist() == [31, 69]
+
+
+def test_a_ranking_says_what_to_turn_to_and_leaves_empty_what_nobody_can_say() -> None:
+    chart = made()["ranking"]
+    table = ElementTree.fromstring(chart.spec)[0]
+    rows = table.findall("tbody/tr")
+    assert [(row.get("data-pick"), row.get("aria-current")) for row in rows] == [("3", None), ("1", "true")]
+    assert [[cell.text for cell in row] for row in rows] == [[HOSTILE, "0.200"], ["b", None]]
+    assert [head.get("scope") for head in table.findall("thead/tr/th")] == ["col", "col"]
+    assert chart.table[HOSTILE].tolist() == [HOSTILE, "b"] and chart.formats == {"gain": "%.3f"}
 
 
 def test_a_preview_leads_from_the_answer_now_to_each_that_a_result_would_bring() -> None:
@@ -84,7 +98,7 @@ def cells(picture: ElementTree.Element) -> list[list[ElementTree.Element]]:
 
 
 def background(cell: ElementTree.Element) -> str:
-    return cell.get("style", "").removeprefix("background:")
+    return cell.get("style", "").removeprefix("background:").split(";")[0]
 
 
 def test_the_heat_map_marks_states_by_signs_and_offers_each_row_for_clicking() -> None:
@@ -118,8 +132,14 @@ def test_a_brighter_cell_promises_more() -> None:
     picture = ElementTree.fromstring(charts.gain_map(list(gains)[-40:], [charts.Column("", gains, {}, "50")]).spec)
     brightness = [sum(int(background(row[0])[i : i + 2], 16) * w for i, w in ((1, 2), (3, 7), (5, 1))) for row in cells(picture)]
     assert np.all(np.diff(brightness) >= 0) and brightness[0] < brightness[-1]
-    for row in cells(picture):
-        assert row[0].get("class") in ("dark", "bright")
+
+
+@pytest.mark.parametrize(("suggested", "ink"), [("bright", "#10181c"), ("dark", "#fff")])
+def test_a_sign_stands_out_from_its_cell(suggested: str, ink: str) -> None:
+    gains = {"bright": 1.0, "dark": 0.01}
+    picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("", gains, {}, suggested)]).spec)
+    (marked,) = (row[0] for row in cells(picture) if row[0].text)
+    assert marked.text == "★" and marked.get("style", "").endswith(f";color:{ink}")
 
 
 def test_a_step_at_which_nothing_promises_anything_is_drawn() -> None:

@@ -41,3 +41,10 @@ def test_a_click_on_any_step_of_a_test_turns_to_it_and_is_no_event(
         page.locator(".st-key-step-gains .bar").click()
         settled(page)
         events(page, 3)
+        # The ranking is clicked in the same way, and says what is being looked at.
+        row = page.locator(".l2m-ranking tr").filter(has=page.get_by_text("heart rate", exact=True))
+        row.get_by_role("cell").first.click()
+        expect(page.get_by_role("spinbutton", name="heart rate")).to_be_visible()
+        expect(row).to_have_attribute("aria-current", "true")
+        settled(page)
+        events(page, 3)

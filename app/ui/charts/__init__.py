@@ -14,6 +14,7 @@ from app.ui.charts.comparison import Path, two_histories
 from app.ui.charts.gains import LEGEND, MOST_ROWS, Column, gain_map
 from app.ui.charts.history import Point, history
 from app.ui.charts.marks import icon_array, preview
+from app.ui.charts.ranking import Heading, ranking
 
 __all__ = [
     "LEGEND",
@@ -21,6 +22,7 @@ __all__ = [
     "Chart",
     "Column",
     "Drawn",
+    "Heading",
     "Path",
     "Point",
     "class_bars",
@@ -32,6 +34,7 @@ __all__ = [
     "listen",
     "picked",
     "preview",
+    "ranking",
     "recorded_map",
     "show_table",
     "two_histories",

@@ -80,9 +80,9 @@ def _cell(step: int, name: str, feature: str, column: Column, top: float) -> str
     if gain is None or gain != gain:
         return f'<i title="{name}, step {step}: {status or "not ranked"}">{sign}</i>'
     shade = _shade(gain, top)
-    kind = "bright" if shade > BRIGHT else "dark"
     words = status or f"{gain:.3f} nats"
-    return f'<i class="{kind}" style="background:{_colour(shade)}" title="{name}, step {step}: {words}">{sign}</i>'
+    ink = f";color:{'#10181c' if shade > BRIGHT else '#fff'}" if sign else ""
+    return f'<i style="background:{_colour(shade)}{ink}" title="{name}, step {step}: {words}">{sign}</i>'
 
 
 def _bar(top: float) -> str:

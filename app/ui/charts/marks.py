@@ -17,7 +17,7 @@ from app.ui.charts.base import Chart
 def icon_array(probability: float, outcome: str) -> Chart:
     """A hundred patients like this one; those with the outcome are filled."""
     count = round(100 * probability)
-    marks = '<span class="has"></span>' * count + "<span></span>" * (100 - count)
+    marks = "".join(f'<span style="--has:{max(0, min(20, count - 20 * row))}"></span>' for row in range(5))
     alt = f"Of 100 patients like this, {labels.of_100(probability).removesuffix(' of 100')} have {outcome}."
 
     def make_table() -> pd.DataFrame:

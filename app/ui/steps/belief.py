@@ -8,6 +8,7 @@ import numpy as np
 import streamlit as st
 
 from app.ui import charts, labels
+from app.ui.headings import heading
 from app.ui.steps import actions, wording
 from app.ui.steps.moment import Moment, Uncertainty, View
 from l2m_core.predictive import Predictive
@@ -24,11 +25,11 @@ def show(moment: Moment, with_gains: bool = True) -> None:
     uncertainties = moment.uncertainties()
     # Made before either is drawn, so that the browser gets both at once.
     history, gains = _history(moment, uncertainties), gain_map(moment) if with_gains else None
-    st.subheader("What to believe", anchor=False)
+    heading("What to believe")
     answer = st.container()
     charts.draw(history, "step-history")
     if gains is not None:
-        st.subheader("Expected gain, step by step", anchor=False)
+        heading("Expected gain, step by step")
         charts.draw(gains, "step-gains")
         features = moment.patient.memory.cohort.schema.acquirable
         charts.listen(GAINS, lambda: _turn_to_picked(features))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app.ui import inputs, labels, notices
+from app.ui.headings import heading
 from app.ui.steps import actions, wording
 from app.ui.steps.moment import Moment
 
@@ -18,7 +19,7 @@ SIGNS = {
 
 
 def show(moment: Moment) -> None:
-    st.subheader("Known", anchor=False)
+    heading("Known")
     notices.show_waiting(actions.KNOWN)
     patient = moment.patient
     cohort, known = patient.memory.cohort, patient.state.values

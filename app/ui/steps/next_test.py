@@ -5,18 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import streamlit as st
 
 from app.ui import charts, inputs, labels, notices
+from app.ui.headings import heading
 from app.ui.places import place
-from app.ui.steps import actions, wording
+from app.ui.steps import actions, belief, wording
 from app.ui.steps.moment import Moment, Uncertainty
 from l2m_core.diagnostics import SUPPORT_FLOOR
 from l2m_core.session import FEWEST_NEAR, NEAR_SHARE, Test
 
 SELECT = "step-test"
-TABLE = "step-ranking"
+RANKING = "step-ranking"
+HEADINGS = {
+    "test": charts.Heading("test"),
+    "gain": charts.Heading("gain (nats)", "Expected drop in log loss", "%.3f"),
+    "support": charts.Heading("support", "'thin': too few cohort rows for advice, overall or near this patient"),
+    "cost": charts.Heading("cost", format="%g"),
+    "per cost": charts.Heading("nats per cost", format="%.2g"),
+    "result in": charts.Heading("result in"),
+    "rows": charts.Heading("cohort rows", "Rows in which it was measured", "%d"),
+    "near": charts.Heading("near", "… among the rows nearest to this patient", "%d"),
+    "first": charts.Heading("comes first", "In how many resampled cohorts it comes first"),
+    "status": charts.Heading("status"),
+}
 REASON = "step-reason"
 LEVELS_SHOWN = 6
 
@@ -27,7 +39,7 @@ def show(moment: Moment) -> None:
     if chosen is not None and not moment.patient.state.stopped:
         # What takes a while comes before the first word: meanwhile the browser draws what it has.
         moment.patient.look_into(chosen)
-    st.subheader("What to measure next", anchor=False)
+    heading("What to measure next")
     if moment.patient.state.stopped:
         notices.show("info", "This step-through is stopped. Reopen it to go on.")
         notices.show_waiting(actions.NEXT)
@@ -246,39 +258,30 @@ def _last_row(moment: Moment) -> None:
 
 
 def show_ranking(moment: Moment) -> None:
-    st.subheader("All tests", anchor=False)
-    names = _options(moment)
-    if not names:
+    heading("All tests")
+    if not _options(moment):
         st.caption("Everything is known.")
         return
-    table = ranking_table(moment)
-    # A new state of the record is a new table, so that no old selection stays.
-    key = f"{TABLE}-{moment.record.id}-{moment.record.length}"
-    number, text = st.column_config.NumberColumn, st.column_config.TextColumn
-    place(TABLE, key).dataframe(
-        table, key=key, hide_index=True, height=min(420, 38 + 35 * len(names)), selection_mode="single-cell",
-        on_select=lambda: _turn_to_cell(key, names),
-        alt="Every test that is not known, best first, with gain, cost and support",
-        column_config={
-            "test": text(pinned=True, width=136),
-            "gain": number("gain (nats)", format="%.3f", width=78, help="Expected drop in log loss"),
-            "support": text(width=64, help="'thin': too few cohort rows for advice, overall or near this patient"),
-            "cost": number(format="%g", width=48),
-            "per cost": number("nats per cost", format="%.2g", width=90),
-            "result in": text(width=72),
-            "rows": number("cohort rows", width=88, help="Rows in which it was measured"),
-            "near": number("near", width=52, help="… among the rows nearest to this patient"),
-            "first": text("comes first", width=88, help="In how many resampled cohorts it comes first"),
-            "status": text(width=80),
-        },
+    charts.draw(_ranking(moment), RANKING)
+
+
+def _ranking(moment: Moment) -> charts.Chart:
+    """Every test that is not known. A click in it goes the way of one in the heat map (belief.py)."""
+    columns = ranking_columns(moment)
+    features = moment.patient.memory.cohort.schema.acquirable
+    names = _options(moment)
+    return charts.ranking(
+        HEADINGS, columns, [features.index(name) for name in names], names.index(_chosen(moment, names[0]) or names[0]),
+        "Every test that is not known, best first, with gain, cost and support", belief.GAINS,
     )  # fmt: skip
 
 
-def ranking_table(moment: Moment) -> pa.Table:
-    """Every test that is not known, in the order of the ranking. What the browser gets is Arrow's, so it is made so."""
+def ranking_columns(moment: Moment) -> dict[str, list[Any]]:
+    """By the keys of HEADINGS; what no test has is left out."""
     tests = _to_be_had(moment)
+    suggestion = moment.view.step.suggested
     columns: dict[str, list[Any]] = {
-        "test": [labels.plain(test.feature) for test in tests],
+        "test": [f"{labels.plain(test.feature)}{' ★' if test.feature == suggestion else ''}" for test in tests],
         "gain": [test.gain for test in tests],
         "support": ["⚠ thin" if is_thin(test.support, test.support_near) else "ok" for test in tests],
         "cost": [test.cost for test in tests],
@@ -293,12 +296,5 @@ def ranking_table(moment: Moment) -> pa.Table:
         columns["first"] = [
             f"{round(uncertainty.stability.get(test.feature, 0.0) * count)} of {count}" for test in tests
         ]
-    columns["status"] = [test.status for test in tests]
-    # Where nothing can be said a number is NaN, which the page leaves empty.
-    return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
-
-
-def _turn_to_cell(key: str, names: list[str]) -> None:
-    cells = st.session_state.get(key, {}).get("selection", {}).get("cells", [])
-    if cells and cells[0][0] < len(names):
-        actions.choose(names[cells[0][0]])
+    columns["status"] = [test.status if test.status != "open" else "" for test in tests]
+    return {key: values for key, values in columns.items() if key == "test" or any(value != "" for value in values)}

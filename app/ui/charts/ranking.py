@@ -1,0 +1,59 @@
+"""Tests in the order of their ranking: a table as HTML, since every step brings another; see marks.py.
+
+It cannot be sorted; its numbers, which are drawn when somebody opens them, can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from app.ui.charts.base import Chart
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A column: what stands above it, what that means, and how its numbers are written (a printf format)."""
+
+    title: str
+    help: str = ""
+    format: str = ""
+
+
+def ranking(
+    headings: Mapping[str, Heading], columns: Mapping[str, Sequence[Any]], picks: Sequence[int], chosen: int | None,
+    alt: str, name: str,
+) -> Chart:  # fmt: skip
+    """columns: key of its heading → values, the first one of texts; picks: what `clicks` says of each row; chosen: the
+    row that is being looked at; name: what `clicks` knows the table by."""
+    shown = {key: headings[key] for key in columns}
+    top = "".join(f'<th scope="col" title="{escape(head.help)}">{escape(head.title)}</th>' for head in shown.values())
+    texts = [[_write(head, value) for value in columns[key]] for key, head in shown.items()]
+    by_row = enumerate(zip(picks, zip(*texts, strict=True), strict=True))
+    rows = "".join(_row(pick, number == chosen, cells) for number, (pick, cells) in by_row)
+    html = (
+        f'<div class="l2m-ranking" role="region" aria-label="{escape(alt)}" tabindex="0" data-chart="{escape(name)}">'
+        f"<table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+    formats = {head.title: head.format for head in shown.values() if head.format}
+    return Chart(
+        html, alt, lambda: pd.DataFrame({shown[key].title: list(values) for key, values in columns.items()}), formats
+    )
+
+
+def _row(pick: int, is_chosen: bool, cells: Sequence[str]) -> str:
+    name, *rest = (escape(cell) for cell in cells)
+    values = "".join(f"<td>{value}</td>" for value in rest)
+    mark = ' aria-current="true"' if is_chosen else ""
+    return f'<tr data-pick="{pick}"{mark}><th scope="row">{name}</th>{values}</tr>'
+
+
+def _write(heading: Heading, value: Any) -> str:
+    """Where nothing can be said a number is NaN, which the page leaves empty."""
+    if value is None or value != value:
+        return ""
+    return heading.format % value if heading.format else str(value)
