@@ -275,7 +275,7 @@ def test_a_trace_is_continued_on_the_step_through_page(owner: str, another: Step
     app = press(open_trace(another), "trace-continue")
     assert went == ["views/step_through.py"]
     app = check(app.switch_page(went[0]).run())
-    assert "What to measure next" in texts(app) and "Night 7" in texts(app)
+    assert "Record the panel" in texts(app) and "Night 7" in texts(app)
     assert moment.load(owner, another.id).patient.steps == 2
 
 

@@ -49,7 +49,7 @@ def _row(pick: int, is_chosen: bool, cells: Sequence[str]) -> str:
     name, *rest = (escape(cell) for cell in cells)
     values = "".join(f"<td>{value}</td>" for value in rest)
     mark = ' aria-current="true"' if is_chosen else ""
-    return f'<tr data-pick="{pick}"{mark}><th scope="row">{name}</th>{values}</tr>'
+    return f'<tr data-pick="{pick}"{mark}><th scope="row" title="{name}">{name}</th>{values}</tr>'  # long names are cut
 
 
 def _write(heading: Heading, value: Any) -> str:

@@ -270,8 +270,9 @@ def _ranking(moment: Moment) -> charts.Chart:
     columns = ranking_columns(moment)
     features = moment.patient.memory.cohort.schema.acquirable
     names = _options(moment)
+    chosen = _chosen(moment, moment.view.step.suggested)
     return charts.ranking(
-        HEADINGS, columns, [features.index(name) for name in names], names.index(_chosen(moment, names[0]) or names[0]),
+        HEADINGS, columns, [features.index(name) for name in names], names.index(chosen) if chosen else None,
         "Every test that is not known, best first, with gain, cost and support", belief.GAINS,
     )  # fmt: skip
 
