@@ -37,7 +37,7 @@ def made() -> dict[str, charts.Chart]:
             "cost", HOSTILE, True,
         ),
         "ranking": charts.ranking(
-            {"test": charts.Heading(HOSTILE), "gain": charts.Heading("gain", HOSTILE, "%.3f")},
+            {"test": charts.RankingColumn(HOSTILE), "gain": charts.RankingColumn("gain", HOSTILE, "%.3f")},
             {"test": [HOSTILE, "b"], "gain": [0.2, float("nan")]}, [3, 1], 1, f"{HOSTILE} in order", "gains",
         ),
         "recorded": charts.recorded_map(np.random.default_rng(0).random((400, 3)) < 0.6, FEATURES),

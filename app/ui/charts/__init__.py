@@ -14,7 +14,7 @@ from app.ui.charts.comparison import Path, two_histories
 from app.ui.charts.gains import LEGEND, MOST_ROWS, Column, gain_map
 from app.ui.charts.history import Point, history
 from app.ui.charts.marks import icon_array, preview
-from app.ui.charts.ranking import Heading, ranking
+from app.ui.charts.ranking import RankingColumn, ranking
 
 __all__ = [
     "LEGEND",
@@ -22,9 +22,9 @@ __all__ = [
     "Chart",
     "Column",
     "Drawn",
-    "Heading",
     "Path",
     "Point",
+    "RankingColumn",
     "class_bars",
     "density",
     "draw",

@@ -16,7 +16,7 @@ from app.ui.charts.base import Chart
 
 
 @dataclass(frozen=True)
-class Heading:
+class RankingColumn:
     """A column: what stands above it, what that means, and how its numbers are written (a printf format)."""
 
     title: str
@@ -25,7 +25,7 @@ class Heading:
 
 
 def ranking(
-    headings: Mapping[str, Heading], columns: Mapping[str, Sequence[Any]], picks: Sequence[int], chosen: int | None,
+    headings: Mapping[str, RankingColumn], columns: Mapping[str, Sequence[Any]], picks: Sequence[int], chosen: int | None,
     alt: str, name: str,
 ) -> Chart:  # fmt: skip
     """columns: key of its heading → values, the first one of texts; picks: what `clicks` says of each row; chosen: the
@@ -52,7 +52,7 @@ def _row(pick: int, is_chosen: bool, cells: Sequence[str]) -> str:
     return f'<tr data-pick="{pick}"{mark}><th scope="row" title="{name}">{name}</th>{values}</tr>'  # long names are cut
 
 
-def _write(heading: Heading, value: Any) -> str:
+def _write(heading: RankingColumn, value: Any) -> str:
     """Where nothing can be said a number is NaN, which the page leaves empty."""
     if value is None or value != value:
         return ""

@@ -17,17 +17,17 @@ from l2m_core.session import FEWEST_NEAR, NEAR_SHARE, Test
 
 SELECT = "step-test"
 RANKING = "step-ranking"
-HEADINGS = {
-    "test": charts.Heading("test"),
-    "gain": charts.Heading("gain (nats)", "Expected drop in log loss", "%.3f"),
-    "support": charts.Heading("support", "'thin': too few cohort rows for advice, overall or near this patient"),
-    "cost": charts.Heading("cost", format="%g"),
-    "per cost": charts.Heading("nats per cost", format="%.2g"),
-    "result in": charts.Heading("result in"),
-    "rows": charts.Heading("cohort rows", "Rows in which it was measured", "%d"),
-    "near": charts.Heading("near", "… among the rows nearest to this patient", "%d"),
-    "first": charts.Heading("comes first", "In how many resampled cohorts it comes first"),
-    "status": charts.Heading("status"),
+RANKING_COLUMNS = {
+    "test": charts.RankingColumn("test"),
+    "gain": charts.RankingColumn("gain (nats)", "Expected drop in log loss", "%.3f"),
+    "support": charts.RankingColumn("support", "'thin': too few cohort rows for advice, overall or near this patient"),
+    "cost": charts.RankingColumn("cost", format="%g"),
+    "per cost": charts.RankingColumn("nats per cost", format="%.2g"),
+    "result in": charts.RankingColumn("result in"),
+    "rows": charts.RankingColumn("cohort rows", "Rows in which it was measured", "%d"),
+    "near": charts.RankingColumn("near", "… among the rows nearest to this patient", "%d"),
+    "first": charts.RankingColumn("comes first", "In how many resampled cohorts it comes first"),
+    "status": charts.RankingColumn("status"),
 }
 REASON = "step-reason"
 LEVELS_SHOWN = 6
@@ -272,13 +272,13 @@ def _ranking(moment: Moment) -> charts.Chart:
     names = _options(moment)
     chosen = _chosen(moment, moment.view.step.suggested)
     return charts.ranking(
-        HEADINGS, columns, [features.index(name) for name in names], names.index(chosen) if chosen else None,
+        RANKING_COLUMNS, columns, [features.index(name) for name in names], names.index(chosen) if chosen else None,
         "Every test that is not known, best first, with gain, cost and support", belief.GAINS,
     )  # fmt: skip
 
 
 def ranking_columns(moment: Moment) -> dict[str, list[Any]]:
-    """By the keys of HEADINGS; what no test has is left out."""
+    """By the keys of RANKING_COLUMNS; what no test has is left out."""
     tests = _to_be_had(moment)
     suggestion = moment.view.step.suggested
     columns: dict[str, list[Any]] = {
