@@ -1,7 +1,8 @@
 """The app as an ASGI application: `uvicorn app.asgi:app`, or `l2m app`.
 
-Before the first request, everything heavy is imported, the model is loaded and put through one step, and what is in
-memory by then is set aside from garbage collection, which happens for all sessions together, now and then.
+Before the first request, everything heavy is imported, and the model is loaded and put through one step. Cohorts that were
+in use when the server stopped are read again, the latest one at once. What is in memory by then is set aside from garbage
+collection, which happens for all sessions together, now and then.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import threading
 import traceback
 from collections.abc import AsyncIterator
+from concurrent import futures
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from l2m_core.errors import L2MError
 MAIN = Path(__file__).with_name("main.py")
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
 ANY_ADDRESS = ("0.0.0.0", "::")
+READING_PATIENCE = 5.0  # seconds that the first answer may be put off by the reading of a large cohort
 
 logger = logging.getLogger("l2m.app")
 
@@ -61,7 +64,9 @@ def warm_up() -> None:
     if SIGN_IN_FILE is not None:
         config.set_option("secrets.files", [str(SIGN_IN_FILE)])
     try:
+        reading = warm.read_again(services.get())
         warm.one_step(services.get())
+        futures.wait([reading], timeout=READING_PATIENCE)
         services.get().runner.pump()  # what waited when the server stopped
     except L2MError as problem:  # the pages say what is wrong and how to mend it
         logger.error("Not ready: %s", problem)

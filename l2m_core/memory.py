@@ -97,13 +97,13 @@ class L2M:
         notes = self.check(cohort)
         for note in notes:
             warnings.warn(note, RangeWarning, stacklevel=2)
-        memory = self._read(cohort, notes)
+        memory = self._read(cohort, notes, side_by_side)
         spread = self.release.inference.sharpness
         if not spread:
             return memory
         return replace(memory, sharpness=sharpness_of(cohort, lambda part: self._read(part).predict_array, spread))
 
-    def _read(self, cohort: Cohort, notes: tuple[str, ...] = ()) -> CohortMemory:
+    def _read(self, cohort: Cohort, notes: tuple[str, ...] = (), each: Each = in_turn) -> CohortMemory:
         """With predictions as sure as the model has them."""
         parameter = next(self.release.module.parameters())
         part = cohort.rows(even_rows(torch.from_numpy(cohort.y.copy()), self.most_rows).numpy())
@@ -121,9 +121,13 @@ class L2M:
             questions = Questions.of(cohort.n_classes, inference.views, inference.against_rest)
             contexts = questions.put(context, inference.care_rows)
         read = self.release.module.condition
-        with torch.inference_mode():
-            memories = tuple(read(lot, chunk=CONTEXT_CHUNK) for lot in contexts)  # type: ignore[operator]
-        return CohortMemory(self, cohort, memories, notes, questions)
+
+        def condition(lot: Context) -> Memory:
+            with torch.inference_mode():  # which each thread enters for itself
+                return read(lot, chunk=CONTEXT_CHUNK)  # type: ignore[operator, no-any-return]
+
+        memories = each([partial(condition, lot) for lot in contexts])
+        return CohortMemory(self, cohort, tuple(memories), notes, questions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,6 @@
 """Independent pieces of work on two cores, where torch itself was told to use one.
 
-Threads of torch wait for each other many times in one question, which is slow as soon as somebody else wants their core;
+Threads of torch wait for each other many times in one piece of work, which is slow as soon as somebody else wants their core;
 whole pieces wait once.
 """
 

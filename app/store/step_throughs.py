@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from . import chain, times
@@ -97,6 +97,19 @@ class StepThroughs:
             query = query.where(StepThroughRow.title.icontains(search, autoescape=True))
         if status is not None:
             query = query.where(StepThroughRow.status == status)
+        query = query.order_by(StepThroughRow.updated_at.desc(), StepThroughRow.id).limit(limit)
+        with self._database.reading() as session:
+            return tuple(_step_through(row) for row in session.scalars(query))
+
+    def latest_of_each_cohort(self, limit: int) -> tuple[StepThrough, ...]:
+        """For the server itself, whoever owns them: of each cohort and model the step-through with the latest activity,
+        of at most `limit`, the latest first."""
+        place = func.row_number().over(
+            partition_by=(StepThroughRow.cohort_hash, StepThroughRow.model_fingerprint),
+            order_by=(StepThroughRow.updated_at.desc(), StepThroughRow.id),
+        )
+        first = select(StepThroughRow.id, place.label("place")).subquery()
+        query = select(StepThroughRow).join(first, StepThroughRow.id == first.c.id).where(first.c.place == 1)
         query = query.order_by(StepThroughRow.updated_at.desc(), StepThroughRow.id).limit(limit)
         with self._database.reading() as session:
             return tuple(_step_through(row) for row in session.scalars(query))

@@ -153,6 +153,17 @@ def test_listing_searches_titles_literally_and_puts_the_latest_first(store: Stor
     assert len(store.step_throughs.list(OWNER, limit=1)) == 1
 
 
+def test_of_each_cohort_and_model_the_latest_step_through_is_known(store: Store) -> None:
+    cohorts = [add_cohort(store, content=character) for character in "abc"]
+    first = [store.step_throughs.create(OWNER, cohort.id, "model") for cohort in cohorts]
+    also = store.step_throughs.create(OWNER, cohorts[0].id, "another model")
+    theirs = store.step_throughs.create(STRANGER, add_cohort(store, STRANGER, content="b").id, "model")
+    append_many(store, first[0], 1)  # the latest activity
+    latest = store.step_throughs.latest_of_each_cohort(10)
+    assert [found.id for found in latest] == [first[0].id, theirs.id, also.id, first[2].id]
+    assert store.step_throughs.latest_of_each_cohort(2) == latest[:2]
+
+
 def test_renaming_from_an_old_view_is_a_conflict(store: Store) -> None:
     step_through = begin(store, title="bed 4")
     renamed = store.step_throughs.update(OWNER, step_through.id, step_through.version, title="bed 5")
