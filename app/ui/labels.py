@@ -76,6 +76,13 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def ratio(value: float) -> str:
+    """Two significant digits and never a power of ten; what is smaller than anybody would weigh is only said to be so."""
+    if 0 < value < 0.0001:
+        return "<0.0001"
+    return f"{value:.2g}" if value < 10 else number(round(value))
+
+
 def with_unit(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit else text
 

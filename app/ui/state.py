@@ -123,7 +123,7 @@ def drawn() -> None:
 
 
 def is_echo(kind: str) -> bool:
-    """Whether a press can only be the second half of a double click: nobody has seen the new state yet."""
+    """Whether nobody has seen yet what such an action did: a press of the same kind is then half of a double click."""
     last = st.session_state.get(_LAST)
     if last is None or last["kind"] != kind:
         return False

@@ -37,8 +37,9 @@ def made() -> dict[str, charts.Chart]:
             "cost", HOSTILE, True,
         ),
         "ranking": charts.ranking(
-            {"test": charts.RankingColumn(HOSTILE), "gain": charts.RankingColumn("gain", HOSTILE, "%.3f")},
-            {"test": [HOSTILE, "b"], "gain": [0.2, float("nan")]}, [3, 1], 1, f"{HOSTILE} in order", "gains",
+            {"test": charts.RankingColumn(HOSTILE), "gain": charts.RankingColumn("gain", HOSTILE, "%.3f"),
+             "per cost": charts.RankingColumn("per cost", write="<{:g}".format)},
+            {"test": [HOSTILE, "b"], "gain": [0.2, float("nan")], "per cost": [1, 2]}, [3, 1], 1, f"{HOSTILE} in order", "gains",
         ),
         "recorded": charts.recorded_map(np.random.default_rng(0).random((400, 3)) < 0.6, FEATURES),
     }  # fmt: skip
@@ -76,8 +77,8 @@ def test_a_ranking_says_what_to_turn_to_and_leaves_empty_what_nobody_can_say() -
     table = ElementTree.fromstring(chart.spec)[0]
     rows = table.findall("tbody/tr")
     assert [(row.get("data-pick"), row.get("aria-current")) for row in rows] == [("3", None), ("1", "true")]
-    assert [[cell.text for cell in row] for row in rows] == [[HOSTILE, "0.200"], ["b", None]]
-    assert [head.get("scope") for head in table.findall("thead/tr/th")] == ["col", "col"]
+    assert [[cell.text for cell in row] for row in rows] == [[HOSTILE, "0.200", "<1"], ["b", None, "<2"]]
+    assert [head.get("scope") for head in table.findall("thead/tr/th")] == ["col"] * 3
     assert chart.table[HOSTILE].tolist() == [HOSTILE, "b"] and chart.formats == {"gain": "%.3f"}
 
 

@@ -97,3 +97,11 @@ def test_links_of_a_model_card_that_lead_nowhere_in_the_app_keep_their_texts() -
     assert labels.card(card) == "Loss (measured), curve, [paper](https://example.org/a)."
     hostile = "![p](https://example.invalid/p.png) [x](javascript:alert(1)) array[0] (aside)"
     assert labels.card(hostile) == "p x array[0] (aside)" and labels.card("") == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0"), (4.5e-05, "<0.0001"), (0.0001, "0.0001"), (0.123, "0.12"), (9.96, "10"), (120.4, "120"), (45000.0, "45,000")],
+)
+def test_a_ratio_is_never_a_power_of_ten(value: float, shown: str) -> None:
+    assert labels.ratio(value) == shown

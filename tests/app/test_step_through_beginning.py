@@ -7,6 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.store import StoredCohort
+from app.ui import state
 from app.ui.services import Services
 from app.ui.steps import reading
 from tests.app.conftest import check, open_app, press, small_cohort, texts
@@ -50,6 +51,25 @@ def test_an_example_patient_can_be_filled_in(owner: str, ward: StoredCohort, sha
     app = press(open_app("step_through", cohort=ward.id), "start-example")
     assert app.number_input(key=f"start-{ward.id}-0").value == np.quantile(small_cohort().x[:, 0], 0.5, method="nearest")
     assert app.selectbox(key=f"start-{ward.id}-1").value in ("f", "m")
+
+
+def test_begin_pressed_before_the_example_shows_begins_with_it(
+    owner: str, ward: StoredCohort, shared_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "ECHO_SECONDS", 60.0)
+    app = press(open_app("step_through", cohort=ward.id), "start-example")
+    app.number_input(key=f"start-{ward.id}-0").set_value(71.0)
+    app.selectbox(key=f"start-{ward.id}-1").set_value(None)  # as the browser has it still
+    app = press(app, "start-submit")
+    values = dict(recorded(owner, app).events[0].values)
+    assert values["age"] == 71.0 and values["sex"] in ("f", "m")
+
+
+def test_an_example_that_was_looked_at_may_be_emptied(owner: str, ward: StoredCohort, shared_services) -> None:
+    app = press(open_app("step_through", cohort=ward.id), "start-example")
+    app.selectbox(key=f"start-{ward.id}-1").set_value(None)
+    app = press(app, "start-submit")
+    assert list(dict(recorded(owner, app).events[0].values)) == ["age"]
 
 
 def test_results_that_are_there_already_can_be_given(owner: str, ward: StoredCohort, shared_services) -> None:

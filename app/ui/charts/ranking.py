@@ -5,7 +5,7 @@ It cannot be sorted; its numbers, which are drawn when somebody opens them, can.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -17,11 +17,15 @@ from app.ui.charts.base import Chart
 
 @dataclass(frozen=True)
 class RankingColumn:
-    """A column: what stands above it, what that means, and how its numbers are written (a printf format)."""
+    """A column: what stands above it, what that means, and how its numbers are written (a printf format).
+
+    write: where that would not read well; the format is then that of the numbers that can be sorted.
+    """
 
     title: str
     help: str = ""
     format: str = ""
+    write: Callable[[Any], str] | None = None
 
 
 def ranking(
@@ -56,4 +60,6 @@ def _write(heading: RankingColumn, value: Any) -> str:
     """Where nothing can be said a number is NaN, which the page leaves empty."""
     if value is None or value != value:
         return ""
+    if heading.write is not None:
+        return heading.write(value)
     return heading.format % value if heading.format else str(value)

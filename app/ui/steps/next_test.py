@@ -22,7 +22,7 @@ RANKING_COLUMNS = {
     "gain": charts.RankingColumn("gain (nats)", "Expected drop in log loss", "%.3f"),
     "support": charts.RankingColumn("support", "'thin': too few cohort rows for advice, overall or near this patient"),
     "cost": charts.RankingColumn("cost", format="%g"),
-    "per cost": charts.RankingColumn("nats per cost", format="%.2g"),
+    "per cost": charts.RankingColumn("nats per cost", format="%.2g", write=labels.ratio),
     "result in": charts.RankingColumn("result in"),
     "rows": charts.RankingColumn("cohort rows", "Rows in which it was measured", "%d"),
     "near": charts.RankingColumn("near", "… among the rows nearest to this patient", "%d"),
@@ -128,7 +128,7 @@ def _facts(moment: Moment, name: str) -> None:
     feature = moment.patient.memory.cohort.feature(name)
     parts = [f"**{test.gain:.3f}** nats" if np.isfinite(test.gain) else "", f"cost **{feature.cost:g}**"]
     if np.isfinite(test.gain_per_cost):
-        parts.append(f"{test.gain_per_cost:.2g} nats per cost")
+        parts.append(f"{labels.ratio(test.gain_per_cost)} nats per cost")
     if feature.turnaround is not None:
         parts.append(f"result in {labels.minutes(feature.turnaround)}")
     if feature.group:

@@ -18,6 +18,7 @@ from l2m_core.cohort import Cohort
 PLACE = "start"
 ALSO = "start-also"
 BEGINNING = "start-beginning"
+FILLED = "fill in an example"  # what was done, see `state.acted`
 COLUMNS = 3
 
 
@@ -117,8 +118,13 @@ def _fill(owner: str, cohort_id: str) -> None:
     with notices.refusals(PLACE):
         stored = services.get().store.cohorts.get(owner, cohort_id)
         cohort = services.get().cohort(owner, stored)
-        for name, value in inputs.typical_values(cohort, cohort.schema.baseline).items():
+        for name, value in _example(cohort).items():
             st.session_state[_key(stored, cohort, name)] = value
+        state.acted(FILLED)
+
+
+def _example(cohort: Cohort) -> dict[str, Any]:
+    return inputs.typical_values(cohort, cohort.schema.baseline)
 
 
 def _begin(cohort_id: str, fields: dict[str, str]) -> None:
@@ -127,8 +133,11 @@ def _begin(cohort_id: str, fields: dict[str, str]) -> None:
     model = st.session_state.get("start-model", services.DEFAULT_MODEL)
     with notices.refusals(PLACE):
         here, owner = services.get(), state.owner()
+        stored = here.store.cohorts.get(owner, cohort_id)
+        if state.is_echo(FILLED):  # pressed so soon that the browser sends the fields as they were before
+            values = _example(here.cohort(owner, stored)) | values
         asked = Beginning(cohort_id, model, title, values, entered_rules("start-rules"))
-        if here.has_read(here.store.cohorts.get(owner, cohort_id), here.model(owner, model)):
+        if here.has_read(stored, here.model(owner, model)):
             asked.carry_out()
         elif not state.is_echo("start"):
             st.session_state[BEGINNING] = asked
