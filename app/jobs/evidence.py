@@ -12,9 +12,12 @@ from zipfile import BadZipFile
 import numpy as np
 
 from app.jobs.work import Outcome, Work
+from app.store import NotFound
+from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import EvidenceSettings, FoldAnswers, gather
 from l2m_core.evidence.gathering import Keep
+from l2m_core.evidence.plan import patients_of
 
 KIND = "evidence"
 
@@ -26,6 +29,19 @@ def settings_of(plain: dict[str, Any]) -> EvidenceSettings:
         raise ConfigError(f"These settings of the evidence are not known: {', '.join(sorted(plain))}.") from error
 
 
+def kept_under(cohort: Cohort, settings: EvidenceSettings) -> dict[str, Any]:
+    """The settings that evidence is found by, with what the column of patients says: the cohort's content leaves it out."""
+    plain = asdict(settings)
+    if settings.patients:
+        plain["grouping"] = grouping(cohort, settings.patients)
+    return plain
+
+
+def grouping(cohort: Cohort, column: str) -> str:
+    """Which rows are of one patient."""
+    return sha256(patients_of(cohort, column).astype("<i8").tobytes()).hexdigest()
+
+
 def run(work: Work) -> Outcome:
     services, owner = work.services, work.job.owner
     settings = settings_of(work.config["settings"])
@@ -33,18 +49,26 @@ def run(work: Work) -> Outcome:
     stored = services.store.cohorts.get(owner, work.config["cohort"])
     cohort = services.cohort(owner, stored)
     model = services.model(owner, work.config["model"])
-    keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, asdict(settings)])
+    about = kept_under(cohort, settings)
+    keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, about])
     try:
         found = gather(model, cohort, settings, keep=keep, report=work.say)
-    finally:
-        if services.store.cohorts.get(owner, stored.id).deleted_at is not None:
+        stored = services.store.cohorts.get(owner, stored.id)
+        services.cohort(owner, stored)  # nothing is stored of what was deleted meanwhile
+    except BaseException:
+        if not _is_usable(work, stored.id):
             keep.clear()
-    services.cohort(
-        owner, services.store.cohorts.get(owner, stored.id)
-    )  # nothing is stored of what was deleted meanwhile
-    services.store.evidence.put(owner, cohort.content_hash, model.fingerprint, asdict(settings), found.to_data())
+        raise
+    services.store.evidence.put(owner, cohort.content_hash, model.fingerprint, about, found.to_data())
     keep.clear()
     return Outcome("done", found.summary()[0].text, {"fingerprint": model.fingerprint})
+
+
+def _is_usable(work: Work, cohort_id: str) -> bool:
+    try:
+        return work.services.store.cohorts.get(work.job.owner, cohort_id).is_usable_by(work.job.owner)
+    except NotFound:
+        return False
 
 
 class KeptFolds(Keep):

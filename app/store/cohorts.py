@@ -25,7 +25,10 @@ class Cohorts:
     def add(
         self, owner: str, name: str, frame: pd.DataFrame, schema_yaml: str, content_hash: str, shared: bool = False
     ) -> StoredCohort:
-        """Store a cohort under the next version of its name. The same content under the same name is stored once."""
+        """Store a cohort under the next version of its name. The same table under the same name is stored once.
+
+        content_hash: of what a model computes from. Two tables with the same content may differ in ignored columns.
+        """
         require_text("The owner", owner)
         require_text("The cohort's name", name)
         require_text("The schema", schema_yaml, 5_000_000)
@@ -34,13 +37,10 @@ class Cohorts:
         with self._database.writing() as session:
             lock_name(session, f"cohort {owner} {name}")
             same_name = and_(CohortRow.owner == owner, CohortRow.name == name)
-            known = session.scalars(
-                select(CohortRow).where(
-                    same_name, CohortRow.content_hash == content_hash, CohortRow.deleted_at.is_(None)
-                )
-            ).first()
-            if known is not None:
-                return _cohort(known)
+            alive = and_(same_name, CohortRow.content_hash == content_hash, CohortRow.deleted_at.is_(None))
+            for known in session.scalars(select(CohortRow).where(alive)):
+                if _is_table(session.get_one(CohortDataRow, known.id), parquet):
+                    return _cohort(known)
             newest = session.scalar(select(func.max(CohortRow.version)).where(same_name)) or 0
             row = CohortRow(
                 id=new_id(),
@@ -172,6 +172,16 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
         f"The table cannot be stored: a column mixes text and numbers, or has no plain name{where}. "
         "Give every column one type and a name."
     )
+
+
+def _is_table(data: CohortDataRow, parquet: bytes) -> bool:
+    """Another release of pyarrow may write the same table in other bytes."""
+    stored = sha256(data.parquet).hexdigest()
+    if stored != data.sha256:  # damaged
+        return False
+    if stored == sha256(parquet).hexdigest():
+        return True
+    return bool(pd.read_parquet(io.BytesIO(data.parquet)).equals(pd.read_parquet(io.BytesIO(parquet))))
 
 
 def _storable(frame: pd.DataFrame, position: int) -> bool:

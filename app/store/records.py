@@ -23,6 +23,10 @@ class StoredCohort:
     created_at: datetime
     deleted_at: datetime | None
 
+    def is_usable_by(self, owner: str) -> bool:
+        """Whether this owner may compute with its data. Who has a step-through on it still learns its name."""
+        return self.deleted_at is None and (self.shared or self.owner == owner)
+
 
 @dataclass(frozen=True)
 class NewEvent:

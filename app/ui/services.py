@@ -51,12 +51,13 @@ class Conditioned:
     """Keys in `views` of what somebody waits for, and the view that makes it; filled and emptied by app.ui.steps.moment."""
     under_other_names: dict[str, Conditioned] = field(default_factory=dict)
 
-    def named(self, cohort: Cohort) -> Conditioned:
+    def named(self, name: str) -> Conditioned:
         """The same memory where another owner gave the cohort another name; its numbers are shared, not copied."""
-        if cohort.name == self.memory.cohort.name:
+        cohort = self.memory.cohort
+        if name == cohort.name:
             return self
-        fresh = Conditioned(replace(self.memory, cohort=cohort))
-        return self.under_other_names.setdefault(cohort.name, fresh)
+        fresh = Conditioned(replace(self.memory, cohort=replace(cohort, name=name)))
+        return self.under_other_names.setdefault(name, fresh)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -146,14 +147,15 @@ class Services:
         return stored
 
     def cohort(self, owner: str, stored: StoredCohort) -> Cohort:
-        """`stored` must come from the store for this owner, which is the permission to see it."""
+        """With its own table: what is ignored in two tables may differ where the cohorts' contents are the same."""
         if stored.deleted_at is not None:
             raise NotFound(
                 f"The data of cohort '{stored.name}' were deleted, so nothing can be computed from them any more. "
                 "Upload the same table again to go on."
             )
-        cohort = self._cohorts.get(stored.content_hash, lambda: self._read_cohort(owner, stored))
-        return cohort if cohort.name == stored.name else replace(cohort, name=stored.name)
+        if not stored.is_usable_by(owner):
+            raise NotFound(f"Cohort '{stored.name}' is not shared with you any more. Upload its table yourself to go on.")
+        return self._cohorts.get(stored.id, lambda: self._read_cohort(owner, stored))
 
     def _read_cohort(self, owner: str, stored: StoredCohort) -> Cohort:
         frame = self.store.cohorts.frame(owner, stored.id)
@@ -174,7 +176,7 @@ class Services:
         """The model that has read this cohort; encoding happens once for a content, whoever asks."""
         cohort = self.cohort(owner, stored)
         content = (model.fingerprint, stored.content_hash)
-        return self._memories.get(content, lambda: Conditioned(_condition(model, cohort))).named(cohort)
+        return self._memories.get(content, lambda: Conditioned(_condition(model, cohort))).named(stored.name)
 
     def has_read(self, stored: StoredCohort, model: L2M) -> bool:
         """Whether the model's memory of this cohort is at hand."""
@@ -193,6 +195,8 @@ class Services:
 
 
 def _condition(model: L2M, cohort: Cohort) -> CohortMemory:
+    """Without the table, which is its owner's alone; what is read of it is everybody's who has the same content."""
+    cohort = replace(cohort, source=None, source_rows=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the notes travel with the memory and are shown on the page
         return model.condition(cohort)

@@ -6,9 +6,12 @@ from typing import Any
 
 import streamlit as st
 
+from app.jobs.evidence import grouping
 from app.store import StoredCohort, StoredEvidence
 from app.ui import labels, notices, services, state
 from app.ui.evidence import figures, gathering
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError
 from l2m_core.evidence import Evidence
 
 
@@ -32,7 +35,7 @@ def _show_cohort(owner: str, stored: StoredCohort, model: str) -> None:
     known = [
         (kept, evidence)
         for kept in services.get().store.evidence.list(owner, stored.content_hash, fingerprint)
-        if (evidence := Evidence.from_data(kept.results)) is not None
+        if _is_of(cohort, kept) and (evidence := Evidence.from_data(kept.results)) is not None
     ]
     if not known:
         st.markdown(
@@ -44,6 +47,15 @@ def _show_cohort(owner: str, stored: StoredCohort, model: str) -> None:
     if known:
         kept, evidence = _pick(known)
         figures.show(stored, kept, evidence)
+
+
+def _is_of(cohort: Cohort, kept: StoredEvidence) -> bool:
+    """Whether patients were told apart as this cohort's own table tells them apart; see `kept_under`."""
+    column = kept.settings.get("patients")
+    try:
+        return not column or kept.settings.get("grouping") == grouping(cohort, column)
+    except CohortError:  # its table has no such column
+        return False
 
 
 def _choose(owner: str, cohorts: dict[str, StoredCohort]) -> tuple[StoredCohort, str]:

@@ -9,13 +9,14 @@ from dataclasses import asdict, replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.jobs.evidence import KIND
+from app.jobs.evidence import KIND, kept_under
 from app.jobs.runner import Runner
 from app.store import Job, StoredCohort
 from app.ui.evidence import gathering
 from app.ui.services import Services
 from l2m_core.cohort import Cohort
 from l2m_core.evidence import EvidenceSettings, gather
+from l2m_core.schema import Feature
 from tests.app.conftest import PATIENCE, check, open_app, press, small_cohort, small_frame, texts
 from tests.jobs.conftest import cohort_of, end_jobs
 
@@ -165,6 +166,26 @@ def test_evidence_of_another_version_of_the_program_is_gathered_anew(
     shared_services.store.evidence.put(owner, ward.content_hash, model, {"folds": 2}, {"format": 0})
     app = open_app("evidence", cohort=ward.id)
     assert app.button(key="evidence-start").label == "Gather evidence"
+
+
+def by_record(rows_of_a_patient: int) -> Cohort:
+    """The same content, whoever the rows are of."""
+    records = [f"record {row // rows_of_a_patient}" for row in range(80)]
+    features = (*small_cohort().schema.features, Feature("record", role="ignored"))
+    schema = replace(small_cohort().schema, features=features)
+    return Cohort.from_frame(small_frame().assign(record=records), schema=schema, name="rows of patients")
+
+
+def test_evidence_by_patients_is_of_the_table_that_tells_them_apart(
+    shared_services: Services, owner: str, gathered
+) -> None:
+    pairs, fours = (shared_services.add_cohort(owner, by_record(count)) for count in (2, 4))
+    assert pairs.content_hash == fours.content_hash
+    model = shared_services.model(owner).fingerprint
+    about = kept_under(by_record(2), replace(QUICK, patients="record"))
+    shared_services.store.evidence.put(owner, pairs.content_hash, model, about, gathered.to_data())
+    shown = [open_app("evidence", cohort=stored.id).button(key="evidence-start").label for stored in (pairs, fours)]
+    assert shown == ["Gather again", "Gather evidence"]
 
 
 def test_calibration_can_be_seen_before_and_after(

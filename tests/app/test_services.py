@@ -1,5 +1,6 @@
 """What sessions share, and what they must not."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,10 @@ from app.settings import Settings
 from app.store import NotFound
 from app.ui import services
 from app.ui.services import NOBODY, Services
+from l2m_core.cohort import Cohort
 from l2m_core.errors import ModelFileError
-from tests.app.conftest import small_cohort
+from l2m_core.schema import Feature
+from tests.app.conftest import small_cohort, small_frame
 
 
 def test_a_cohort_is_encoded_once_for_all_who_hold_the_same_content(shared_services: Services, owner: str) -> None:
@@ -21,8 +24,6 @@ def test_a_cohort_is_encoded_once_for_all_who_hold_the_same_content(shared_servi
 
 
 def test_nobody_sees_the_name_that_another_gave_to_the_same_content(shared_services: Services, owner: str) -> None:
-    from dataclasses import replace
-
     other = f"{owner}-other"
     mine = shared_services.add_cohort(owner, small_cohort())
     theirs = shared_services.add_cohort(other, replace(small_cohort(), name="ward of Dr. Who"))
@@ -34,6 +35,41 @@ def test_nobody_sees_the_name_that_another_gave_to_the_same_content(shared_servi
     assert memory.memories is their_memory.memories
     x = np.full((1, 6), np.nan, dtype=np.float32)
     assert np.array_equal(memory.answer(x).prediction, their_memory.answer(x).prediction)
+
+
+def numbered(first: int) -> Cohort:
+    """The same patients under other record numbers, which no model reads."""
+    frame = small_frame().assign(record=[f"record {first + row}" for row in range(80)])
+    features = (*small_cohort().schema.features, Feature("record", role="ignored"))
+    return Cohort.from_frame(frame, schema=replace(small_cohort().schema, features=features), name="numbered ward")
+
+
+def test_what_is_ignored_in_a_table_stays_its_owners(shared_services: Services, owner: str) -> None:
+    other = f"{owner}-other"
+    mine, theirs = (shared_services.add_cohort(o, numbered(n)) for o, n in ((owner, 0), (other, 1000)))
+    assert mine.content_hash == theirs.content_hash
+    records = shared_services.cohort(other, theirs).frame()["record"]
+    assert records.tolist() == [f"record {1000 + row}" for row in range(80)]
+    memory = shared_services.conditioned(owner, mine, shared_services.model(owner)).memory
+    assert shared_services.conditioned(other, theirs, shared_services.model(other)).memory is memory
+    assert memory.cohort.source is None
+
+
+def test_a_corrected_column_that_is_ignored_makes_a_new_version(shared_services: Services, owner: str) -> None:
+    first, again, corrected = (shared_services.add_cohort(owner, numbered(number)) for number in (0, 0, 5))
+    assert first.id == again.id and (first.version, corrected.version) == (1, 2)
+    assert shared_services.cohort(owner, corrected).frame()["record"].iloc[0] == "record 5"
+
+
+def test_a_cohort_that_is_no_longer_shared_is_not_computed_with(shared_services: Services, owner: str) -> None:
+    guest, store = f"{owner}-guest", shared_services.store
+    mine = shared_services.add_cohort(owner, small_cohort())
+    shared = store.cohorts.share(owner, mine.id)
+    shared_services.cohort(guest, shared)
+    store.step_throughs.create(guest, mine.id, "model")  # so the guest still learns its name
+    store.cohorts.share(owner, mine.id, False)
+    with pytest.raises(NotFound, match="not shared with you any more"):
+        shared_services.cohort(guest, store.cohorts.get(guest, mine.id))
 
 
 def test_a_deleted_cohort_is_not_computed_with_any_more(shared_services: Services, owner: str) -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -30,8 +30,6 @@ def test_evidence_is_gathered_in_another_process_and_stored(services: Services, 
     done = ended(runner, job)
     assert (done.state, done.progress) == ("done", 1.0), done.message
     assert "the model's order" in done.message
-    from dataclasses import asdict
-
     stored = services.store.evidence.find(
         OWNER, ward.content_hash, services.model(OWNER).fingerprint, asdict(settings_of(SETTINGS))
     )
