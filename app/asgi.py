@@ -26,7 +26,7 @@ from streamlit import config
 
 from app import sign_in
 from app.store import StoreError
-from app.sweeping import collect_now_and_then
+from app.sweeping import sweep_now_and_then
 from app.ui import services
 from app.ui.guard import Guard
 from l2m_core.errors import L2MError
@@ -45,8 +45,9 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
 
     await anyio.to_thread.run_sync(warm_up)
     stop = threading.Event()
-    for keeper in (services.get().runner.keep_moving, collect_now_and_then):
-        threading.Thread(target=keeper, args=(stop,), daemon=True).start()
+    here = services.get()
+    for keeper, arguments in ((here.runner.keep_moving, ()), (sweep_now_and_then, (here.forget_deleted,))):
+        threading.Thread(target=keeper, args=(stop, *arguments), daemon=True).start()
     try:
         yield {"ready": True}
     finally:

@@ -11,6 +11,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from app.jobs import folders
 from app.jobs.work import Outcome, Work
 from app.store import NotFound
 from l2m_core.cohort import Cohort
@@ -94,5 +95,4 @@ class KeptFolds(Keep):
         draft.replace(self._path(fold))
 
     def clear(self) -> None:
-        for path in self.folder.glob("fold-*.npz"):
-            path.unlink()
+        folders.delete(self.folder, folders.OF_PATIENTS)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 LOG = "log.txt"
+COHORT, SCHEMA = "cohort.parquet", "schema.yaml"
+WHILE_IT_RUNS = (COHORT, SCHEMA)  # laid out for a trainer
+OF_PATIENTS = (*WHILE_IT_RUNS, "fold-*.npz", ".fold-*.npz")  # all that a job keeps of a cohort's patients
 LARGEST_LOG = 4_000_000  # bytes; beyond it the older half is dropped
 TAIL = 16_000  # bytes read for the page
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -15,6 +19,12 @@ _FAULT = re.compile(r"^\s*(Traceback \(most recent call last\)|During handling o
 
 def folder_of(jobs_dir: Path, job_id: str) -> Path:
     return jobs_dir / job_id
+
+
+def delete(folder: Path, patterns: Iterable[str]) -> None:
+    for pattern in patterns:
+        for path in folder.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def tail(folder: Path, lines: int = 40) -> str:

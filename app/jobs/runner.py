@@ -75,15 +75,12 @@ class Runner:
             raise Conflict("This job waits or runs. Stop it first.")
         shutil.rmtree(self.folder(job), ignore_errors=True)
 
-    def forget_cohort(self, owner: str, cohort_id: str) -> None:
-        """Stop what works with a cohort that is deleted, and delete what stopped jobs kept of its patients."""
-        for job in self.store.jobs.list(owner, limit=10_000):
-            if job.config.get("cohort") != cohort_id:
-                continue
+    def forget_cohort(self, cohort_id: str) -> None:
+        """Stop what works with a cohort that is deleted, whosever it is, and delete what jobs kept of its patients."""
+        for job in self.store.jobs.of_cohort(cohort_id):
             if job.active:
-                self.store.jobs.request_cancel(owner, job.id)
-            for path in self.folder(job).glob("fold-*.npz"):
-                path.unlink(missing_ok=True)
+                self.store.jobs.request_cancel(job.owner, job.id)
+            folders.delete(self.folder(job), folders.OF_PATIENTS)
 
     def pump(self, patience: float = 0.0) -> None:
         """Notice workers that died, and start waiting jobs as far as there is room. Whoever looks again soon need not
@@ -92,7 +89,8 @@ class Runner:
         with _alone(self.settings.jobs_dir / "queue.lock", patience) as mine:
             if not mine:
                 return
-            self.store.jobs.sweep(seconds_to_start=FOREVER)
+            for crashed in self.store.jobs.sweep(seconds_to_start=FOREVER):
+                folders.delete(self.folder(crashed), folders.WHILE_IT_RUNS)
             active = self.store.jobs.active()
             room = self.settings.jobs_at_once - sum(job.state == "running" for job in active)
             for job in [job for job in active if job.state == "queued"][: max(0, room)]:

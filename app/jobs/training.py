@@ -19,7 +19,6 @@ from l2m_core.errors import ConfigError, L2MError
 
 KIND = "train"
 RUN = "run"  # the trainer's folder within the job's
-COHORT, SCHEMA = "cohort.parquet", "schema.yaml"
 FROM_MODEL, FROM_JOB = "model", "job"
 
 
@@ -35,7 +34,7 @@ def decided(services: Services, owner: str, config: Mapping[str, Any], folder: P
         if not config.get("cohort"):
             raise ConfigError("Choose the cohort to fine-tune on.")
         services.store.cohorts.get(owner, config["cohort"])
-        found |= {"cohort": str(folder / COHORT), "schema": str(folder / SCHEMA)}
+        found |= {"cohort": str(folder / folders.COHORT), "schema": str(folder / folders.SCHEMA)}
     return found
 
 
@@ -76,8 +75,7 @@ def run(work: Work) -> Outcome:
         ]
         status = trainer.run(work, [*arguments, *(["--resume"] if going_on else [])], lambda: progress(work, checked))
     finally:
-        for name in (COHORT, SCHEMA):  # a patient's data stay where they are looked after
-            (work.folder / name).unlink(missing_ok=True)
+        folders.delete(work.folder, folders.WHILE_IT_RUNS)  # a patient's data stay where they are looked after
     step = last_step(work.folder / RUN)
     if work.stop_asked.is_set() and step < checked.steps:
         if not has_checkpoint(work.folder / RUN):
@@ -132,5 +130,5 @@ def read_log(run: Path) -> list[dict[str, Any]]:
 def _lay_out(work: Work, cohort_id: str) -> None:
     stored = work.services.store.cohorts.get(work.job.owner, cohort_id)
     cohort = work.services.cohort(work.job.owner, stored)
-    cohort.frame().to_parquet(work.folder / COHORT, index=False)
-    (work.folder / SCHEMA).write_text(cohort.schema.to_yaml(), encoding="utf-8")
+    cohort.frame().to_parquet(work.folder / folders.COHORT, index=False)
+    (work.folder / folders.SCHEMA).write_text(cohort.schema.to_yaml(), encoding="utf-8")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Collection
 from hashlib import sha256
+from typing import Any
 
 import pandas as pd
-from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, exists, func, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, delete, exists, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from . import times
 from .audit import record_act
@@ -37,8 +39,7 @@ class Cohorts:
         with self._database.writing() as session:
             lock_name(session, f"cohort {owner} {name}")
             same_name = and_(CohortRow.owner == owner, CohortRow.name == name)
-            alive = and_(same_name, CohortRow.content_hash == content_hash, CohortRow.deleted_at.is_(None))
-            for known in session.scalars(select(CohortRow).where(alive)):
+            for known in session.scalars(select(CohortRow).where(same_name, _alive(content_hash))):
                 if _is_table(session.get_one(CohortDataRow, known.id), parquet):
                     return _cohort(known)
             newest = session.scalar(select(func.max(CohortRow.version)).where(same_name)) or 0
@@ -105,17 +106,41 @@ class Cohorts:
             session.flush()
             _erase_orphaned_evidence(session, owner, row.content_hash)
             record_act(session, owner, "cohort deleted", row.id, content_hash=row.content_hash)
+        self._database.empty_journal()
+
+    # For the server itself, whoever owns them.
+
+    def deleted(self, cohort_ids: Collection[str]) -> frozenset[str]:
+        """Those of them that were deleted."""
+        return self._those(select(CohortRow.id).where(CohortRow.deleted_at.is_not(None)), CohortRow.id, cohort_ids)
+
+    def anyones(self, content_hashes: Collection[str]) -> frozenset[str]:
+        """Those of them that a cohort still has."""
+        alive = select(CohortRow.content_hash).where(CohortRow.deleted_at.is_(None))
+        return self._those(alive, CohortRow.content_hash, content_hashes)
+
+    def _those(
+        self, query: Select[Any], column: InstrumentedAttribute[str], values: Collection[str]
+    ) -> frozenset[str]:
+        if not values:
+            return frozenset()
+        with self._database.reading() as session:
+            return frozenset(session.scalars(query.where(column.in_(values))))
 
 
 def _erase_orphaned_evidence(session: Session, owner: str, content_hash: str) -> None:
     """Evidence goes when its owner has no such cohort any more; all of it, when nobody has."""
-    alive = and_(CohortRow.content_hash == content_hash, CohortRow.deleted_at.is_(None))
+    alive = _alive(content_hash)
     if not session.scalar(select(exists().where(alive))):
         session.execute(delete(EvidenceRow).where(EvidenceRow.cohort_hash == content_hash))
     elif not session.scalar(select(exists().where(alive, CohortRow.owner == owner))):
         session.execute(
             delete(EvidenceRow).where(EvidenceRow.cohort_hash == content_hash, EvidenceRow.owner == owner)
         )
+
+
+def _alive(content_hash: str) -> ColumnElement[bool]:
+    return and_(CohortRow.content_hash == content_hash, CohortRow.deleted_at.is_(None))
 
 
 def visible_to(owner: str | BindParameter[str]) -> ColumnElement[bool]:

@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,14 @@ class Database:
         """A writing transaction without the mapper, for migrations."""
         with self._turn(), errors_in_plain_words(), self._writer.begin() as connection:
             yield connection
+
+    def empty_journal(self) -> None:
+        """What was erased from SQLite's file also leaves its write-ahead log, where earlier pages stand until others
+        take their place. Waits for readers."""
+        if not self.is_sqlite:
+            return
+        with self._turn(), errors_in_plain_words(), closing(self.engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

@@ -143,6 +143,13 @@ class Jobs:
 
     # What anyone may do, at any time.
 
+    def of_cohort(self, cohort_id: str) -> tuple[Job, ...]:
+        """Jobs of all owners that work with a cohort, or did."""
+        query = select(JobRow).where(JobRow.config.contains(cohort_id, autoescape=True))
+        with self._database.reading() as session:
+            found = [_job(row) for row in session.scalars(query)]
+        return tuple(job for job in found if job.config.get("cohort") == cohort_id)
+
     def active(self) -> tuple[Job, ...]:
         """Jobs of all owners that wait or run, in the order in which they were queued."""
         query = select(JobRow).where(JobRow.state.in_(("queued", "running"))).order_by(JobRow.queued_at, JobRow.id)

@@ -40,10 +40,16 @@ class Bounded:
         done = future is not None and future.done() and future.exception() is None
         return future.result() if done and future is not None else None
 
-    def clear(self) -> None:
+    def drop(self, is_unwanted: Callable[[Any], bool]) -> None:
+        """Forgets the values under these keys; whoever waits for one of them still gets it."""
         with self._lock:
-            self._futures.clear()
-            self._weights.clear()
+            for key in list(filter(is_unwanted, self._futures)):
+                del self._futures[key]
+                self._weights.pop(key, None)
+
+    def keys(self) -> tuple[Any, ...]:
+        with self._lock:
+            return tuple(self._futures)
 
     def __len__(self) -> int:
         with self._lock:

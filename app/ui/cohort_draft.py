@@ -25,9 +25,9 @@ USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died
 
 def begin() -> None:
     """Callback of the uploader: a new file becomes the draft, a removed one ends it."""
+    discard()
     upload = st.session_state[UPLOAD]
     if upload is None:
-        st.session_state.pop(DRAFT, None)
         return
     data = upload.getvalue()
     key = [state.owner(), hashlib.sha256(data).hexdigest()]
@@ -35,7 +35,6 @@ def begin() -> None:
     try:
         table = services.get().table(name, data, tuple(key))
     except L2MError as refusal:
-        st.session_state.pop(DRAFT, None)
         state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACE)
         return
     st.session_state[DRAFT] = {
@@ -45,7 +44,9 @@ def begin() -> None:
 
 
 def discard() -> None:
-    st.session_state.pop(DRAFT, None)
+    draft = st.session_state.pop(DRAFT, None)
+    if draft is not None:
+        services.get().forget_table(tuple(draft["key"]))
 
 
 def guess_outcome(table: Table) -> str:
@@ -178,9 +179,9 @@ def _build(table: Table, draft: dict[str, Any]) -> tuple[Cohort | None, str | No
 
 
 def _save() -> None:
-    draft = st.session_state[DRAFT]
-    table = services.get().known_table(tuple(draft["key"]))
-    if table is None or state.is_echo("save cohort"):
+    draft = st.session_state.get(DRAFT)
+    table = None if draft is None else services.get().known_table(tuple(draft["key"]))
+    if draft is None or table is None or state.is_echo("save cohort"):
         return
     current, _ = _build(table, draft)
     edited = schema_table.edited(_rows(table, draft, current), _editor(draft))

@@ -81,6 +81,7 @@ class Services:
         self._models = Bounded(3)
         self._fingerprints: dict[Path, str] = {}
         self._cohorts = Bounded(50_000_000, weigh=lambda cohort: cohort.x.size)
+        self._drafts = Bounded(25_000_000, weigh=lambda cohort: cohort.x.size)
         self._tables = Bounded(25_000_000, weigh=lambda table: table.rows * len(table.names))
         self._memories = Bounded(MEMORY_BYTES, weigh=_nbytes)
         self._diagnostics = Bounded(32)
@@ -126,17 +127,22 @@ class Services:
 
     # -- cohorts ----------------------------------------------------------------------------------------------------
 
-    def table(self, name: str, data: bytes, key: Hashable) -> Table:
+    def table(self, name: str, data: bytes, key: tuple[Hashable, ...]) -> Table:
         """An uploaded file as a table of texts."""
         return self._tables.get(key, lambda: read_table(io.BytesIO(data), name=name))
 
-    def known_table(self, key: Hashable) -> Table | None:
+    def known_table(self, key: tuple[Hashable, ...]) -> Table | None:
         """A table read earlier, if it is still in memory."""
         return self._tables.peek(key)
 
-    def built(self, key: Hashable, make: Callable[[], Cohort]) -> Cohort:
-        """A cohort that is not stored yet; `key` says everything that it is made from."""
-        return self._cohorts.get(key, make)
+    def built(self, key: tuple[Hashable, ...], make: Callable[[], Cohort]) -> Cohort:
+        """A cohort that is not stored yet; `key` says everything that it is made from, its table's key first."""
+        return self._drafts.get(key, make)
+
+    def forget_table(self, key: tuple[Hashable, ...]) -> None:
+        """An uploaded file that was stored or discarded, and what was built from it."""
+        for kept in (self._tables, self._drafts):
+            kept.drop(lambda other: other[: len(key)] == key)
 
     def add_cohort(self, owner: str, cohort: Cohort) -> StoredCohort:
         """Store a cohort so that reading it again gives the very same one; refused otherwise."""
@@ -166,6 +172,21 @@ class Services:
                 "program. Upload its table again."
             )
         return cohort
+
+    def delete_cohort(self, owner: str, cohort_id: str) -> None:
+        """With what is in memory and what jobs keep of it."""
+        self.store.cohorts.delete(owner, cohort_id)
+        self.runner.forget_cohort(cohort_id)
+        self.forget_deleted()
+
+    def forget_deleted(self) -> None:
+        """Lets go of what is in memory of deleted cohorts, whichever process deleted them."""
+        cohorts = self.store.cohorts
+        self._cohorts.drop(cohorts.deleted(self._cohorts.keys()).__contains__)
+        contents = {key[1] for key in self._memories.keys()} | {*self._diagnostics.keys()}
+        nobodys = contents - cohorts.anyones(contents)
+        self._memories.drop(lambda key: key[1] in nobodys)
+        self._diagnostics.drop(nobodys.__contains__)
 
     def diagnostics(self, cohort: Cohort) -> Diagnostics:
         return self._diagnostics.get(cohort.content_hash, cohort.diagnostics)

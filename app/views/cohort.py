@@ -262,8 +262,7 @@ def _share(cohort_id: str, shared: bool) -> None:
 
 def _delete(cohort_id: str) -> None:
     try:
-        services.get().store.cohorts.delete(state.owner(), cohort_id)
-        services.get().runner.forget_cohort(state.owner(), cohort_id)
+        services.get().delete_cohort(state.owner(), cohort_id)
         state.notify("success", "The cohort and its data are deleted.")
     except NotFound:
         state.notify("info", "The cohort was deleted already.")

@@ -55,3 +55,12 @@ def test_the_background_fills_it() -> None:
         assert cache.start("a", lambda: 6, pool) is future
         assert future.result(PATIENCE) == 5
     assert cache.peek("a") == 5
+
+
+def test_what_is_dropped_is_made_anew_and_weighs_nothing() -> None:
+    cache = Bounded(2)
+    for key in ("a", "b"):
+        cache.get(key, lambda key=key: key)
+    cache.drop(lambda key: key == "a")
+    assert cache.keys() == ("b",) and cache.get("a", lambda: "again") == "again"
+    assert cache.peek("b") == "b", "there was room for both"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.settings import Settings
-from app.store import NotFound
+from app.store import NotFound, StoredCohort
 from app.ui import services
 from app.ui.services import NOBODY, Services
 from l2m_core.cohort import Cohort
@@ -37,10 +37,10 @@ def test_nobody_sees_the_name_that_another_gave_to_the_same_content(shared_servi
     assert np.array_equal(memory.answer(x).prediction, their_memory.answer(x).prediction)
 
 
-def numbered(first: int) -> Cohort:
+def numbered(first: int, column: str = "record") -> Cohort:
     """The same patients under other record numbers, which no model reads."""
-    frame = small_frame().assign(record=[f"record {first + row}" for row in range(80)])
-    features = (*small_cohort().schema.features, Feature("record", role="ignored"))
+    frame = small_frame().assign(**{column: [f"record {first + row}" for row in range(80)]})
+    features = (*small_cohort().schema.features, Feature(column, role="ignored"))
     return Cohort.from_frame(frame, schema=replace(small_cohort().schema, features=features), name="numbered ward")
 
 
@@ -78,6 +78,22 @@ def test_a_deleted_cohort_is_not_computed_with_any_more(shared_services: Service
     shared_services.store.cohorts.delete(owner, stored.id)
     with pytest.raises(NotFound, match="deleted"):
         shared_services.cohort(owner, shared_services.store.cohorts.get(owner, stored.id))
+
+
+def in_memory(here: Services, stored: StoredCohort) -> tuple[bool, bool]:
+    """Whether the cohort is, and what a model read of it."""
+    return stored.id in here._cohorts.keys(), here.has_read(stored, here.model(NOBODY))
+
+
+def test_a_deleted_cohort_leaves_memory_and_what_others_have_too_stays(shared_services: Services, owner: str) -> None:
+    other, model = f"{owner}-other", shared_services.model(owner)
+    mine, theirs = (shared_services.add_cohort(o, numbered(n, "case")) for o, n in ((owner, 0), (other, 1000)))
+    shared_services.conditioned(owner, mine, model)
+    shared_services.delete_cohort(owner, mine.id)
+    assert in_memory(shared_services, mine) == (False, True) and in_memory(shared_services, theirs) == (True, True)
+    shared_services.store.cohorts.delete(other, theirs.id)  # as another process does it
+    shared_services.forget_deleted()
+    assert in_memory(shared_services, theirs) == (False, False)
 
 
 def test_a_model_is_found_by_its_fingerprint(shared_services: Services) -> None:

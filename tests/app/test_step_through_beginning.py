@@ -85,21 +85,21 @@ def test_while_the_cohort_is_read_for_the_first_time_the_page_says_so(
 ) -> None:
     said: list[str] = []
     monkeypatch.setattr(reading.st, "spinner", lambda text: said.append(text) or nullcontext())
-    shared_services._memories.clear()
+    shared_services._memories.drop(lambda key: True)
     app = begin(ward)
     assert said == ["Reading the cohort's 80 rows …"]
     begin(ward)
     assert len(said) == 1, "it has been read"
-    shared_services._memories.clear()
+    shared_services._memories.drop(lambda key: True)
     open_app("step_through", step=step_id(app))
     assert len(said) == 2, "what was begun is opened again after the memory was let go"
-    shared_services._memories.clear()
+    shared_services._memories.drop(lambda key: True)
     open_app("traces", trace=step_id(app))
     assert len(said) == 3, "its trace replays it"
 
 
 def test_a_refusal_while_beginning_on_an_unread_cohort_is_said_once(ward: StoredCohort, shared_services, owner) -> None:
-    shared_services._memories.clear()
+    shared_services._memories.drop(lambda key: True)
     app = open_app("step_through", cohort=ward.id)
     app.number_input(key=f"start-{ward.id}-0").set_value(710.0)
     app = press(app, "start-submit")

@@ -8,6 +8,11 @@ import weakref
 import pytest
 
 from app import sweeping
+from app.store import Busy
+
+
+def refuse() -> None:
+    raise Busy("The database is busy.")  # which must not end the sweeper
 
 
 class Circle:
@@ -16,10 +21,10 @@ class Circle:
 
 
 def test_circles_go_without_a_collection_by_anyone_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeping, "COLLECT_EVERY", 0.01)
+    monkeypatch.setattr(sweeping, "SWEEP_EVERY", 0.01)
     gc.disable()
     stop = threading.Event()
-    sweeper = threading.Thread(target=sweeping.collect_now_and_then, args=(stop,))
+    sweeper = threading.Thread(target=sweeping.sweep_now_and_then, args=(stop, refuse))
     try:
         left = weakref.ref(Circle())
         assert left() is not None, "nothing but a sweep frees a circle"

@@ -153,10 +153,41 @@ def test_a_deleted_cohort_leaves_nothing_of_its_patients_with_its_jobs(runner: R
     job = ask(runner, long_ward, LONG)
     wait_until(lambda: bool(list(runner.folder(job).glob("fold-*.npz"))))
     runner.store.cohorts.delete(OWNER, long_ward.id)
-    runner.forget_cohort(OWNER, long_ward.id)
+    runner.forget_cohort(long_ward.id)
     assert ended(runner, job).state in ("cancelled", "failed")
-    runner.forget_cohort(OWNER, long_ward.id)
+    runner.forget_cohort(long_ward.id)
     assert not list(runner.folder(job).glob("fold-*.npz"))
+
+
+def test_a_deleted_cohort_leaves_nothing_with_the_jobs_of_others_either(services: Services, runner: Runner, ward) -> None:
+    guest = "browser-" + "b" * 32
+    services.store.cohorts.share(OWNER, ward.id)
+    job = services.store.jobs.add(guest, "train", {"cohort": ward.id})
+    about = services.store.jobs.add(guest, "train", {"name": ward.id})  # not of it, though it says its id
+    for one in (job, about):
+        runner.folder(one).mkdir(parents=True)
+        for name in ("cohort.parquet", "schema.yaml", "fold-000-a.npz", "log.txt"):
+            (runner.folder(one) / name).touch()
+    services.delete_cohort(OWNER, ward.id)
+    assert [path.name for path in runner.folder(job).iterdir()] == ["log.txt"]
+    assert len(list(runner.folder(about).iterdir())) == 4
+    assert services.store.jobs.get(guest, job.id).state == "cancelled"
+
+
+def test_what_a_killed_trainer_left_of_a_cohort_is_deleted(services: Services, runner: Runner, ward) -> None:
+    job = services.store.jobs.add(OWNER, "train", {"cohort": ward.id})
+    gone = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    services.store.jobs.claim(job.id, pid=gone.pid)
+    runner.folder(job).mkdir(parents=True)
+    for name in ("cohort.parquet", "schema.yaml", "log.txt"):
+        (runner.folder(job) / name).touch()
+    runner.pump()
+    assert len(list(runner.folder(job).iterdir())) == 3, "it works with them"
+    gone.kill()
+    gone.wait()
+    runner.pump()
+    assert services.store.jobs.get(OWNER, job.id).state == "crashed"
+    assert [path.name for path in runner.folder(job).iterdir()] == ["log.txt"]
 
 
 def test_files_of_an_ended_job_can_be_erased_and_of_a_running_one_not(runner: Runner, ward) -> None:

@@ -1,5 +1,10 @@
 """Cohorts: versioned by content, private unless shared, and gone when deleted."""
 
+from contextlib import closing
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,6 +90,49 @@ def test_deleting_erases_the_data_and_keeps_the_step_throughs(store: Store) -> N
     assert len(store.step_throughs.events(OWNER, step_through.id)) == 2
     with store._database.engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM cohort_data")).scalar() == 0
+
+
+def test_nothing_of_a_deleted_table_is_left_in_the_files_of_sqlite(tmp_path: Path) -> None:
+    """Nor in the write-ahead log, although other connections are open."""
+    path = tmp_path / "store.sqlite3"
+    with closing(Store(f"sqlite:///{path}", migrate=True)) as store, closing(Store(f"sqlite:///{path}")) as other:
+        frame = pd.DataFrame({"lactate": np.random.default_rng(0).normal(size=4000)})  # so that it is many pages
+        cohort = store.cohorts.add(OWNER, "triage", frame, SCHEMA, "a" * 64)
+        other.cohorts.frame(OWNER, cohort.id)
+        with store._database.engine.connect() as connection:
+            parquet = connection.execute(text("SELECT parquet FROM cohort_data")).scalar_one()
+        pieces = [parquet[start : start + 64] for start in range(1000, len(parquet) - 1000, 1000)]
+        assert all(any(piece in held for held in contents(path)) for piece in pieces)
+        store.cohorts.delete(OWNER, cohort.id)
+        assert not any(piece in held for held in contents(path) for piece in pieces)
+
+
+def contents(path: Path) -> list[bytes]:
+    return [file.read_bytes() for file in path.parent.glob(f"{path.name}*")]
+
+
+def test_the_same_content_in_another_table_is_a_new_version(store: Store) -> None:
+    first = store.cohorts.add(OWNER, "triage", table(), SCHEMA, "a" * 64)
+    other = store.cohorts.add(OWNER, "triage", table().assign(record=range(6)), SCHEMA, "a" * 64)
+    assert (first.version, other.version) == (1, 2)
+    assert "record" in store.cohorts.frame(OWNER, other.id)
+
+
+def test_a_table_that_another_release_wrote_in_other_bytes_is_the_same(store: Store) -> None:
+    first = add_cohort(store)
+    buffer = BytesIO()
+    table().to_parquet(buffer, index=False, compression="snappy")
+    data = {"parquet": buffer.getvalue(), "sha256": sha256(buffer.getvalue()).hexdigest()}
+    with store._database.engine.begin() as connection:
+        connection.execute(text("UPDATE cohort_data SET parquet = :parquet, sha256 = :sha256"), data)
+    assert add_cohort(store) == first
+
+
+def test_what_is_still_in_use_of_deleted_cohorts_is_known(store: Store) -> None:
+    gone, there = (add_cohort(store, content=content) for content in "ab")
+    store.cohorts.delete(OWNER, gone.id)
+    assert store.cohorts.deleted([gone.id, there.id]) == {gone.id} and store.cohorts.deleted([]) == frozenset()
+    assert store.cohorts.anyones(["a" * 64, "b" * 64, "c" * 64]) == {"b" * 64}
 
 
 def test_a_deleted_cohort_can_be_uploaded_again(store: Store) -> None:
