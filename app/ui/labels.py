@@ -22,6 +22,14 @@ _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\[\]]*)\]\((?P<to>(?:[^()\s]|\(
 _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
+POLICIES = {
+    "gain": "expected gain",
+    "gain per cost": "expected gain per cost",
+    "learned": "the learned policy",
+    "monte carlo": "gain by trying values of like rows (slow)",
+}
+
+
 def plain(text: object) -> str:
     """One line of visible text: control characters, line breaks and direction marks become a blank or '�'."""
     shown = str(text)

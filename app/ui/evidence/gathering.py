@@ -17,12 +17,6 @@ from l2m_core.errors import RangeWarning
 from l2m_core.evidence import EvidenceSettings, make_plan
 
 PLACE = "evidence"
-POLICIES = {
-    "gain": "expected gain",
-    "gain per cost": "expected gain per cost",
-    "learned": "the learned policy",
-    "monte carlo": "gain by trying values of like rows (slow)",
-}
 DEFAULTS = EvidenceSettings()
 
 
@@ -58,8 +52,8 @@ def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
     st.number_input("Tests, at most", 1, 40, DEFAULTS.budget, key="evidence-budget")
     st.number_input("Rows asked, at most", 10, 5000, DEFAULTS.most_rows, step=50, key="evidence-rows",
                     help="More rows take longer and make the intervals narrower.")  # fmt: skip
-    names = list(POLICIES)
-    st.selectbox("The model orders tests by", names, key=f"evidence-policy-{model}", format_func=POLICIES.__getitem__,
+    names = list(labels.POLICIES)
+    st.selectbox("The model orders tests by", names, key=f"evidence-policy-{model}", format_func=labels.POLICIES.__getitem__,
                  index=names.index(policy) if policy in names else 0)  # fmt: skip
     columns = _columns_of_patients(cohort)
     if columns:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.ui import notices, state
+from app.ui import labels, notices, state
 from app.ui.steps import actions
 from app.ui.steps.moment import Moment
 from app.ui.steps.record import POLICIES, Settings
 from l2m_core.acquire.stopping import Stopping
 
-POLICY_WORDS = {
-    "gain": "expected gain",
-    "gain per cost": "gain per cost",
-    "learned": "the model's own policy",
-}
+MODELS_OWN = ""  # in the select box: whatever the model orders tests by
 
 
 def show(moment: Moment) -> None:
@@ -22,15 +18,19 @@ def show(moment: Moment) -> None:
     key = f"rules-{moment.record.id}-{moment.record.length}"
     with st.popover("Rules", icon=":material/tune:", help="How tests are ranked, and when stopping is advised"):
         with st.form(f"form-{key}", border=False):
-            ask_rules(moment.record.settings, key)
+            ask_rules(moment.record.settings, key, moment.patient.memory.model.release.inference.policy)
             st.form_submit_button("Save", key="rules-save", type="primary", on_click=_save,
                                   args=(moment.record.id, moment.record.length, key))  # fmt: skip
 
 
-def ask_rules(settings: Settings, key: str) -> None:
-    stopping = settings.stopping
-    st.selectbox("Rank by", POLICIES, index=POLICIES.index(settings.policy or "gain"), key=f"{key}-policy",
-                 format_func=POLICY_WORDS.__getitem__)  # fmt: skip
+def ask_rules(settings: Settings, key: str, models_own: str | None = None) -> None:
+    """models_own: the policy of the model, where it is chosen already."""
+    stopping, policies = settings.stopping, (MODELS_OWN, *POLICIES)
+    words = {**labels.POLICIES, MODELS_OWN: "what the model ranks by"}
+    if models_own is not None:
+        words[MODELS_OWN] += f": {words.get(models_own, models_own)}"
+    st.selectbox("Rank by", policies, index=policies.index(settings.policy or MODELS_OWN), key=f"{key}-policy",
+                 format_func=words.__getitem__)  # fmt: skip
     st.caption("Advise stopping when … (empty: never). Costs and stopping rules are ours; the study had none.")
     left, right = st.columns(2)
     with left:
@@ -58,8 +58,7 @@ def entered_rules(key: str) -> Settings:
         least_gain=entered["gain"],
         confidence=None if confidence is None else confidence / 100,
     )
-    policy = entered["policy"] if entered["policy"] in POLICIES else None
-    return Settings(stopping, None if policy in (None, "gain") else policy)
+    return Settings(stopping, entered["policy"] if entered["policy"] in POLICIES else None)
 
 
 def _save(step_id: str, expected_length: int, key: str) -> None:
