@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -66,6 +66,7 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
     """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be had and is never asked for.
 
     groups, costs: (d,) as `Cohort` has them; features of one group are measured by one action, paid once.
+    budget: most actions, and the number of steps T of the roll-out; a lower `stopping.budget` ends every patient sooner.
     A method's `step(x, a)`, where it has one, gives prediction, scores and gains in nats by one pass; of other methods
     a rule for stopping reads the scores as nats.
     """
@@ -75,7 +76,7 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
     groups = np.arange(x.shape[1]) if groups is None else groups
     costs = np.ones(x.shape[1], dtype=np.float32) if costs is None else costs
     a = recorded & (~acquirable if start is None else start)
-    rule = replace(stopping or Stopping(), budget=None)
+    rule = stopping or Stopping()
     running = np.ones(len(x), dtype=bool)
     taken, spent = np.zeros(len(x), dtype=np.int64), np.zeros(len(x))
     actions = np.full((len(x), budget), -1, dtype=np.int64)
@@ -90,8 +91,8 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
         possible = recorded & ~a & acquirable
         scores, gains = (np.where(possible, values, -np.inf) for values in (scores, gains))
         running &= np.isfinite(scores.max(1)) & ~rule.reached(prediction, gains.max(1), taken, spent)
-        if stopping is not None and stopping.cost_budget is not None:
-            scores = np.where(spent[:, None] + costs <= stopping.cost_budget, scores, -np.inf)
+        if rule.cost_budget is not None:
+            scores = np.where(spent[:, None] + costs <= rule.cost_budget, scores, -np.inf)
             running &= np.isfinite(scores.max(1))
         chosen = scores.argmax(1)
         for i in np.flatnonzero(running):

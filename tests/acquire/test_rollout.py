@@ -60,6 +60,15 @@ def test_a_panel_comes_whole_and_is_paid_once(memory):
     assert (rolled.actions[0] >= 0).sum() == 4  # five features, two of them one action
 
 
+def test_a_budget_in_tests_among_the_rules_is_kept(memory, rows):
+    rolled = memory.acquire(rows[0], budget=3, stopping=l2m.Stopping(budget=1))
+    assert ((rolled.actions >= 0).sum(1) == 1).all() and len(rolled.predictions) == 4
+    longer = memory.acquire(rows[0], budget=1, stopping=l2m.Stopping(budget=3))
+    assert ((longer.actions >= 0).sum(1) == 1).all()
+    none = memory.acquire(rows[0], budget=3, stopping=l2m.Stopping(budget=0))
+    assert (none.actions == -1).all() and not none.cost.any()
+
+
 def test_budgets_by_cost_are_never_overspent(memory, rows):
     rolled = memory.acquire(rows[0], budget=6, policy="random", stopping=l2m.Stopping(cost_budget=4.0))
     assert rolled.cost.max() <= 4.0
