@@ -10,8 +10,8 @@ import pandas as pd
 from l2m_core.acquire.policies import Guided, make_policy
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.errors import ConfigError
-from l2m_core.memory import CohortMemory, row_losses
-from l2m_core.predictive import Predictive
+from l2m_core.memory import CohortMemory
+from l2m_core.metrics import Distribution, row_losses
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Rollout:
 
     names: tuple[str, ...]
     actions: np.ndarray
-    predictions: tuple[np.ndarray | Predictive, ...]
+    predictions: tuple[np.ndarray | Distribution, ...]
     known: np.ndarray
     cost: np.ndarray
     losses: np.ndarray | None = None

@@ -9,8 +9,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from sklearn.linear_model import GammaRegressor
 
-from l2m_core.baselines.interface import Gaussian, Prediction, row_losses
+from l2m_core.baselines.interface import Gaussian, Prediction
 from l2m_core.baselines.preparation import Context, folds, random_acquisitions
+from l2m_core.metrics import row_losses
 
 Settings = TypeVar("Settings")
 

@@ -20,8 +20,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from l2m_core.baselines.interface import Method, row_losses
+from l2m_core.baselines.interface import Method
 from l2m_core.errors import ConfigError
+from l2m_core.metrics import row_losses
 
 Policy = Callable[[Tensor, Tensor], Tensor]
 """(x⊙a (n, d), a (n, d) bool) → logits (n, d)"""

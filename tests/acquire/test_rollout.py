@@ -8,6 +8,7 @@ import pytest
 import l2m_core as l2m
 from l2m_core.acquire.policies import MonteCarlo, block, make_policy, nearest_rows
 from l2m_core.acquire.rollout import roll_out_method
+from l2m_core.baselines.l2m import BaseRate
 from l2m_core.errors import ConfigError, FeatureError
 
 ALL = ["gain", "gain per cost", "learned", "random", "monte carlo"]
@@ -160,6 +161,21 @@ def test_whoever_is_sure_enough_is_asked_no_more(memory, rows, rule):
         assert (rolled.actions[sure, step:] == -1).all()
     finished = stopping.reached(rolled.predictions[-1], np.ones(len(nothing)), nothing, nothing)
     assert finished.any() and (rolled.actions[finished] == -1).any()
+
+
+@pytest.mark.parametrize(
+    ("rule", "taken"), [({"confidence": 0.9}, 2), ({"most_entropy": 0.1}, 2), ({"most_entropy": 5.0}, 0)]
+)
+def test_rules_hold_for_a_method_of_its_own_with_a_continuous_outcome(rule, taken):
+    """It has no class to be sure of; its entropy is that of a standard normal, 1.42 nats, whatever is known."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=50)
+    cohort = l2m.Cohort.from_arrays(rng.normal(size=(50, 3)), (y - y.mean()) / y.std(), kind="continuous")
+    rolled = roll_out_method(
+        BaseRate().fit(cohort), cohort.x, names=cohort.names, acquirable=cohort.acquirable, budget=2, y=cohort.y,
+        stopping=l2m.Stopping(**rule),
+    )  # fmt: skip
+    assert ((rolled.actions >= 0).sum(1) == taken).all() and np.isfinite(rolled.losses).all()
 
 
 @pytest.mark.parametrize("budget", [-1, 1.5, "3", None, True])

@@ -9,9 +9,9 @@ import pytest
 
 from l2m_core.baselines import make_method
 from l2m_core.baselines.dime import DIME
-from l2m_core.baselines.interface import entropies
 from l2m_core.baselines.networks import Schedule
 from l2m_core.errors import ConfigError
+from l2m_core.metrics import entropies
 from tests.baselines.cohorts import STRONG, WEAK, learnable
 
 SHORT = Schedule(epochs=40, plateau=5, patience=15, least_steps=8)

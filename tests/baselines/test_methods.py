@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from l2m_core.baselines import METHODS, Gaussian, Method, make_method
-from l2m_core.baselines.interface import row_losses
 from l2m_core.baselines.networks import Schedule
 from l2m_core.baselines.trees import TreeSettings
 from l2m_core.errors import CohortError, ConfigError
+from l2m_core.metrics import row_losses
 from tests.baselines.cohorts import BASELINE, STRONG, learnable
 
 KINDS = ("binary", "multiclass", "continuous")
