@@ -144,6 +144,10 @@ POLICIES = {
     "fixed": FixedOrder,
     "monte carlo": MonteCarlo,
 }
+READY = tuple(name for name in POLICIES if name != "fixed")
+"""Those that a name is enough for; a fixed order has to be given."""
+GUIDED = tuple(name for name in READY if name != "random")
+"""Those that go by what the model says of the patient."""
 
 
 def make_policy(policy: str | Policy | None, default: str = "gain", **settings) -> Policy:

@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 import l2m_core as l2m
-from l2m_core.acquire.policies import MonteCarlo, block, make_policy, nearest_rows
+from l2m_core.acquire.policies import POLICIES, READY, MonteCarlo, block, make_policy, nearest_rows
 from l2m_core.acquire.rollout import roll_out_method
 from l2m_core.baselines.l2m import BaseRate
 from l2m_core.errors import ConfigError, FeatureError
-
-ALL = ["gain", "gain per cost", "learned", "random", "monte carlo"]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +30,7 @@ def rows(memory):
     return memory.cohort.x[:40], memory.cohort.y[:40]
 
 
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", READY)
 def test_nothing_is_asked_for_that_cannot_be_had_or_is_known(memory, rows, policy):
     x, y = rows
     rolled = memory.acquire(x, budget=6, policy=policy, y=y)
@@ -100,6 +98,13 @@ def test_unknown_policies_and_orders_are_refused_by_name(memory, rows):
         make_policy("gain", temperature=2)
     with pytest.raises(FeatureError, match="x9"):
         memory.acquire(rows[0], policy=make_policy("fixed", order=("x9",)))
+
+
+def test_a_name_is_enough_for_the_policies_that_are_ready_and_for_no_other():
+    assert all(make_policy(name) for name in READY)
+    for name in set(POLICIES) - set(READY):
+        with pytest.raises(ConfigError, match=name):
+            make_policy(name)
 
 
 def test_blocking_leaves_only_what_may_be_asked(memory):
