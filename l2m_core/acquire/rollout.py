@@ -18,7 +18,8 @@ from l2m_core.metrics import Distribution, row_losses
 class Rollout:
     """n patients, T steps.
 
-    actions: (n, T) index of the first feature of each action, -1 where nothing was asked;
+    actions: (n, T) index of the feature that each action was taken for, of a panel the best-scored one that could be had;
+    -1 where nothing was asked;
     predictions: T + 1 predictions, before any test and after each; known: (n, d) bool at the end;
     cost: (n, T + 1) spent so far; losses: (n, T + 1) log loss by step, where outcomes were given.
     """

@@ -139,7 +139,7 @@ class Watched:
 
 
 def _to_actions(features: np.ndarray, cohort: Cohort) -> np.ndarray:
-    """Any feature of a panel → the panel's first one."""
+    """Any feature of a panel → the panel's first one: a panel is one test, whichever feature it was taken for."""
     first = {int(member): action for action, members in actions_of(cohort).items() for member in members}
     lookup = np.array([first.get(feature, -1) for feature in range(len(cohort.names))] + [-1])
     return lookup[features]

@@ -136,6 +136,16 @@ class Oracle:
         return np.tile(np.arange(x.shape[1], 0, -1.0), (len(x), 1))
 
 
+def test_an_action_is_named_by_the_feature_it_was_taken_for():
+    """Of a panel of three: the best-scored one that the patient has; all that he has of it becomes known."""
+    x = np.array([[1, 1, 1], [np.nan, 1, 1]], dtype=np.float32)
+    rolled = roll_out_method(
+        Oracle(), x, names=list("abc"), acquirable=np.ones(3, bool), groups=np.zeros(3, int), budget=1
+    )
+    assert rolled.actions.tolist() == [[0], [1]] and rolled.frame()["feature"].tolist() == ["a", "b"]
+    assert (rolled.known == ~np.isnan(x)).all()
+
+
 def test_any_method_with_predict_and_rank_can_be_rolled_out():
     x = np.ones((3, 4), dtype=np.float32)
     rolled = roll_out_method(
