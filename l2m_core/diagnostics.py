@@ -66,9 +66,6 @@ class Diagnostics:
     def of(self, column: str) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.column == column)
 
-    def with_code(self, code: str) -> tuple[Finding, ...]:
-        return tuple(finding for finding in self.findings if finding.code == code)
-
 
 def diagnose(cohort: Cohort) -> Diagnostics:
     groups, labels = _outcome_groups(cohort)

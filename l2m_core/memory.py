@@ -7,7 +7,7 @@ Everything here is arrays and tables; tensors stay below.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -334,18 +334,3 @@ def _checked_column(values: np.ndarray, feature: Feature) -> np.ndarray:
             f"Row {row}, feature '{feature.name}': {values[row]:g} must be {must}. Correct it, or make it NaN (unknown)."
         )
     return values
-
-
-def entropy(prediction: np.ndarray | Predictive) -> np.ndarray:
-    """(n,) nats."""
-    if isinstance(prediction, Predictive):
-        return prediction.entropy()
-    return -(prediction * np.log(np.maximum(prediction, 1e-12))).sum(-1)
-
-
-def row_losses(prediction: np.ndarray | Predictive, y: Sequence | np.ndarray) -> np.ndarray:
-    """(n,) negative log likelihood of known outcomes."""
-    if not isinstance(prediction, np.ndarray):
-        return -prediction.log_prob(np.asarray(y))
-    chosen = prediction[np.arange(len(prediction)), np.asarray(y, dtype=np.int64)]
-    return -np.log(np.maximum(chosen, 1e-12))

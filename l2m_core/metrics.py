@@ -1,5 +1,5 @@
-"""How good predictions are, in plain arrays. Classes: p (n, K), y (n,) codes. Continuous: anything with `log_prob`
-and `quantile` over n rows."""
+"""How good and how sure predictions are, in plain arrays. Classes: p (n, K), y (n,) codes. Continuous: any
+`Distribution` over n rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,35 @@ SMALLEST = 1e-12
 class Distribution(Protocol):
     """n predictive distributions of a continuous outcome."""
 
+    @property
+    def mean(self) -> np.ndarray: ...
+
+    @property
+    def std(self) -> np.ndarray: ...
+
     def log_prob(self, y) -> np.ndarray: ...
 
     def quantile(self, p: float) -> np.ndarray: ...
+
+    def entropy(self) -> np.ndarray: ...
+
+
+# -- any outcome ------------------------------------------------------------------------------------------------------
+
+
+def row_losses(prediction: np.ndarray | Distribution, y) -> np.ndarray:
+    """(n,) negative log likelihood of each row's outcome, in nats."""
+    if not isinstance(prediction, np.ndarray):
+        return -prediction.log_prob(np.asarray(y))
+    chosen = prediction[np.arange(len(prediction)), np.asarray(y, dtype=np.int64)]
+    return -np.log(np.maximum(chosen, SMALLEST))
+
+
+def entropies(prediction: np.ndarray | Distribution) -> np.ndarray:
+    """(n,) entropy of each row's prediction, in nats."""
+    if not isinstance(prediction, np.ndarray):
+        return prediction.entropy()
+    return -(prediction * np.log(np.maximum(prediction, SMALLEST))).sum(-1)
 
 
 # -- classes ----------------------------------------------------------------------------------------------------------
@@ -26,7 +52,7 @@ class Distribution(Protocol):
 
 def log_loss(p: np.ndarray, y: np.ndarray) -> float:
     """Mean negative log likelihood, in nats."""
-    return float(-np.log(np.maximum(_chosen(p, y), SMALLEST)).mean())
+    return float(row_losses(p, y).mean())
 
 
 def brier(p: np.ndarray, y: np.ndarray) -> float:
@@ -159,10 +185,6 @@ def paired_interval(differences: np.ndarray, generator: np.random.Generator, lev
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
-
-
-def _chosen(p: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return p[np.arange(len(p)), np.asarray(y, dtype=np.int64)]
 
 
 def _area(score: np.ndarray, positive: np.ndarray) -> float:

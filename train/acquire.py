@@ -25,13 +25,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import POLICIES
+from l2m_core.acquire.policies import READY
 from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.memory import CohortMemory, load
-from l2m_core.predictive import Predictive
 from l2m_core.released import FACTS, find_model
 from l2m_core.schema import did_you_mean
 from train.engines import ENGINES, cores, fan_out
@@ -93,7 +92,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, required=True, help="CSV to write")
     parser.add_argument("--model", default="general")
-    parser.add_argument("--policy", choices=sorted(POLICIES), default="gain")
+    parser.add_argument("--policy", choices=sorted(READY), default="gain")
     parser.add_argument("--budget", type=int, default=8)
     parser.add_argument("--least-gain", type=float, help="stop a patient when the best test promises less, in nats")
     parser.add_argument("--chunk", type=int, default=2000, help="patients in a piece of work")
@@ -156,10 +155,10 @@ def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFram
     for step in range(rollout.actions.shape[1]):
         columns[f"action_{step + 1}"] = names[rollout.actions[:, step]]
     for when, prediction in (("before", rollout.predictions[0]), ("after", rollout.predictions[-1])):
-        if isinstance(prediction, Predictive):
-            columns |= {f"mean_{when}": prediction.mean, f"std_{when}": prediction.std}
-        else:
+        if isinstance(prediction, np.ndarray):
             columns |= {f"p({name})_{when}": prediction[:, k] for k, name in enumerate(memory.classes)}
+        else:
+            columns |= {f"mean_{when}": prediction.mean, f"std_{when}": prediction.std}
     return pd.DataFrame(columns | {"cost": rollout.cost[:, -1]})
 
 

@@ -72,7 +72,7 @@ def _show_one(owner: str, loaded: LoadedTrace) -> None:
             compare.show(owner, loaded)
     if verified.open:
         with verified:
-            verify.show(owner, loaded)
+            verify.show(loaded)
 
 
 def _head(owner: str, loaded: LoadedTrace) -> None:

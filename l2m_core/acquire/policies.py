@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from l2m_core.errors import ConfigError, FeatureError
-from l2m_core.memory import Answer, CohortMemory, entropy
+from l2m_core.memory import Answer, CohortMemory
+from l2m_core.metrics import entropies
 from l2m_core.predictive import Predictive
 
 
@@ -83,7 +84,7 @@ class MonteCarlo:
 
     def scores(self, memory, x, answer):
         scores = np.full(x.shape, -np.inf)
-        now = entropy(answer.prediction)
+        now = entropies(answer.prediction)
         near = nearest_rows(memory, x, self.neighbours)  # (n, m) context rows, nearest first
         generator = np.random.default_rng(self.seed)
         for action in np.unique(memory.cohort.groups):
@@ -106,7 +107,7 @@ class MonteCarlo:
             hole = np.isnan(x[:, members])
             filled[:, members] = np.where(hole, context[donor][:, members], x[:, members])
             told = (hole & ~np.isnan(filled[:, members])).any(1)  # a donor without the value tells nothing
-            total += np.where(told, now - entropy(memory.answer(filled).prediction), 0.0)
+            total += np.where(told, now - entropies(memory.answer(filled).prediction), 0.0)
             used += told
         return total / np.maximum(used, 1)
 
@@ -143,6 +144,10 @@ POLICIES = {
     "fixed": FixedOrder,
     "monte carlo": MonteCarlo,
 }
+READY = tuple(name for name in POLICIES if name != "fixed")
+"""Those that a name is enough for; a fixed order has to be given."""
+GUIDED = tuple(name for name in READY if name != "random")
+"""Those that go by what the model says of the patient."""
 
 
 def make_policy(policy: str | Policy | None, default: str = "gain", **settings) -> Policy:

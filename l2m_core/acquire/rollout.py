@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -10,22 +10,23 @@ import pandas as pd
 from l2m_core.acquire.policies import Guided, make_policy
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.errors import ConfigError
-from l2m_core.memory import CohortMemory, row_losses
-from l2m_core.predictive import Predictive
+from l2m_core.memory import CohortMemory
+from l2m_core.metrics import Distribution, row_losses
 
 
 @dataclass(frozen=True)
 class Rollout:
     """n patients, T steps.
 
-    actions: (n, T) index of the first feature of each action, -1 where nothing was asked;
+    actions: (n, T) index of the feature that each action was taken for, of a panel the best-scored one that could be had;
+    -1 where nothing was asked;
     predictions: T + 1 predictions, before any test and after each; known: (n, d) bool at the end;
     cost: (n, T + 1) spent so far; losses: (n, T + 1) log loss by step, where outcomes were given.
     """
 
     names: tuple[str, ...]
     actions: np.ndarray
-    predictions: tuple[np.ndarray | Predictive, ...]
+    predictions: tuple[np.ndarray | Distribution, ...]
     known: np.ndarray
     cost: np.ndarray
     losses: np.ndarray | None = None
@@ -66,6 +67,7 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
     """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be had and is never asked for.
 
     groups, costs: (d,) as `Cohort` has them; features of one group are measured by one action, paid once.
+    budget: most actions, and the number of steps T of the roll-out; a lower `stopping.budget` ends every patient sooner.
     A method's `step(x, a)`, where it has one, gives prediction, scores and gains in nats by one pass; of other methods
     a rule for stopping reads the scores as nats.
     """
@@ -75,7 +77,7 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
     groups = np.arange(x.shape[1]) if groups is None else groups
     costs = np.ones(x.shape[1], dtype=np.float32) if costs is None else costs
     a = recorded & (~acquirable if start is None else start)
-    rule = replace(stopping or Stopping(), budget=None)
+    rule = stopping or Stopping()
     running = np.ones(len(x), dtype=bool)
     taken, spent = np.zeros(len(x), dtype=np.int64), np.zeros(len(x))
     actions = np.full((len(x), budget), -1, dtype=np.int64)
@@ -90,8 +92,8 @@ def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, co
         possible = recorded & ~a & acquirable
         scores, gains = (np.where(possible, values, -np.inf) for values in (scores, gains))
         running &= np.isfinite(scores.max(1)) & ~rule.reached(prediction, gains.max(1), taken, spent)
-        if stopping is not None and stopping.cost_budget is not None:
-            scores = np.where(spent[:, None] + costs <= stopping.cost_budget, scores, -np.inf)
+        if rule.cost_budget is not None:
+            scores = np.where(spent[:, None] + costs <= rule.cost_budget, scores, -np.inf)
             running &= np.isfinite(scores.max(1))
         chosen = scores.argmax(1)
         for i in np.flatnonzero(running):

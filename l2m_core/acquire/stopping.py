@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from l2m_core.errors import ConfigError
-from l2m_core.memory import entropy
-from l2m_core.predictive import Predictive
+from l2m_core.metrics import entropies
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Stopping:
     least_gain: float | None = None
     """Nats; stop when the best test promises less."""
     confidence: float | None = None
-    """Stop when the likeliest class is at least this likely."""
+    """Stop when the likeliest class is at least this likely; a continuous outcome has none."""
     most_entropy: float | None = None
     """Nats; stop when what is left to know falls below this."""
 
@@ -43,10 +42,10 @@ class Stopping:
             stop |= spent >= self.cost_budget
         if self.least_gain is not None:
             stop |= best_gain < self.least_gain
-        if self.confidence is not None and not isinstance(prediction, Predictive):
+        if self.confidence is not None and isinstance(prediction, np.ndarray):
             stop |= prediction.max(-1) >= self.confidence
         if self.most_entropy is not None:
-            stop |= entropy(prediction) <= self.most_entropy
+            stop |= entropies(prediction) <= self.most_entropy
         return stop
 
     def reason(self, prediction, best_gain: float, taken: int, spent: float) -> str | None:
@@ -59,12 +58,12 @@ class Stopping:
             return "No test is left to ask for."
         if self.least_gain is not None and best_gain < self.least_gain:
             return f"The best test left promises {best_gain:.3f} nats, less than the threshold of {self.least_gain:g}."
-        if self.confidence is not None and not isinstance(prediction, Predictive):
+        if self.confidence is not None and isinstance(prediction, np.ndarray):
             top = float(prediction.max())
             if top >= self.confidence:
                 return f"The likeliest outcome has reached {top:.1%}, at least the {self.confidence:.0%} asked for."
         if self.most_entropy is not None:
-            left = float(entropy(prediction)[0])
+            left = float(entropies(prediction)[0])
             if left <= self.most_entropy:
                 return f"What is left to know ({left:.3f} nats) is at most the {self.most_entropy:g} asked for."
         return None

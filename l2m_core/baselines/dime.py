@@ -9,8 +9,6 @@ from torch import Tensor
 from l2m_core.baselines.interface import register
 from l2m_core.baselines.masked import MaskedNetworkMethod, Rows, Walks, walk
 from l2m_core.baselines.networks import Schedule, batches, descend, train
-from l2m_core.baselines.preparation import by_action
-from l2m_core.errors import ConfigError
 
 
 @register("dime")
@@ -53,39 +51,6 @@ class DIME(MaskedNetworkMethod):
         """(n, d) estimated drop in loss, in nats; -inf where blocked."""
         with torch.no_grad():
             return self._by_feature(self._values(self._encoded(x, a)), a)
-
-    def should_stop(
-        self,
-        x: np.ndarray,
-        a: np.ndarray,
-        *,
-        budget: float | None = None,
-        least_value: float | None = None,
-        largest_entropy: float | None = None,
-    ) -> np.ndarray:
-        """(n,) bool: acquire no more. Give one rule, or several, of which any one stops; nothing left always does.
-
-        budget: the best next feature would bring the cost of the acquired features above this.
-        least_value: no feature's value per unit of cost is above this (the penalised rule: λ, nats per unit of cost).
-        largest_entropy: the prediction's entropy (for a continuous outcome, above that of the sharpest prediction)
-        is not above this.
-        """
-        if budget is None and least_value is None and largest_entropy is None:
-            raise ConfigError("No stopping rule was given; set one of budget, least_value, largest_entropy.")
-        scores = self.rank(x, a)
-        next_feature = scores.argmax(1)
-        stop = ~np.isfinite(scores).any(1)
-        if budget is not None:
-            # A panel is paid once.
-            spent = by_action(np.asarray(a, dtype=bool) & self.acquirable, self.groups) @ self._action_costs
-            stop |= spent + self.costs[next_feature] > budget * (1 + 1e-6)
-        if least_value is not None:
-            stop |= (self.value(x, a) / self.costs).max(1) <= least_value
-        if largest_entropy is not None:
-            with torch.no_grad():
-                entropy = self.head.largest_drop(self.predictor(self._encoded(x, a))).numpy()
-            stop |= entropy <= largest_entropy
-        return stop
 
     def _learn(self, rows: Rows, held: Rows) -> None:
         self._train_predictor(rows, held, self.pretraining)

@@ -12,7 +12,6 @@ import torch
 from l2m_core.errors import ConfigError
 
 LOG_TWO_PI = float(np.log(2 * np.pi))
-SMALLEST_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -40,21 +39,6 @@ class Gaussian:
 
 Prediction = np.ndarray | Gaussian
 """(n, K) class probabilities, or a Gaussian for a continuous outcome."""
-
-
-def row_losses(prediction: Prediction, y: np.ndarray) -> np.ndarray:
-    """Negative log likelihood of each row's outcome: (n,), in nats."""
-    if isinstance(prediction, Gaussian):
-        return -prediction.log_prob(y)
-    chosen = prediction[np.arange(len(prediction)), np.asarray(y, dtype=np.int64)]
-    return -np.log(np.maximum(chosen, SMALLEST_PROBABILITY))
-
-
-def entropies(prediction: Prediction) -> np.ndarray:
-    """Entropy of each row's prediction: (n,), in nats."""
-    if isinstance(prediction, Gaussian):
-        return prediction.entropy()
-    return -(prediction * np.log(np.maximum(prediction, SMALLEST_PROBABILITY))).sum(-1)
 
 
 class CohortLike(Protocol):

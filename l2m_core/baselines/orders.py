@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from l2m_core.baselines.interface import (
-    CohortLike,
-    Gaussian,
-    Prediction,
-    block,
-    entropies,
-    known_cells,
-    register,
-    row_losses,
-)
+from l2m_core.baselines.interface import CohortLike, Gaussian, Prediction, block, known_cells, register
 from l2m_core.baselines.linear import LinearModel
 from l2m_core.baselines.preparation import Context, Encoding, prepare, random_acquisitions
 from l2m_core.baselines.tabular import Fold, PartialModel
 from l2m_core.baselines.trees import TreeModel
+from l2m_core.metrics import entropies, row_losses
 
 MOST_CELLS = 4_000_000
 """Cells of filled-in rows held at once."""

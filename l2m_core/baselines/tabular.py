@@ -9,8 +9,9 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from sklearn.linear_model import GammaRegressor
 
-from l2m_core.baselines.interface import Gaussian, Prediction, row_losses
+from l2m_core.baselines.interface import Gaussian, Prediction
 from l2m_core.baselines.preparation import Context, folds, random_acquisitions
+from l2m_core.metrics import row_losses
 
 Settings = TypeVar("Settings")
 
@@ -20,6 +21,18 @@ class Fitted(Protocol):
 
     def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
         """As Method.predict."""
+
+
+@dataclass(frozen=True)
+class OneClass:
+    """What rows of one class teach: that class, whatever is known of a row."""
+
+    code: int
+    n_classes: int
+    n_rows: int
+
+    def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
+        return all_classes(np.ones((len(x), 1)), np.array([self.code]), self.n_classes, self.n_rows)
 
 
 @dataclass(frozen=True)
@@ -43,7 +56,7 @@ class PartialModel(ABC, Generic[Settings]):
         held_a = [random_acquisitions(rows.r, rows.acquirable, rows.groups, random) for rows in held]
         best_loss = float("inf")
         for settings in self.candidates(context):
-            fitted = [self.fitted(rows, settings, random) for rows in training]
+            fitted = [self._learn(rows, settings, random) for rows in training]
             loss = sum(
                 float(row_losses(model.predict(rows.x, a), rows.y).sum())
                 for model, rows, a in zip(fitted, held, held_a, strict=True)
@@ -53,6 +66,12 @@ class PartialModel(ABC, Generic[Settings]):
                 self.folds = [Fold(model, rows) for model, rows in zip(fitted, held, strict=True)]
         self.final = self.fitted(context, self.settings, random)
         return self
+
+    def _learn(self, context: Context, settings: Settings, random: np.random.Generator) -> Fitted:
+        """As `fitted`. Without the fold of a class's only row one class may be left, which no classifier learns from."""
+        if not context.continuous and len(np.unique(context.y)) == 1:
+            return OneClass(int(context.y[0]), context.n_classes, len(context.y))
+        return self.fitted(context, settings, random)
 
     def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
         return self.final.predict(np.asarray(x, dtype=np.float32), np.asarray(a, dtype=bool))

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from l2m_core.baselines.interface import Method, row_losses
+from l2m_core.baselines.interface import Method
 from l2m_core.errors import ConfigError
+from l2m_core.metrics import row_losses
 
 Policy = Callable[[Tensor, Tensor], Tensor]
 """(x⊙a (n, d), a (n, d) bool) → logits (n, d)"""
@@ -129,19 +129,6 @@ def gradient(parameters: Sequence[nn.Parameter], trajectories: Trajectories, sha
     return torch.cat(
         [(torch.zeros_like(p) if g is None else g).flatten() for p, g in zip(parameters, parts, strict=True)]
     )
-
-
-def method_policy(method: Method, temperature: float = 0.0) -> Policy:
-    """A method's ranking as a policy: softmax of scores over temperature; at 0 the best feature for certain."""
-
-    def policy(x: Tensor, a: Tensor) -> Tensor:
-        scores = torch.from_numpy(np.asarray(method.rank(x.numpy(), a.numpy()), dtype=np.float32))
-        if temperature > 0:
-            return scores / temperature
-        best = torch.zeros_like(scores, dtype=torch.bool).scatter_(1, scores.argmax(-1, keepdim=True), True)
-        return torch.zeros_like(scores).masked_fill(~best, -torch.inf)
-
-    return policy
 
 
 def method_loss(method: Method) -> Loss:

@@ -15,7 +15,7 @@ from l2m_core.errors import RangeWarning
 from l2m_core.evidence.orders import actions_of, best_fixed_order
 from l2m_core.evidence.plan import EvidenceSettings, Plan
 from l2m_core.memory import L2M, CohortMemory
-from l2m_core.metrics import row_crps
+from l2m_core.metrics import row_crps, row_losses
 from l2m_core.predictive import Predictive
 from l2m_core.session import FEWEST_NEAR, NEAR_SHARE
 
@@ -139,7 +139,7 @@ class Watched:
 
 
 def _to_actions(features: np.ndarray, cohort: Cohort) -> np.ndarray:
-    """Any feature of a panel → the panel's first one."""
+    """Any feature of a panel → the panel's first one: a panel is one test, whichever feature it was taken for."""
     first = {int(member): action for action, members in actions_of(cohort).items() for member in members}
     lookup = np.array([first.get(feature, -1) for feature in range(len(cohort.names))] + [-1])
     return lookup[features]
@@ -151,7 +151,7 @@ def _base_losses(context: Cohort, y: np.ndarray) -> np.ndarray:
         standardised = (y.astype(np.float64) - float(context.y.mean())) / spread
         return 0.5 * standardised**2 + np.log(spread) + 0.5 * np.log(2 * np.pi)
     share = np.bincount(context.y, minlength=context.n_classes) / len(context)
-    return -np.log(np.maximum(share[y], 1e-12))
+    return row_losses(np.tile(share, (len(y), 1)), y)
 
 
 def _predictions(rollouts: list[Rollout], y: np.ndarray) -> dict[str, np.ndarray]:

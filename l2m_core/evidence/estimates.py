@@ -19,10 +19,6 @@ class Estimate:
     low: float
     high: float
 
-    @property
-    def excludes_zero(self) -> bool:
-        return self.low > 0 or self.high < 0
-
 
 @dataclass(frozen=True)
 class Bootstrap:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from l2m_core.evidence.plan import deal
-from l2m_core.memory import L2M, CohortMemory, row_losses
+from l2m_core.memory import L2M, CohortMemory
+from l2m_core.metrics import row_losses
 
 JUDGES = 80  # context rows on which orders are judged, at most
 SHORTLIST = 5  # tests looked at again for each place after the first

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from l2m_core.acquire.policies import POLICIES
+from l2m_core.acquire.policies import GUIDED
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 
@@ -44,9 +44,8 @@ class EvidenceSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ConfigError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}.")
-        if self.policy not in POLICIES or self.policy in ("random", "fixed"):
-            known = ", ".join(name for name in POLICIES if name not in ("random", "fixed"))
-            raise ConfigError(f"policy is {self.policy!r}; it must be one of {known}.")
+        if self.policy not in GUIDED:
+            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(GUIDED)}.")
 
 
 @dataclass(frozen=True)

@@ -80,18 +80,6 @@ class SemiSyntheticPrior:
         self._donors = (~self._recorded).to(torch.int8).argsort(dim=0, stable=True)
         self._donor_count = self._recorded.sum(dim=0)
 
-    @classmethod
-    def from_cohort(cls, config: SemiSyntheticConfig | None, cohort) -> SemiSyntheticPrior:
-        """The rows, outcome and roles of a `Cohort`."""
-        return cls(
-            config,
-            x=cohort.x,
-            y=cohort.y,
-            acquirable=cohort.acquirable,
-            categorical=cohort.categorical,
-            n_classes=cohort.n_classes or None,
-        )
-
     @property
     def features(self) -> int:
         """Columns of the table: the most that `sample` can give."""

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import l2m_core as l2m
-from l2m_core.acquire.policies import MonteCarlo, block, make_policy, nearest_rows
+from l2m_core.acquire.policies import POLICIES, READY, MonteCarlo, block, make_policy, nearest_rows
 from l2m_core.acquire.rollout import roll_out_method
+from l2m_core.baselines.l2m import BaseRate
 from l2m_core.errors import ConfigError, FeatureError
-
-ALL = ["gain", "gain per cost", "learned", "random", "monte carlo"]
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +30,7 @@ def rows(memory):
     return memory.cohort.x[:40], memory.cohort.y[:40]
 
 
-@pytest.mark.parametrize("policy", ALL)
+@pytest.mark.parametrize("policy", READY)
 def test_nothing_is_asked_for_that_cannot_be_had_or_is_known(memory, rows, policy):
     x, y = rows
     rolled = memory.acquire(x, budget=6, policy=policy, y=y)
@@ -58,6 +57,15 @@ def test_a_panel_comes_whole_and_is_paid_once(memory):
     assert rolled.known[0, [3, 4]].all()
     assert rolled.cost[0, 1] == 4.0
     assert (rolled.actions[0] >= 0).sum() == 4  # five features, two of them one action
+
+
+def test_a_budget_in_tests_among_the_rules_is_kept(memory, rows):
+    rolled = memory.acquire(rows[0], budget=3, stopping=l2m.Stopping(budget=1))
+    assert ((rolled.actions >= 0).sum(1) == 1).all() and len(rolled.predictions) == 4
+    longer = memory.acquire(rows[0], budget=1, stopping=l2m.Stopping(budget=3))
+    assert ((longer.actions >= 0).sum(1) == 1).all()
+    none = memory.acquire(rows[0], budget=3, stopping=l2m.Stopping(budget=0))
+    assert (none.actions == -1).all() and not none.cost.any()
 
 
 def test_budgets_by_cost_are_never_overspent(memory, rows):
@@ -92,6 +100,13 @@ def test_unknown_policies_and_orders_are_refused_by_name(memory, rows):
         memory.acquire(rows[0], policy=make_policy("fixed", order=("x9",)))
 
 
+def test_a_name_is_enough_for_the_policies_that_are_ready_and_for_no_other():
+    assert all(make_policy(name) for name in READY)
+    for name in set(POLICIES) - set(READY):
+        with pytest.raises(ConfigError, match=name):
+            make_policy(name)
+
+
 def test_blocking_leaves_only_what_may_be_asked(memory):
     x = np.array([[np.nan, 1.0, np.nan]])
     scores = block(np.ones((1, 3)), x, np.array([True, True, True]), np.array([[True, True, False]]))
@@ -119,6 +134,16 @@ class Oracle:
 
     def rank(self, x, a):
         return np.tile(np.arange(x.shape[1], 0, -1.0), (len(x), 1))
+
+
+def test_an_action_is_named_by_the_feature_it_was_taken_for():
+    """Of a panel of three: the best-scored one that the patient has; all that he has of it becomes known."""
+    x = np.array([[1, 1, 1], [np.nan, 1, 1]], dtype=np.float32)
+    rolled = roll_out_method(
+        Oracle(), x, names=list("abc"), acquirable=np.ones(3, bool), groups=np.zeros(3, int), budget=1
+    )
+    assert rolled.actions.tolist() == [[0], [1]] and rolled.frame()["feature"].tolist() == ["a", "b"]
+    assert (rolled.known == ~np.isnan(x)).all()
 
 
 def test_any_method_with_predict_and_rank_can_be_rolled_out():
@@ -151,6 +176,21 @@ def test_whoever_is_sure_enough_is_asked_no_more(memory, rows, rule):
         assert (rolled.actions[sure, step:] == -1).all()
     finished = stopping.reached(rolled.predictions[-1], np.ones(len(nothing)), nothing, nothing)
     assert finished.any() and (rolled.actions[finished] == -1).any()
+
+
+@pytest.mark.parametrize(
+    ("rule", "taken"), [({"confidence": 0.9}, 2), ({"most_entropy": 0.1}, 2), ({"most_entropy": 5.0}, 0)]
+)
+def test_rules_hold_for_a_method_of_its_own_with_a_continuous_outcome(rule, taken):
+    """It has no class to be sure of; its entropy is that of a standard normal, 1.42 nats, whatever is known."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=50)
+    cohort = l2m.Cohort.from_arrays(rng.normal(size=(50, 3)), (y - y.mean()) / y.std(), kind="continuous")
+    rolled = roll_out_method(
+        BaseRate().fit(cohort), cohort.x, names=cohort.names, acquirable=cohort.acquirable, budget=2, y=cohort.y,
+        stopping=l2m.Stopping(**rule),
+    )  # fmt: skip
+    assert ((rolled.actions >= 0).sum(1) == taken).all() and np.isfinite(rolled.losses).all()
 
 
 @pytest.mark.parametrize("budget", [-1, 1.5, "3", None, True])

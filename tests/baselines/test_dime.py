@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from l2m_core.acquire.rollout import Rollout, roll_out_method
+from l2m_core.acquire.stopping import Stopping
 from l2m_core.baselines import make_method
 from l2m_core.baselines.dime import DIME
-from l2m_core.baselines.interface import entropies
 from l2m_core.baselines.networks import Schedule
-from l2m_core.errors import ConfigError
+from l2m_core.metrics import entropies
 from tests.baselines.cohorts import STRONG, WEAK, learnable
 
 SHORT = Schedule(epochs=40, plateau=5, patience=15, least_steps=8)
@@ -49,18 +50,27 @@ def test_a_dear_feature_is_passed_over_when_costs_count(queries):
     assert (with_costs.value(x, a).argmax(1) == STRONG).mean() > 0.8
 
 
+def stopped(method, x: np.ndarray, start: np.ndarray | None = None, **rule: float) -> Rollout:
+    """Rolled out with that rule for stopping until nothing is left."""
+    table = learnable("binary")
+    return roll_out_method(
+        method, x, names=list("abcdef"), acquirable=table.acquirable, costs=COSTS, budget=6, start=start,
+        stopping=Stopping(**rule),
+    )  # fmt: skip
+
+
 def test_the_budget_counts_the_cost_of_the_next_feature(method, queries):
     x, a = queries
     wants_strong = method.rank(x, a).argmax(1) == STRONG
     assert wants_strong.any()
-    assert method.should_stop(x, a, budget=49)[wants_strong].all()
-    assert not method.should_stop(x, a, budget=50)[wants_strong].any()
+    assert not stopped(method, x, cost_budget=49).known[:, STRONG].any()
+    assert (stopped(method, x, cost_budget=50).actions[wants_strong, 0] == STRONG).all()
 
 
-def test_it_stops_when_no_value_is_worth_its_cost(method, queries):
-    x, a = queries
-    assert method.should_stop(x, a, least_value=10.0).all()
-    assert not method.should_stop(x, a, least_value=0.0).any()
+def test_it_stops_when_no_value_is_worth_a_test(method, queries):
+    x, _ = queries
+    assert (stopped(method, x, least_gain=10.0).actions == -1).all()
+    assert stopped(method, x, least_gain=0.0).known.all()
 
 
 def test_it_stops_when_the_prediction_is_sure_enough(method, queries):
@@ -68,14 +78,10 @@ def test_it_stops_when_the_prediction_is_sure_enough(method, queries):
     entropy = entropies(method.predict(x, a))
     middle = float(np.median(entropy))
     clear = abs(entropy - middle) > 1e-5
-    np.testing.assert_array_equal(method.should_stop(x, a, largest_entropy=middle)[clear], (entropy <= middle)[clear])
+    asked = stopped(method, x, most_entropy=middle).actions[:, 0] >= 0
+    np.testing.assert_array_equal(asked[clear], (entropy > middle)[clear])
 
 
 def test_it_stops_when_nothing_is_left(method, queries):
     x, a = queries
-    assert method.should_stop(x, np.ones_like(a), budget=1e9).all()
-
-
-def test_a_stopping_rule_must_be_named(method, queries):
-    with pytest.raises(ConfigError, match="budget"):
-        method.should_stop(*queries)
+    assert (stopped(method, x, np.ones_like(a), cost_budget=1e9).actions == -1).all()

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from l2m_core.baselines import make_method
 from l2m_core.baselines.ipw import LogisticPropensities, offline_ipw, semi_offline_ipw
-from l2m_core.baselines.trajectories import gradient, method_loss, method_policy, on_policy, reinforce, simulate
+from l2m_core.baselines.trajectories import gradient, method_loss, on_policy, reinforce, simulate
 from l2m_core.errors import ConfigError
 from tests.baselines.cohorts import Table, learnable
 
@@ -169,7 +169,12 @@ def test_a_fitted_method_can_be_valued():
     x, y = torch.from_numpy(test.x), torch.from_numpy(test.y)
     propensity = LogisticPropensities(draws=3).fit(test)
     acquirable = torch.from_numpy(test.acquirable)
-    trajectories = offline_ipw(method_policy(method), method_loss(method), propensity, x, y, acquirable, 2, generator())
+
+    def best(x: Tensor, a: Tensor) -> Tensor:
+        scores = torch.from_numpy(method.rank(x.numpy(), a.numpy()))
+        return torch.zeros_like(scores).masked_fill(scores < scores.max(-1, keepdim=True).values, -torch.inf)
+
+    trajectories = offline_ipw(best, method_loss(method), propensity, x, y, acquirable, 2, generator())
     values = trajectories.values(normalised=True)
     assert values[2] < values[0] - 0.1
 

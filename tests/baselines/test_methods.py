@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from l2m_core.baselines import METHODS, Gaussian, Method, make_method
-from l2m_core.baselines.interface import row_losses
 from l2m_core.baselines.networks import Schedule
 from l2m_core.baselines.trees import TreeSettings
 from l2m_core.errors import CohortError, ConfigError
+from l2m_core.metrics import row_losses
 from tests.baselines.cohorts import BASELINE, STRONG, learnable
 
 KINDS = ("binary", "multiclass", "continuous")
@@ -197,6 +197,20 @@ def test_a_column_never_recorded_and_a_class_never_seen_are_borne(name):
     assert prediction.shape == (30, 4)
     assert (prediction > 0).all()
     assert not np.isnan(method.rank(test.x, a)).any()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", MINE)
+def test_a_class_with_a_single_row_is_borne(name, n_classes):
+    """Of three classes, the last has no row at all."""
+    context = learnable("binary", rows=30)
+    context = replace(context, y=(np.arange(30) == 11).astype(np.int64), n_classes=n_classes)
+    test, a = some_queries()
+    method = hasty(name).fit(context)
+    prediction = method.predict(test.x, a)
+    assert prediction.shape == (30, n_classes) and (prediction > 0).all()
+    np.testing.assert_allclose(prediction.sum(1), 1, atol=1e-6)
+    assert np.isfinite(method.rank(test.x, a)[~a & test.acquirable]).all()
 
 
 @pytest.mark.parametrize("name", MINE)

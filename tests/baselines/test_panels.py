@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from l2m_core.acquire.rollout import roll_out_method
+from l2m_core.acquire.stopping import Stopping
 from l2m_core.baselines import make_method
 from l2m_core.baselines.masked import walk
 from l2m_core.baselines.preparation import by_action, prepare, random_acquisitions
@@ -91,8 +93,16 @@ def test_a_panel_that_tells_most_as_a_whole_is_asked_for_first(name, queries):
 
 def test_dime_pays_a_panel_once(queries):
     x, a = queries
-    method = make_method("dime", **HASTY["dime"]).fit(panelled())
-    a[:, [*PANEL, SINGLE, 3]] = True
-    # The panel costs 5, the singles 1 each, and so does the only feature left.
-    assert not method.should_stop(x, a, budget=8).any()
-    assert method.should_stop(x, a, budget=7.9).all()
+    table = panelled()
+    method = make_method("dime", per_cost=True, **HASTY["dime"]).fit(table)
+    np.testing.assert_allclose(method.rank(x, a)[:, PANEL], method.value(x, a)[:, PANEL] / 5, rtol=1e-5)
+
+    def spent(most: float) -> np.ndarray:
+        rolled = roll_out_method(
+            method, x, names=list("abcdefghij"), acquirable=table.acquirable, groups=table.groups, costs=table.costs,
+            budget=4, stopping=Stopping(cost_budget=most),
+        )  # fmt: skip
+        return rolled.cost[:, -1]
+
+    # The panel costs 5, the three single features 1 each.
+    assert (spent(8) == 8).all() and (spent(7.9) < 8).all()

@@ -48,6 +48,21 @@ def test_brier_is_zero_for_the_truth_and_two_for_its_opposite():
     assert metrics.brier(certain, np.array([1, 0, 0])) == 2
 
 
+def test_losses_and_entropies_of_rows_are_those_of_the_distribution_of_either_kind():
+    p, y = draw(1)
+    np.testing.assert_allclose(metrics.row_losses(p, y), -np.log(p[np.arange(len(p)), y]))
+    np.testing.assert_allclose(metrics.entropies(p), stats.entropy(p, axis=1))
+    normal = Gaussian(np.zeros(2), np.array([1.0, 3.0]))
+    np.testing.assert_allclose(metrics.row_losses(normal, [0.5, 1.0]), -stats.norm(0, [1, 3]).logpdf([0.5, 1.0]))
+    np.testing.assert_allclose(metrics.entropies(normal), stats.norm(0, [1, 3]).entropy())
+
+
+def test_what_was_held_impossible_costs_much_and_not_everything():
+    certain = np.array([[1.0, 0.0]])
+    assert metrics.row_losses(certain, [1])[0] == pytest.approx(-np.log(1e-12))
+    assert metrics.entropies(certain)[0] == 0
+
+
 @pytest.mark.parametrize("by", ["mass", "width"])
 def test_ece_finds_a_constant_shift(by):
     generator = np.random.default_rng(0)

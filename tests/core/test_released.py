@@ -104,6 +104,7 @@ def test_an_unknown_model_names_those_there_are(tmp_path):
         ("trained", {"features": "many"}, "features is 'many'"),
         ("trained", {"outcomes": ["pictures"]}, "outcomes is"),
         ("inference", {"policy": "zzz"}, "policy is 'zzz'"),
+        ("inference", {"policy": "fixed"}, "policy is 'fixed'"),  # which no model can know the order of
         ("inference", {"temperature": 0}, "temperature is 0"),
         ("inference", {"views": 1.5}, "views is 1.5"),
         ("inference", {"prevalence": float("nan")}, "prevalence is nan"),

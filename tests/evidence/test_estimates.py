@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from l2m_core.evidence.estimates import Bootstrap, Estimate, share_interval, weighted_auroc
+from l2m_core.evidence.estimates import Bootstrap, share_interval, weighted_auroc
 from l2m_core.metrics import auroc
 
 
@@ -52,12 +52,7 @@ def test_few_patients_with_many_rows_make_the_interval_wider():
 
 def test_what_rows_cannot_tell_is_not_a_number():
     found = Bootstrap(np.arange(5), 100, 0).estimate(lambda w: np.full((len(w), 1), np.nan))[0]
-    assert np.isnan([found.value, found.low, found.high]).all() and not found.excludes_zero
-
-
-def test_an_interval_excludes_zero_on_either_side():
-    assert Estimate(1, 0.5, 2).excludes_zero and Estimate(-1, -2, -0.5).excludes_zero
-    assert not Estimate(0.1, -1, 1).excludes_zero
+    assert np.isnan([found.value, found.low, found.high]).all()
 
 
 def test_shares_have_wilsons_interval():

@@ -13,7 +13,7 @@ from l2m_core.errors import CohortError
 from l2m_core.evidence import Evidence, FoldAnswers, ask_fold, gather, make_plan, summarise
 from l2m_core.evidence.gathering import Keep
 from l2m_core.evidence.orders import actions_of, best_fixed_order
-from l2m_core.memory import row_losses
+from l2m_core.metrics import row_losses
 from tests.evidence.conftest import SETTINGS, small_frame
 
 

@@ -90,7 +90,10 @@ def test_a_class_that_a_context_would_hardly_hold_is_refused_by_name():
         make_plan(l2m.Cohort.from_frame(frame.drop(columns="record"), outcome="died"), SETTINGS)
 
 
-@pytest.mark.parametrize("wrong", [{"folds": 1}, {"budget": 0}, {"most_rows": 5}, {"policy": "random"}, {"seed": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"folds": 1}, {"budget": 0}, {"most_rows": 5}, {"policy": "random"}, {"policy": "fixed"}, {"seed": -1}],
+)
 def test_settings_out_of_range_are_refused_by_name(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         EvidenceSettings(**wrong)

@@ -13,7 +13,7 @@ import pytest
 
 from l2m_core.errors import CohortError, ConfigError
 from train import acquire as command
-from train.acquire import Context, acquire, identity, main
+from train.acquire import Context, acquire, identity, main, parse
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -50,6 +50,14 @@ def test_the_command_answers_for_every_patient_in_order(files, tiny_model, tmp_p
     assert np.allclose(answers["p(no)_after"] + answers["p(yes)_after"], 1)
     assert "25 patients" in capsys.readouterr().out
     assert not (tmp_path / "out.csv.parts").exists()
+
+
+def test_a_policy_that_needs_more_than_its_name_is_not_offered(capsys):
+    given = ["--cohort", "cohort.csv", "--patients", "patients.csv", "--out", "out.csv", "--policy"]
+    assert parse([*given, "gain per cost"]).policy == "gain per cost"
+    with pytest.raises(SystemExit):
+        parse([*given, "fixed"])
+    assert "invalid choice: 'fixed'" in capsys.readouterr().err
 
 
 def test_what_a_patient_lacks_is_not_asked_for(files, tiny_model, tmp_path):

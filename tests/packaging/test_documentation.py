@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import os
@@ -18,8 +19,11 @@ import yaml
 from app.__main__ import build_parser as app_parser
 from app.store.__main__ import _parser as store_parser
 from l2m_core import cli
-from l2m_core.baselines import METHODS
+from l2m_core.baselines import METHODS, Gaussian
 from l2m_core.errors import ConfigError
+from l2m_core.evidence import EvidenceSettings
+from l2m_core.model.interface import Context, Output
+from l2m_core.schema import Feature, Outcome, Schema
 from l2m_core.tasks.registry import PRIORS
 from tests.packaging.sources import modules
 from tests.prerequisites import REPOSITORY
@@ -160,6 +164,17 @@ def test_every_page_of_the_app_is_in_the_user_guide() -> None:
     assert {name for name, _ in pages} == {file.stem for file in (REPOSITORY / "app" / "views").glob("[a-z]*.py")}
     headings = " ".join(re.findall(r"^## .+$|\*\w[\w-]+\* page", text_of(GUIDES / "user-guide.md"), re.MULTILINE))
     assert [title for _, title in pages if title.split("-")[0].lower() not in headings.lower()] == []
+
+
+@pytest.mark.parametrize(
+    "record", [Feature, Outcome, Schema, Context, Output, Gaussian, EvidenceSettings], ids=lambda record: record.__name__
+)
+def test_the_contracts_name_the_fields_of_a_record_in_their_order(record: type) -> None:
+    text = re.sub(r"#.*", "", text_of(GUIDES / "architecture.md"))
+    stated = re.search(rf"\b{record.__name__}\(((?:[^()]|\(\))*)\)", text)
+    assert stated is not None
+    names = re.findall(r"(?:^|,)\s*(\w+)", stated[1])
+    assert names == [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ WORDS = {
 }
 
 
-def show(owner: str, loaded: LoadedTrace) -> None:
+def show(loaded: LoadedTrace) -> None:
     left, right = st.columns([1.5, 1], gap="large")
     key = _key(loaded)
     with left:
