@@ -70,7 +70,7 @@ class Inference:
     """The default policy."""
 
     def __post_init__(self) -> None:
-        from l2m_core.acquire.policies import READY
+        from l2m_core.acquire.policies import GUIDED
 
         _check("temperature", self.temperature, (int, float), 1e-3, 1e3)
         _check("views", self.views, int, 1, 100)
@@ -78,8 +78,8 @@ class Inference:
         _check("care_rows", self.care_rows, int, 1, math.inf)
         _check("sharpness", self.sharpness, (int, float), 0, 10)
         _check("prevalence", self.prevalence, (int, float), 0, 1)
-        if self.policy.replace("_", " ") not in READY:
-            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(READY)}.")
+        if self.policy not in GUIDED:
+            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(GUIDED)}.")
 
 
 def _check(name: str, value: Any, kind: Any, least: float, most: float) -> None:
