@@ -98,8 +98,9 @@ _SHAPES: dict[str, Callable[[Any], bool]] = {
 class State:
     """What a list of events amounts to.
 
-    values: feature → value as entered; limits likewise; statuses: feature → unavailable, declined or pending;
-    acquired: actions taken after the start, in order, each the features that it brought; stopped: whether stopped.
+    values: feature → value as entered; limits: feature → "below" or "above", for some of these values;
+    statuses: feature → unavailable, declined or pending; acquired: actions taken after the start, in order, each the
+    features that it brought; stopped: whether stopped.
     """
 
     values: Mapping[str, Any]
@@ -136,12 +137,13 @@ def fold(events: Iterable[Event]) -> State:
                     values.pop(name, None)
                 else:
                     values[name] = value
-            limits.update(event.limits)
+            limits.update({name: limit for name, limit in event.limits.items() if name in values})
             if event.kind == "observe":
                 acquired.append(tuple(event.values))
         elif event.kind in STATUSES:
             for name in event.features:
                 values.pop(name, None)
+                limits.pop(name, None)
                 statuses[name] = STATUSES[event.kind]
         elif event.kind == "stop":
             stopped = True

@@ -79,6 +79,26 @@ def test_a_detection_limit_is_kept_beside_its_value(patient):
 
 
 @pytest.mark.parametrize(
+    "without",
+    [
+        lambda p: p.unavailable("lactate"),
+        lambda p: p.declined("lactate"),
+        lambda p: p.pending("lactate"),
+        lambda p: p.correct("lactate", None),
+        lambda p: p.correct("lactate", None, limit="above"),
+        lambda p: p.undo(),
+    ],
+)
+def test_a_detection_limit_goes_with_its_value(patient, without):
+    state = without(patient.observe("lactate", 0.3, limits={"lactate": "below"})).state
+    assert "lactate" not in state.values and state.limits == {}
+
+
+def test_a_value_that_is_not_known_at_the_start_has_no_detection_limit(memory):
+    assert memory.start({"lactate": None}, limits={"lactate": "below"}).state.limits == {}
+
+
+@pytest.mark.parametrize(
     ("action", "words"),
     [
         (lambda p: p.observe("lactat", 3.0), "lactat"),
