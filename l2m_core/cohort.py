@@ -174,9 +174,8 @@ class Cohort:
     @lazy
     def costs(self) -> np.ndarray:
         """(d,) price of the action that measures each feature; a panel's is the dearest of its acquirable members'."""
-        own = np.array([feature.cost for feature in self.features], dtype=np.float32)
-        same = (self.groups[:, None] == self.groups) & self.acquirable  # (d, d): who is measured along with whom
-        return _frozen(np.maximum(own, np.where(same, own, 0.0).max(1, initial=0.0)))
+        prices = self.schema.prices
+        return _frozen(np.array([prices[name] for name in self.names], dtype=np.float32))
 
     @lazy
     def groups(self) -> np.ndarray:

@@ -162,9 +162,8 @@ class Patient:
 
     @property
     def spent(self) -> float:
-        """Cost so far; a panel is paid once."""
-        cost = dict(zip(self.memory.cohort.names, self.memory.cohort.costs, strict=True))
-        return float(sum(max(cost[name] for name in action) for action in self.state.acquired))
+        """Cost so far: an action pays once for every panel, and for every test by itself, as in a roll-out."""
+        return self.memory.cohort.schema.spent(self.state.acquired)
 
     # -- what the model makes of it ---------------------------------------------------------------------------------
 

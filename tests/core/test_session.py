@@ -64,6 +64,21 @@ def test_a_panel_is_one_action_and_is_paid_once(patient):
     after = patient.observe({"sodium": 140, "potassium": 4.0})
     assert after.steps == 1
     assert after.spent == 5.0
+    assert patient.observe("sodium", 140).spent == 5.0, "of a panel that came in part, as in a roll-out"
+
+
+def test_tests_of_one_event_that_are_no_panel_are_each_paid(patient):
+    together = patient.observe({"lactate": 2.0, "sodium": 140, "potassium": 4.0, "ct": "mass"})
+    assert together.spent == 12.0 + 5.0 + 200.0
+    assert together.steps == 1
+    assert together.trace.steps[-1].spent == together.spent
+
+
+def test_what_was_asked_of_a_patient_costs_what_a_roll_out_pays(memory):
+    row = {"age": 71, "sex": "F", "lactate": 2.0, "sodium": 140, "ct": "mass"}
+    asked = {name: row[name] for name in ("lactate", "sodium", "ct")}
+    (paid,) = memory.acquire(row, budget=4).cost[:, -1]
+    assert memory.start({"age": 71, "sex": "F"}).observe(asked).spent == paid
 
 
 def test_correcting_adds_an_event_and_keeps_the_old_value_in_the_record(patient):
