@@ -22,7 +22,8 @@ LIMITS = ("below", "above")
 class Event:
     """One thing that happened.
 
-    values: feature → value as entered (start, observe, correct); features: what the event is about otherwise;
+    values: feature → value as entered, of a written number the number (start, observe, correct);
+    features: what the event is about otherwise;
     limits: feature → "below" or "above", where the value is a detection limit;
     suggested: what the model ranked first at that moment; reason: a person's words.
     """

@@ -9,6 +9,8 @@ from app.settings import Settings
 from app.store import NotFound
 from app.ui import services
 from app.ui.services import NOBODY, Services
+from l2m_core.cohort import Cohort
+from l2m_core.columns import Rules
 from l2m_core.errors import ModelFileError
 from tests.app.conftest import small_cohort
 
@@ -34,6 +36,17 @@ def test_nobody_sees_the_name_that_another_gave_to_the_same_content(shared_servi
     assert memory.memories is their_memory.memories
     x = np.full((1, 6), np.nan, dtype=np.float32)
     assert np.array_equal(memory.answer(x).prediction, their_memory.answer(x).prediction)
+
+
+def test_a_cohort_is_stored_as_it_was_read_and_needs_its_rules_no_more(shared_services: Services, owner: str) -> None:
+    rows = "\n".join(f"{'-999' if i % 4 == 0 else f'{i}.500,5'};{'?' if i % 5 else 'x'};{i % 2}" for i in range(1, 41))
+    cohort = Cohort.from_csv(f"cells;mark;died\n{rows}".encode(), "died", missing=["-999", "x"], decimal=",",
+                             schema={"features": [{"name": "mark", "role": "ignored"}]})  # fmt: skip
+    stored = shared_services.add_cohort(owner, cohort)
+    again = shared_services.cohort(owner, stored)
+    assert again.content_hash == cohort.content_hash and again.rules == Rules()
+    assert np.array_equal(again.x, cohort.x, equal_nan=True)
+    assert again.encode({"cells": 1500.5})[0, 0] == cohort.encode({"cells": "1.500,5"})[0, 0] == 1500.5
 
 
 def test_a_deleted_cohort_is_not_computed_with_any_more(shared_services: Services, owner: str) -> None:

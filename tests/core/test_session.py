@@ -11,7 +11,9 @@ import pytest
 
 import l2m_core as l2m
 from l2m_core.errors import FeatureError, InputError
+from l2m_core.events import Event
 from l2m_core.session import Patient
+from tests.core.conftest import make_frame
 
 
 @pytest.fixture
@@ -299,6 +301,49 @@ def test_replaying_events_checks_their_values(memory):
         Patient.replay(memory, [l2m.Event("start"), l2m.Event("observe", {"lactat": 2})])
     with pytest.raises(InputError, match="start"):
         Patient.replay(memory, [l2m.Event("observe", {"lactate": 2})])
+
+
+@pytest.fixture(scope="module")
+def marked(model):
+    """A model that has read a file with decimal commas and with -999 where nothing was recorded."""
+    frame = make_frame().fillna({"lactate": -999.0, "ct": "-999"})
+    content = frame.to_csv(index=False, sep=";", decimal=",").encode()
+    options = {"baseline": ["age", "sex"], "missing": ["-999"], "censored": "limit"}
+    return model.condition(l2m.Cohort.from_csv(content, "died", **options))
+
+
+@pytest.mark.parametrize("value", [-999, -999.0, "-999", "-999,0"])
+def test_a_marker_for_not_recorded_is_no_result(marked, value):
+    patient = marked.start({"age": 71, "lactate": value})
+    assert patient.known == {"age": 71}
+    with pytest.raises(FeatureError, match='\'lactate\' = .*999.* stands for "not measured".*say that it is unavailable'):
+        patient.observe({"sodium": 140, "lactate": value})
+    with pytest.raises(FeatureError, match="'lactate' = .*999.* or None to take it back"):
+        patient.observe("lactate", 2.0).correct("lactate", value)
+    with pytest.raises(FeatureError, match="'lactate' = .*999.* cannot have been recorded"):
+        Patient.replay(marked, [*patient.events, Event("observe", {"lactate": value})])
+
+
+def test_a_written_number_is_kept_as_the_number_that_it_was_read_as(marked):
+    patient = marked.start({"age": "1.071"}).observe("lactate", "2,500").correct("lactate", "1,500")
+    assert patient.known == {"age": 1071.0, "lactate": 1.5}
+    plain = marked.model.condition(l2m.Cohort.from_frame(marked.cohort.frame(), schema=marked.cohort.schema))
+    again = patient.trace.replay(plain)  # read from a store, a cohort has no texts to tell its rules by
+    np.testing.assert_allclose(again.posterior, patient.posterior, atol=1e-6)
+    with pytest.raises(FeatureError, match="'lactate' = '<0,5' is a detection limit"):
+        marked.start({"lactate": "<0,5"})
+
+
+def test_new_patients_are_read_by_the_cohort_s_rules_however_they_are_given(marked):
+    unknown, known = marked.predict({"age": 71, "lactate": 2.5}), marked.predict({"age": 71.0})
+    for ask in (marked.predict, marked.rank, lambda rows: marked.acquire(rows, budget=1).predictions[0]):
+        texts, numbers = ask({"age": "71", "lactate": "2,500"}), ask({"age": 71, "lactate": 2.5})
+        np.testing.assert_array_equal(np.asarray(texts), np.asarray(numbers))
+        np.testing.assert_array_equal(np.asarray(ask({"age": 71, "lactate": -999})), np.asarray(ask({"age": 71})))
+    array = np.full((1, len(marked.cohort.names)), np.nan)
+    array[0, [marked.cohort.names.index(name) for name in ("age", "lactate")]] = 71, -999
+    np.testing.assert_array_equal(marked.predict(array), known)
+    assert not np.allclose(unknown, known)
 
 
 def test_a_patient_is_answered_once_somebody_asked_of_the_same_values(memory):
