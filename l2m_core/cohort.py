@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns
+from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns, without_markers
 from l2m_core.errors import CohortError, FeatureError
 from l2m_core.frames import table_from_frame
 from l2m_core.inference import FEWEST_ROWS, combine, how_to_read, infer
@@ -18,9 +18,9 @@ from l2m_core.lazy import lazy
 from l2m_core.reading import DEFAULT_LIMITS, Limits, Table, read_table
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.texts import number_text
-from l2m_core.values import UnseenLevelWarning, code_of, encode_value, value_text, warn_unseen
+from l2m_core.values import UnseenLevelWarning, code_of, value_text, warn_unseen
 
-__all__ = ["Cohort", "UnseenLevelWarning", "encode_value"]
+__all__ = ["Cohort", "UnseenLevelWarning"]
 
 MOST_ARRAY_COLUMNS = 10_000
 
@@ -40,6 +40,7 @@ class Cohort:
     source: Table | None = field(default=None, repr=False)
     source_rows: np.ndarray | None = field(default=None, repr=False)  # (N,) rows of `source`
     rules: Rules = field(default=DEFAULT_RULES, repr=False)
+    decimals: Mapping[str, str] = field(default_factory=dict, repr=False)  # column → sign that its cells told
 
     def __post_init__(self):
         x = np.ascontiguousarray(self.x, dtype=np.float32)
@@ -89,11 +90,14 @@ class Cohort:
         outcome: the column to predict; positive: the class that counts as positive;
         baseline: features known from the start; costs: cost of a feature;
         decimal: '.' or ',' where the cells cannot tell; missing: further texts that mean "not recorded";
-        censored: 'refuse' cells such as '<5', or take their 'limit'.
+        censored: 'refuse' cells such as '<5', or take their 'limit'. New rows are read likewise.
         """
         rules = Rules(decimal, missing, censored)
         content = infer(table, combine(schema, outcome, positive, baseline, costs or {}), rules)
-        return cls(content.schema, content.x, content.y, table.name, content.warnings, table, content.kept, rules)
+        return cls(
+            content.schema, content.x, content.y, table.name, content.warnings, table, content.kept, rules,
+            content.decimals,
+        )  # fmt: skip
 
     @classmethod
     def from_arrays(cls, x, y, names: Sequence[str] | None = None, kind: str | None = None, acquirable=None,
@@ -174,9 +178,8 @@ class Cohort:
     @lazy
     def costs(self) -> np.ndarray:
         """(d,) price of the action that measures each feature; a panel's is the dearest of its acquirable members'."""
-        own = np.array([feature.cost for feature in self.features], dtype=np.float32)
-        same = (self.groups[:, None] == self.groups) & self.acquirable  # (d, d): who is measured along with whom
-        return _frozen(np.maximum(own, np.where(same, own, 0.0).max(1, initial=0.0)))
+        prices = self.schema.prices
+        return _frozen(np.array([prices[name] for name in self.names], dtype=np.float32))
 
     @lazy
     def groups(self) -> np.ndarray:
@@ -207,13 +210,18 @@ class Cohort:
                 return feature
         raise FeatureError(f"There is no feature '{name}'.{did_you_mean(name, self.names)}")
 
+    def rules_of(self, name: str) -> Rules:
+        """How further values of a column are read: as its cells were, with the decimal sign that was stated or told."""
+        return replace(self.rules, decimal=self.rules.decimal or self.decimals.get(name))
+
     # Queries
 
     def encode(self, rows: Any) -> np.ndarray:
         """(n, d) float32 from a DataFrame, a dict (one row) or a list of dicts.
 
-        What is absent, None, NaN or a text for "missing" is not measured. The outcome and ignored columns may be there,
-        and are not read. An unseen category becomes 'other' with a warning; all else that is wrong is a FeatureError.
+        Texts and numbers are read as the cohort's own cells were, by `rules_of` their column. What is absent, None, NaN
+        or means "not recorded" is not measured. The outcome and ignored columns may be there, and are not read. An
+        unseen category becomes 'other' with a warning; all else that is wrong is a FeatureError.
         """
         if isinstance(rows, pd.DataFrame):
             if not rows.columns.is_unique:
@@ -237,14 +245,15 @@ class Cohort:
         return x
 
     def _encode_column(self, feature, values) -> np.ndarray:
+        rules = self.rules_of(feature.name)
         numeric = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
         if numeric and feature.kind == "number" and not pd.api.types.is_bool_dtype(values.dtype):
-            numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+            numbers = without_markers(values.to_numpy(dtype=np.float64, na_value=np.nan), rules)
             present = numbers[~np.isnan(numbers)]
             for value in (present.min(), present.max()) if len(present) else ():
-                code_of(feature, value)  # the extremes speak for all
+                code_of(feature, value, rules)  # the extremes speak for all
             return numbers
-        codes = np.array([code_of(feature, value) for value in values], dtype=np.float32)
+        codes = np.array([code_of(feature, value, rules) for value in values], dtype=np.float32)
         if feature.kind != "number":
             warn_unseen(
                 feature, [value for value, code in zip(values, codes, strict=True) if code == len(feature.levels)]
@@ -253,15 +262,16 @@ class Cohort:
 
     def encode_outcome(self, values: Iterable[Any]) -> np.ndarray:
         """(n,) class codes or float32 numbers of known outcomes; a class that the cohort has not is a CohortError."""
+        name = self.schema.outcome.name
         texts = [str(value) if isinstance(value, str) else value for value in values]
         if self.kind == "continuous":
-            return _finite_vector(texts, self.schema.outcome.name)
+            return _finite_vector([_as_number(name, value, self.rules_of(name)) for value in texts], name)
         codes = {text: code for code, text in enumerate(self.classes)}
         found = [value_text(value) for value in texts]
         for text in found:
             if text not in codes:
                 raise CohortError(
-                    f"'{text}' is not a class of '{self.schema.outcome.name}'.{did_you_mean(text, codes)}"
+                    f"'{text}' is not a class of '{name}'.{did_you_mean(text, codes)}"
                 )
         return np.array([codes[text] for text in found], dtype=np.int64)
 
@@ -376,6 +386,14 @@ def _outcome_of_array(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
         )
     kind = kind or ("binary" if len(texts) == 2 else "multiclass")
     return Outcome(name, kind, texts), codes.astype(np.int64)
+
+
+def _as_number(name, value, rules) -> Any:
+    """An outcome as a number, where it is a text."""
+    try:
+        return code_of(Feature(name), value, rules) if isinstance(value, str) else value
+    except FeatureError as error:
+        raise CohortError(str(error)) from error
 
 
 def _finite_vector(values, name) -> np.ndarray:

@@ -59,9 +59,10 @@ class Rules:
 
     @lazy
     def missing_numbers(self) -> list[float]:
-        """Those markers that are numbers: -999 also means -999.0."""
-        parsed = (parse_number(text) for text in self.missing)
-        return [number for number in parsed if number is not None]
+        """Those markers that are numbers: -999 also means -999.0, and -99,9 also the number -99.9."""
+        signs = (".", ",") if self.decimal == "," else (",", ".")  # the last one counts where both read a number
+        parsed = ((text, parse_number(text, sign)) for sign in signs for text in self.missing)
+        return list({text: number for text, number in parsed if number is not None}.values())
 
 
 DEFAULT_RULES = Rules()
@@ -180,8 +181,7 @@ def _undecided(name, column, rows) -> str:
 
 def _numbers(reading: Reading, values: np.ndarray, rows, rules) -> Reading:
     """With its numbers; one that is infinite, or too large for 32 bits, is refused by its cell."""
-    if rules.missing_numbers:
-        values = np.where(np.isin(values, rules.missing_numbers), np.nan, values)
+    values = without_markers(values, rules)
     reading = replace(reading, numbers=values)
     bad = np.abs(values) > LARGEST
     if not bad.any():
@@ -192,6 +192,15 @@ def _numbers(reading: Reading, values: np.ndarray, rows, rules) -> Reading:
         problem=f"Column '{reading.name}', row {row}: the number is infinite or beyond 3.4e38 "
         f"({int(bad.sum())} such cell{'s' if bad.sum() > 1 else ''}). Correct it, or leave it empty.",
     )
+
+
+def without_markers(values: np.ndarray, rules: Rules) -> np.ndarray:
+    """Numbers, NaN where one stands for "not recorded"."""
+    if not rules.missing_numbers:
+        return values
+    with np.errstate(over="ignore"):
+        markers = np.array(rules.missing_numbers).astype(values.dtype)
+    return np.where(np.isin(values, markers), np.nan, values)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ LIMITS = ("below", "above")
 class Event:
     """One thing that happened.
 
-    values: feature → value as entered (start, observe, correct); features: what the event is about otherwise;
+    values: feature → value as entered, of a written number the number (start, observe, correct);
+    features: what the event is about otherwise;
     limits: feature → "below" or "above", where the value is a detection limit;
     suggested: what the model ranked first at that moment; reason: a person's words.
     """
@@ -98,8 +99,9 @@ _SHAPES: dict[str, Callable[[Any], bool]] = {
 class State:
     """What a list of events amounts to.
 
-    values: feature → value as entered; limits likewise; statuses: feature → unavailable, declined or pending;
-    acquired: actions taken after the start, in order, each the features that it brought; stopped: whether stopped.
+    values: feature → value as entered; limits: feature → "below" or "above", for some of these values;
+    statuses: feature → unavailable, declined or pending; acquired: actions taken after the start, in order, each the
+    features that it brought; stopped: whether stopped.
     """
 
     values: Mapping[str, Any]
@@ -136,12 +138,13 @@ def fold(events: Iterable[Event]) -> State:
                     values.pop(name, None)
                 else:
                     values[name] = value
-            limits.update(event.limits)
+            limits.update({name: limit for name, limit in event.limits.items() if name in values})
             if event.kind == "observe":
                 acquired.append(tuple(event.values))
         elif event.kind in STATUSES:
             for name in event.features:
                 values.pop(name, None)
+                limits.pop(name, None)
                 statuses[name] = STATUSES[event.kind]
         elif event.kind == "stop":
             stopped = True

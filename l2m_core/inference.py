@@ -13,10 +13,11 @@ import numpy as np
 
 from l2m_core.columns import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, read_column, read_columns
 from l2m_core.errors import CohortError, InputError, SchemaError
-from l2m_core.reading import Table
+from l2m_core.reading import Table, TextColumn
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.strict_yaml import LARGEST_TEXT
-from l2m_core.texts import number_text, parse_number
+from l2m_core.texts import are_numbers, parse_number
+from l2m_core.values import codes_of
 
 FEWEST_ROWS = 10
 # Of two levels or classes, the one that means "no" comes first; alphabetical order already puts no < yes, false < true.
@@ -37,13 +38,15 @@ _CAMEL_ID = re.compile(r".*[a-z](?:ID|Id)")
 
 @dataclass(frozen=True)
 class Content:
-    """What inference makes of a table. x: (N, d) float32 of the used features; kept: (N,) rows of the table."""
+    """What inference makes of a table. x: (N, d) float32 of the used features; kept: (N,) rows of the table;
+    decimals: column → its decimal sign, where the cells told it."""
 
     schema: Schema
     x: np.ndarray
     y: np.ndarray
     kept: np.ndarray
     warnings: tuple[str, ...]
+    decimals: Mapping[str, str]
 
 
 def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Content:
@@ -60,6 +63,7 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     features: dict[str, Feature] = {}
     notes: dict[str, list[str]] = {}
     problems: dict[str, str] = {}
+    decimals: dict[str, str] = {}
     x = np.empty((len(kept), len(by_name)), dtype=np.float32)
     place = {name: i for i, name in enumerate(by_name)}
     # Column by column, so that only one at a time is held as 64-bit numbers.
@@ -67,6 +71,8 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
         [outcome_name, *by_name], [outcome_column, *by_name.values()], rows, kinds, rules
     ):
         settings = stated.features.get(name, {})
+        if reading.decimal in (".", ","):
+            decimals[name] = reading.decimal
         if name == outcome_name:
             outcome, y, warnings = _infer_outcome(reading, kept, stated, table)
         elif settings.get("role") == "ignored":
@@ -86,14 +92,23 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     x = x if len(used) == x.shape[1] else x[:, used]
     x.flags.writeable = False
     warnings = [*table.warnings, *warnings, *(note for name in place for note in notes.get(name, ()))]
-    return Content(Schema(tuple(ordered), outcome), x, y, kept, tuple(warnings))
+    return Content(Schema(tuple(ordered), outcome), x, y, kept, tuple(warnings), _decimals_of_texts(table, decimals))
+
+
+def _decimals_of_texts(table: Table, told: Mapping[str, str]) -> dict[str, str]:
+    """As `read_columns` has it: columns of texts that do not tell their sign have that of the others, if these agree."""
+    if len(set(told.values())) != 1:
+        return dict(told)
+    (sign,) = set(told.values())
+    columns = zip(table.names, table.columns, strict=True)
+    return {name: sign for name, column in columns if isinstance(column, TextColumn)}
 
 
 def how_to_read(settings: Mapping[str, Any]) -> str | None:
     """'number', 'levels', or None where the cells decide: nothing is stated, or the levels are numbers themselves."""
     kind = settings.get("kind")
     levels = settings.get("levels") or settings.get("classes") or ()
-    if kind is None or (levels and all(parse_number(level) is not None for level in levels)):
+    if kind is None or (levels and are_numbers(levels)):
         return None
     return "number" if kind in ("number", "continuous") else "levels"
 
@@ -107,7 +122,7 @@ def _join(problems) -> str:
 def _check_names(table, stated):
     name = stated.outcome["name"]
     if name not in table.names:
-        headless = all(parse_number(text) is not None for text in table.names)
+        headless = are_numbers(table.names)
         hint = " The first row looks like data: is the header row missing?" if headless else ""
         raise CohortError(f"There is no column '{name}' for the outcome.{did_you_mean(name, table.names)}{hint}")
     if name in table.repeated:
@@ -200,18 +215,11 @@ def _classes(reading, stated, positive) -> tuple[tuple[str, ...], np.ndarray, li
 
 
 def _class_codes(reading, classes) -> np.ndarray:
-    known = _codes_of(classes)
+    known = codes_of(classes)
     for text in reading.texts:
         if text not in known:
             raise CohortError(f"The outcome '{reading.name}' holds '{text}', which is not one of its stated classes.")
     return np.array([known[text] for text in reading.texts], dtype=np.int64)[reading.codes]
-
-
-def _codes_of(levels) -> dict[str, int]:
-    """Code of each text; a stated '1.0' is also found as '1'."""
-    numbers = [parse_number(level) for level in levels]
-    plain = {number_text(number): code for code, number in enumerate(numbers) if number is not None}
-    return {**plain, **{level: code for code, level in enumerate(levels)}}
 
 
 def _order_levels(texts) -> tuple[tuple[str, ...], bool]:
@@ -338,7 +346,7 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
 
 def _level_codes(reading, feature, warnings) -> np.ndarray:
     """Codes as float32; a text that is no level is 'other', whose code is len(levels)."""
-    known = _codes_of(feature.levels)
+    known = codes_of(feature.levels)
     foreign = [text for text in reading.texts if text not in known]
     if foreign and feature.kind == "binary":
         raise CohortError(

@@ -18,7 +18,7 @@ import torch
 
 from l2m_core.care import Questions, even_rows, joined, prevalence_shift
 from l2m_core.cohort import Cohort
-from l2m_core.columns import LARGEST
+from l2m_core.columns import LARGEST, Rules, without_markers
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
 from l2m_core.lazy import lazy
 from l2m_core.model.density import Density
@@ -205,7 +205,7 @@ class CohortMemory:
         except (TypeError, ValueError) as error:
             raise FeatureError("An array of patients must hold numbers. For texts, give a DataFrame or dicts.") from error
         for column, feature in enumerate(self.cohort.features):
-            x[:, column] = _checked_column(x[:, column], feature)
+            x[:, column] = _checked_column(x[:, column], feature, self.cohort.rules_of(feature.name))
         return x
 
     def answer(self, x: np.ndarray) -> Answer:
@@ -315,9 +315,11 @@ def load(name: str = "general", device: str = "cpu", dtype: str = "float32") -> 
     return L2M(load_release(name, device, dtype))
 
 
-def _checked_column(values: np.ndarray, feature: Feature) -> np.ndarray:
-    """(n,) values as they are; codes beyond the levels become 'other', all else that cannot be is refused."""
+def _checked_column(values: np.ndarray, feature: Feature, rules: Rules) -> np.ndarray:
+    """(n,) values as they are, NaN where a number means "not recorded"; codes beyond the levels become 'other', all
+    else that cannot be is refused."""
     if feature.kind == "number":
+        values = without_markers(values, rules)
         low = -LARGEST if feature.minimum is None else feature.minimum
         high = LARGEST if feature.maximum is None else feature.maximum
         bad, must = (values < low) | (values > high), feature.range_text or "finite"

@@ -171,6 +171,29 @@ class Schema:
                 members.setdefault(feature.group, []).append(feature.name)
         return {group: tuple(names) for group, names in members.items()}
 
+    @property
+    def prices(self) -> dict[str, float]:
+        """Feature → price of the action that measures it; a panel's is the dearest of its acquirable members'."""
+        dearest: dict[str | None, float] = {}
+        for feature in self.features:
+            if feature.group is not None and feature.role == "acquirable":
+                dearest[feature.group] = max(feature.cost, dearest.get(feature.group, 0.0))
+        return {f.name: max(f.cost, dearest.get(f.group, 0.0)) for f in self.features}
+
+    def spent(self, actions: Iterable[Iterable[str]]) -> float:
+        """What these actions cost, each the features that it measured: an action pays once for every panel, and for
+        every test by itself."""
+        groups = {feature.name: feature.group for feature in self.features}
+        prices, total = self.prices, 0.0
+        for action in actions:
+            paid: dict[tuple[str, str | None], float] = {}
+            for name in action:
+                group = groups[name]
+                key = ("feature", name) if group is None else ("group", group)
+                paid[key] = max(prices[name], paid.get(key, 0.0))
+            total += sum(paid.values())
+        return total
+
     def feature(self, name: str) -> Feature:
         for feature in self.features:
             if feature.name == name:

@@ -11,12 +11,13 @@ import pandas as pd
 
 from l2m_core.acquire.policies import Policy, block, make_policy, nearest_rows
 from l2m_core.acquire.stopping import Stopping
-from l2m_core.cohort import encode_value
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.events import Event, State, effective, fold
 from l2m_core.lazy import lazy
 from l2m_core.memory import Answer, CohortMemory
 from l2m_core.predictive import Predictive
+from l2m_core.texts import is_limit
+from l2m_core.values import encode_value
 
 NEAR_SHARE = 0.25  # "near this patient": the nearest quarter of the cohort on what is known
 FEWEST_NEAR = 10  # fewer recorded values near the patient than this is thin support
@@ -74,7 +75,9 @@ class Patient:
         if not events or events[0].kind != "start":
             raise InputError("A step-through must begin with a 'start' event.")
         for event in events:
-            _checked(memory, event.values)
+            for name, entered in _checked(memory, event.values).items():
+                if entered is None and event.values[name] is not None:
+                    raise FeatureError(_not_measured(name, event.values[name]) + " It cannot have been recorded.")
             for name in event.features:
                 memory.cohort.feature(name)
         return cls(memory, tuple(events), stopping or Stopping(), policy)
@@ -86,13 +89,13 @@ class Patient:
         """Records one result, or a panel of them: `observe("lactate", 3.1)` or `observe({"na": 140, "k": 4.1})`."""
         given = {what: value} if isinstance(what, str) else what
         values = _checked(self.memory, given)
-        missing = [name for name, entered in values.items() if entered is None]
-        if missing or not values:
-            raise FeatureError(
-                f"No value is given for '{missing[0] if missing else 'any feature'}'. "
-                f"Enter a result, or say that it is unavailable."
-            )
-        for name in values:
+        if not values:
+            raise FeatureError("No value is given for any feature. Enter a result, or say that it is unavailable.")
+        for name, entered in values.items():
+            if entered is None:
+                raise FeatureError(
+                    _not_measured(name, given[name]) + " Enter a result, or say that it is unavailable."
+                )
             if name in self.state.values:
                 raise FeatureError(f"'{name}' is already known; use correct to change it.")
         return self._with(
@@ -104,6 +107,8 @@ class Patient:
         if name not in self.state.values:
             raise FeatureError(f"'{name}' has no value to correct; use observe to record one.")
         values = _checked(self.memory, {name: value})
+        if values[name] is None and value is not None:
+            raise FeatureError(_not_measured(name, value) + " Enter the right value, or None to take it back.")
         limits = {name: limit} if limit else {}
         return self._with(Event("correct", values, limits=limits, reason=reason, **event))
 
@@ -162,9 +167,8 @@ class Patient:
 
     @property
     def spent(self) -> float:
-        """Cost so far; a panel is paid once."""
-        cost = dict(zip(self.memory.cohort.names, self.memory.cohort.costs, strict=True))
-        return float(sum(max(cost[name] for name in action) for action in self.state.acquired))
+        """Cost so far: an action pays once for every panel, and for every test by itself, as in a roll-out."""
+        return self.memory.cohort.schema.spent(self.state.acquired)
 
     # -- what the model makes of it ---------------------------------------------------------------------------------
 
@@ -343,9 +347,21 @@ def _checked(memory: CohortMemory, values: Mapping[str, Any]) -> dict[str, Any]:
     checked = {}
     for name, value in values.items():
         feature = memory.cohort.feature(name)
-        code = encode_value(feature, value)
-        checked[name] = None if np.isnan(code) else _plain(value)
+        code = encode_value(feature, value, memory.cohort.rules_of(name))
+        written = feature.kind == "number" and isinstance(value, str)
+        if written and is_limit(value.strip()):
+            raise FeatureError(
+                f"'{name}' = {value!r:.60} is a detection limit. Enter its number, and 'below' or 'above' as its limit."
+            )
+        # Of a text its number is kept, so that a record means the same wherever it is read again.
+        checked[name] = None if np.isnan(code) else code if written else _plain(value)
     return checked
+
+
+def _not_measured(name: str, value: Any) -> str:
+    if value is None:
+        return f"No value is given for '{name}'."
+    return f"'{name}' = {value!r:.60} stands for \"not measured\" in this cohort."
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 MISSING = frozenset(
     ("", "na", "n/a", "#n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#null!")
@@ -60,6 +61,10 @@ def parse_number(text: str, decimal: str = ".") -> float | None:
         return float(text)
     except ValueError:
         return None
+
+
+def are_numbers(texts: Iterable[str]) -> bool:
+    return all(parse_number(text) is not None for text in texts)
 
 
 def parse_both(text: str) -> tuple[float | None, float | None]:

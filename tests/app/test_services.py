@@ -11,6 +11,7 @@ from app.store import NotFound, StoredCohort
 from app.ui import services
 from app.ui.services import NOBODY, Services
 from l2m_core.cohort import Cohort
+from l2m_core.columns import Rules
 from l2m_core.errors import ModelFileError
 from l2m_core.schema import Feature
 from tests.app.conftest import small_cohort, small_frame
@@ -70,6 +71,17 @@ def test_a_cohort_that_is_no_longer_shared_is_not_computed_with(shared_services:
     store.cohorts.share(owner, mine.id, False)
     with pytest.raises(NotFound, match="not shared with you any more"):
         shared_services.cohort(guest, store.cohorts.get(guest, mine.id))
+
+
+def test_a_cohort_is_stored_as_it_was_read_and_needs_its_rules_no_more(shared_services: Services, owner: str) -> None:
+    rows = "\n".join(f"{'-999' if i % 4 == 0 else f'{i}.500,5'};{'?' if i % 5 else 'x'};{i % 2}" for i in range(1, 41))
+    cohort = Cohort.from_csv(f"cells;mark;died\n{rows}".encode(), "died", missing=["-999", "x"], decimal=",",
+                             schema={"features": [{"name": "mark", "role": "ignored"}]})  # fmt: skip
+    stored = shared_services.add_cohort(owner, cohort)
+    again = shared_services.cohort(owner, stored)
+    assert again.content_hash == cohort.content_hash and again.rules == Rules()
+    assert np.array_equal(again.x, cohort.x, equal_nan=True)
+    assert again.encode({"cells": 1500.5})[0, 0] == cohort.encode({"cells": "1.500,5"})[0, 0] == 1500.5
 
 
 def test_a_deleted_cohort_is_not_computed_with_any_more(shared_services: Services, owner: str) -> None:

@@ -17,6 +17,8 @@ from app.ui.services import Services
 from app.ui.traces import checks, exchange, exports, loading, report, report_pdf
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
+from l2m_core.events import Event
+from l2m_core.schema import Feature, Outcome, Schema
 from l2m_core.session import Patient
 from l2m_core.trace import Trace
 from tests.app.conftest import small_cohort, small_frame
@@ -386,6 +388,13 @@ def test_a_deleted_cohort_leaves_the_record(
     assert gone.conditioned is None and "deleted" in gone.absent
     assert gone.trace.steps[-1].spent == loaded.trace.steps[-1].spent
     assert results(checks.verify(owner, gone))["Cohort"] == "not checked"
+
+
+def test_what_was_spent_is_told_by_the_record_as_by_the_patient() -> None:
+    salts = (Feature("sodium", cost=3, group="salts"), Feature("potassium", cost=5, group="salts"))
+    schema = Schema((*salts, Feature("lactate", cost=12)), Outcome("died"))
+    events = (Event("start"), Event("observe", {"sodium": 131.0, "lactate": 3.6}))
+    assert loading.spent_after(events, schema) == 5 + 12, "a panel at its price, and a test beside it"
 
 
 def test_an_earlier_export_shows_what_came_since_and_what_was_cut(

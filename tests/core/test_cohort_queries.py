@@ -80,6 +80,86 @@ def test_an_unseen_category_is_other_and_said_once(cohort):
     assert [cohort.decode("ward", code) for code in codes] == ["other", "other", "icu"]
 
 
+def european(**options) -> Cohort:
+    """Decimal commas, thousands separated by a point, and -999 where nothing was recorded."""
+    columns = {
+        "cells": ["1.500", "-999", "2.250,5", "3.000"] * (N // 4),
+        "lactate": ["1,5", "2,5", "-999,0", "3,0"] * (N // 4),
+        "age": [40 + i % 30 for i in range(N)],
+        "ward": ["icu", "home", "-999", "none of these"] * (N // 4),
+        "smoker": ["1", "2", "-999", "2"] * (N // 4),
+        "y": [0, 1] * (N // 2),
+    }
+    return loaded(columns, **{"missing": ["-999"], **options})
+
+
+TOLD = [{"decimal": ","}, {}]  # stated by a person, told by the cells
+
+
+@pytest.mark.parametrize("options", TOLD)
+def test_a_text_is_read_by_the_decimal_sign_of_the_cohort(options):
+    cohort = european(**options)
+    assert np.nanmax(cohort.x[:, 0]) == 3000
+    texts = {"cells": "1.500", "lactate": "1,500", "age": "1.040"}  # nothing in the column of ages tells the sign
+    for rows in (texts, pd.DataFrame([texts])):
+        assert cohort.encode(rows)[0, :3].tolist() == [1500, 1.5, 1040]
+    numbers = {"cells": 1.5, "lactate": np.float32(1.5), "age": Decimal("1.04")}
+    for rows in (numbers, pd.DataFrame([numbers], dtype=float)):
+        np.testing.assert_allclose(cohort.encode(rows)[0, :3], [1.5, 1.5, 1.04], rtol=1e-6)
+    with pytest.raises(FeatureError, match="'lactate' must be a number with a decimal comma; '1.5' is not"):
+        cohort.encode({"lactate": "1.5"})
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(0, 12)])
+def test_the_cells_of_a_file_read_again_as_rows_are_the_cohort_s_own(part):
+    cohort = european().rows(part)
+    cells = {name: european().source.columns[i].cells() for i, name in enumerate(european().source.names)}
+    assert np.array_equal(cohort.encode(pd.DataFrame(cells))[part], cohort.x, equal_nan=True)
+
+
+@pytest.mark.parametrize("value", [-999, -999.0, np.int64(-999), np.float32(-999), Decimal(-999), "-999", " -999,0 "])
+@pytest.mark.parametrize("options", TOLD)
+def test_a_marker_for_not_recorded_is_not_measured(options, value):
+    cohort = european(**options)
+    names = [name for name in cohort.names if name != "ward" or value != " -999,0 "]  # among words it is one more word
+    for rows in ({name: value for name in names}, pd.DataFrame([{name: value for name in names}])):
+        assert np.isnan(cohort.encode(rows)[0, [cohort.names.index(name) for name in names]]).all()
+
+
+def test_markers_are_no_extremes_of_a_numeric_column():
+    cohort = european(schema={"features": [{"name": "age", "minimum": 0}]})
+    assert np.array_equal(cohort.encode(pd.DataFrame({"age": [50, -999]}))[:, 2], [50, np.nan], equal_nan=True)
+
+
+def test_a_marker_with_a_decimal_comma_is_also_its_number():
+    columns = {"a": ["1,5", "2,5", "-99,9", "-99,90"] * (N // 4), "y": [0, 1] * (N // 2)}
+    for decimal in (",", None):
+        cohort = loaded(columns, missing=["-99,9"], decimal=decimal)
+        assert cohort.r[:4, 0].tolist() == [True, True, False, False]
+        assert np.isnan(cohort.encode([{"a": -99.9}, {"a": "-99,90"}])).all()
+
+
+def test_words_for_not_measured_and_limits_are_read_as_the_cohort_s():
+    columns = {"a": ["<5", "6", "nd", "8"] * (N // 4), "y": [0, 1] * (N // 2)}
+    cohort = loaded(columns, censored="limit")
+    rows = [{"a": text} for text in columns["a"]]
+    assert np.array_equal(cohort.encode(rows), cohort.x, equal_nan=True)
+
+
+def test_a_number_that_is_a_level_is_found_however_it_is_written():
+    columns = {"g": ["1", "2"] * (N // 2), "f": [i % 7 for i in range(N)], "y": [0, 1] * (N // 2)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert loaded(columns).encode([{"g": "1.0"}, {"g": "2,0"}])[:, 0].tolist() == [0, 1]
+        stated = loaded(columns, schema={"features": [{"name": "g", "levels": ["1.0", "2.0"]}]})
+        assert stated.encode([{"g": 1}, {"g": "2"}])[:, 0].tolist() == [0, 1]
+
+
+def test_a_cohort_of_arrays_has_no_markers_and_takes_either_decimal_sign():
+    cohort = Cohort.from_arrays(np.arange(24.0).reshape(12, 2), np.arange(12) % 2)
+    assert cohort.encode({"x0": -999, "x1": "1,5"}).tolist() == [[-999, 1.5]]
+
+
 def test_levels_are_understood_in_any_usual_form():
     columns = {
         "f": ["Yes", "No"] * (N // 2),
@@ -108,3 +188,12 @@ def test_known_outcomes_are_encoded_or_refused(cohort):
     assert cohort.encode_outcome([True, "False", np.bool_(True)]).tolist() == [1, 0, 1]
     with pytest.raises(CohortError, match="'maybe' is not a class"):
         cohort.encode_outcome(["maybe"])
+
+
+def test_known_numbers_are_read_as_the_cohort_s():
+    columns = {"a": [i % 7 for i in range(N)], "stay": [f"{i},5" for i in range(N)]}
+    cohort = loaded(columns, outcome="stay", missing=["-999"])
+    assert cohort.encode_outcome(["1.500", "2,5", 3.5]).tolist() == [1500, 2.5, 3.5]
+    for wrong in ("-999", "long"):
+        with pytest.raises(CohortError, match="'stay'"):
+            cohort.encode_outcome([wrong])

@@ -11,7 +11,9 @@ import pytest
 
 import l2m_core as l2m
 from l2m_core.errors import FeatureError, InputError
+from l2m_core.events import Event
 from l2m_core.session import Patient
+from tests.core.conftest import make_frame
 
 
 @pytest.fixture
@@ -64,6 +66,21 @@ def test_a_panel_is_one_action_and_is_paid_once(patient):
     after = patient.observe({"sodium": 140, "potassium": 4.0})
     assert after.steps == 1
     assert after.spent == 5.0
+    assert patient.observe("sodium", 140).spent == 5.0, "of a panel that came in part, as in a roll-out"
+
+
+def test_tests_of_one_event_that_are_no_panel_are_each_paid(patient):
+    together = patient.observe({"lactate": 2.0, "sodium": 140, "potassium": 4.0, "ct": "mass"})
+    assert together.spent == 12.0 + 5.0 + 200.0
+    assert together.steps == 1
+    assert together.trace.steps[-1].spent == together.spent
+
+
+def test_what_was_asked_of_a_patient_costs_what_a_roll_out_pays(memory):
+    row = {"age": 71, "sex": "F", "lactate": 2.0, "sodium": 140, "ct": "mass"}
+    asked = {name: row[name] for name in ("lactate", "sodium", "ct")}
+    (paid,) = memory.acquire(row, budget=4).cost[:, -1]
+    assert memory.start({"age": 71, "sex": "F"}).observe(asked).spent == paid
 
 
 def test_correcting_adds_an_event_and_keeps_the_old_value_in_the_record(patient):
@@ -76,6 +93,26 @@ def test_correcting_adds_an_event_and_keeps_the_old_value_in_the_record(patient)
 def test_a_detection_limit_is_kept_beside_its_value(patient):
     after = patient.observe("lactate", 0.3, limits={"lactate": "below"})
     assert after.state.limits == {"lactate": "below"}
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        lambda p: p.unavailable("lactate"),
+        lambda p: p.declined("lactate"),
+        lambda p: p.pending("lactate"),
+        lambda p: p.correct("lactate", None),
+        lambda p: p.correct("lactate", None, limit="above"),
+        lambda p: p.undo(),
+    ],
+)
+def test_a_detection_limit_goes_with_its_value(patient, without):
+    state = without(patient.observe("lactate", 0.3, limits={"lactate": "below"})).state
+    assert "lactate" not in state.values and state.limits == {}
+
+
+def test_a_value_that_is_not_known_at_the_start_has_no_detection_limit(memory):
+    assert memory.start({"lactate": None}, limits={"lactate": "below"}).state.limits == {}
 
 
 @pytest.mark.parametrize(
@@ -264,6 +301,49 @@ def test_replaying_events_checks_their_values(memory):
         Patient.replay(memory, [l2m.Event("start"), l2m.Event("observe", {"lactat": 2})])
     with pytest.raises(InputError, match="start"):
         Patient.replay(memory, [l2m.Event("observe", {"lactate": 2})])
+
+
+@pytest.fixture(scope="module")
+def marked(model):
+    """A model that has read a file with decimal commas and with -999 where nothing was recorded."""
+    frame = make_frame().fillna({"lactate": -999.0, "ct": "-999"})
+    content = frame.to_csv(index=False, sep=";", decimal=",").encode()
+    options = {"baseline": ["age", "sex"], "missing": ["-999"], "censored": "limit"}
+    return model.condition(l2m.Cohort.from_csv(content, "died", **options))
+
+
+@pytest.mark.parametrize("value", [-999, -999.0, "-999", "-999,0"])
+def test_a_marker_for_not_recorded_is_no_result(marked, value):
+    patient = marked.start({"age": 71, "lactate": value})
+    assert patient.known == {"age": 71}
+    with pytest.raises(FeatureError, match='\'lactate\' = .*999.* stands for "not measured".*say that it is unavailable'):
+        patient.observe({"sodium": 140, "lactate": value})
+    with pytest.raises(FeatureError, match="'lactate' = .*999.* or None to take it back"):
+        patient.observe("lactate", 2.0).correct("lactate", value)
+    with pytest.raises(FeatureError, match="'lactate' = .*999.* cannot have been recorded"):
+        Patient.replay(marked, [*patient.events, Event("observe", {"lactate": value})])
+
+
+def test_a_written_number_is_kept_as_the_number_that_it_was_read_as(marked):
+    patient = marked.start({"age": "1.071"}).observe("lactate", "2,500").correct("lactate", "1,500")
+    assert patient.known == {"age": 1071.0, "lactate": 1.5}
+    plain = marked.model.condition(l2m.Cohort.from_frame(marked.cohort.frame(), schema=marked.cohort.schema))
+    again = patient.trace.replay(plain)  # read from a store, a cohort has no texts to tell its rules by
+    np.testing.assert_allclose(again.posterior, patient.posterior, atol=1e-6)
+    with pytest.raises(FeatureError, match="'lactate' = '<0,5' is a detection limit"):
+        marked.start({"lactate": "<0,5"})
+
+
+def test_new_patients_are_read_by_the_cohort_s_rules_however_they_are_given(marked):
+    unknown, known = marked.predict({"age": 71, "lactate": 2.5}), marked.predict({"age": 71.0})
+    for ask in (marked.predict, marked.rank, lambda rows: marked.acquire(rows, budget=1).predictions[0]):
+        texts, numbers = ask({"age": "71", "lactate": "2,500"}), ask({"age": 71, "lactate": 2.5})
+        np.testing.assert_array_equal(np.asarray(texts), np.asarray(numbers))
+        np.testing.assert_array_equal(np.asarray(ask({"age": 71, "lactate": -999})), np.asarray(ask({"age": 71})))
+    array = np.full((1, len(marked.cohort.names)), np.nan)
+    array[0, [marked.cohort.names.index(name) for name in ("age", "lactate")]] = 71, -999
+    np.testing.assert_array_equal(marked.predict(array), known)
+    assert not np.allclose(unknown, known)
 
 
 def test_a_patient_is_answered_once_somebody_asked_of_the_same_values(memory):

@@ -161,6 +161,22 @@ def test_patients_may_come_as_the_cohort_did_with_semicolons(files, tiny_model, 
     assert len(texts) == 1
 
 
+def test_patients_are_read_by_the_decimal_sign_of_the_cohort(files, tiny_model, tmp_path):
+    commas = []
+    for path in files:  # 1,5 in place of 1.5, and 1.500 in place of 1500
+        frame = pd.read_csv(path)
+        frame["sodium"] = (frame["sodium"] * 1000 + 4000).round()
+        frame.to_csv(path, index=False)
+        written = [f"{value:,.0f}".replace(",", ".") for value in frame["sodium"]]
+        commas.append(path.with_stem(f"{path.stem}-commas"))
+        frame.assign(sodium=written).replace("nan", "").to_csv(commas[-1], index=False, sep=";", decimal=",")
+    for (cohort, patients), name in ((files, "points"), (commas, "commas")):
+        acquire(context(cohort, tiny_model), patients, tmp_path / f"{name}.csv")
+    assert (tmp_path / "points.csv").read_text() == (tmp_path / "commas.csv").read_text()
+    with pytest.raises(CohortError, match="must be a number with a decimal comma"):
+        acquire(context(commas[0], tiny_model), files[1], tmp_path / "mixed.csv")
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

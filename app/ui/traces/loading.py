@@ -95,6 +95,5 @@ def _as_recorded(record: Record, schema: Schema) -> Trace:
 
 
 def spent_after(events: tuple[Event, ...], schema: Schema) -> float:
-    """Cost of all that was measured; a panel is paid once."""
-    cost = {feature.name: feature.cost for feature in schema.features}
-    return float(sum(max(cost[name] for name in action) for action in fold(events).acquired))
+    """Cost of all that was measured, where the patient need not, or cannot, be computed."""
+    return schema.spent(fold(events).acquired)
