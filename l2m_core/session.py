@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import Policy, block, make_policy, nearest_rows
+from l2m_core.acquire.policies import Policy, block, gains_of, make_policy, nearest_rows
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.events import Event, State, effective, fold
@@ -45,7 +45,7 @@ class Test:
 @dataclass(frozen=True)
 class Driver:
     """A known value. change: total variation between the posterior with and without it (classes), or the shift of the
-    mean in standard deviations (continuous); gain_without: of the suggested test, had it not been known."""
+    mean in standard deviations (continuous); gain_without: of the suggested test by the gain head, had it not been known."""
 
     feature: str
     change: float
@@ -193,7 +193,9 @@ class Patient:
         cohort = self.memory.cohort
         rule = make_policy(self.policy, self.memory.model.release.inference.policy)
         possible = np.array([[name not in self.state.statuses for name in cohort.names]])
-        scores = block(rule.scores(self.memory, self.x, self.answer), self.x, cohort.acquirable, possible)[0]
+        expected = rule.scores(self.memory, self.x, self.answer)
+        gains = gains_of(rule, expected, self.answer)[0]
+        scores = block(expected, self.x, cohort.acquirable, possible)[0]
         share = _softmax(block(self.answer.policy, self.x, cohort.acquirable, possible)[0])
         overall, near = self.support
         tests = []
@@ -202,7 +204,7 @@ class Patient:
                 continue
             cost = float(cohort.costs[i])
             status = self.state.statuses.get(feature.name, "known" if feature.name in self.state.values else "open")
-            gain = float(self.answer.gain[0, i]) if status != "known" else np.nan
+            gain = float(gains[i]) if status != "known" else np.nan
             tests.append(
                 Test(
                     feature.name, float(scores[i]), gain, float(share[i]), cost,

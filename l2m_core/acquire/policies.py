@@ -171,6 +171,11 @@ def block(scores: np.ndarray, x: np.ndarray, acquirable: np.ndarray, possible: n
     return np.where(allowed, scores, -np.inf)
 
 
+def gains_of(policy: Policy, scores: np.ndarray, answer: Answer) -> np.ndarray:
+    """(n, d) nats by which rules stop, whatever the scores are: what the policy itself expects, if that is in nats."""
+    return scores if isinstance(policy, MonteCarlo) else answer.gain
+
+
 @dataclass(frozen=True)
 class Guided:
     """A memory and a policy as one method: `predict(x, a)` and `rank(x, a)`, like every other method."""
@@ -186,7 +191,7 @@ class Guided:
         shown = np.where(a, x, np.nan).astype(np.float32)
         answer = self.memory.answer(shown)
         scores = self.policy.scores(self.memory, shown, answer)
-        gain = scores if isinstance(self.policy, MonteCarlo) else answer.gain
+        gain = gains_of(self.policy, scores, answer)
         acquirable = self.memory.cohort.acquirable
         return answer.prediction, block(scores, shown, acquirable, ~a), block(gain, shown, acquirable, ~a)
 

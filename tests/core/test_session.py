@@ -186,6 +186,13 @@ def test_stopping_rules_give_their_reason(memory):
     assert memory.start({}).advice is None
 
 
+def test_gains_are_those_that_the_policy_goes_by(memory):
+    patient = memory.start({}, policy="monte carlo")
+    tests = patient.tests
+    assert [test.gain for test in tests] == [test.score for test in tests]
+    assert patient.best_gain == tests[0].score != memory.start({}).best_gain
+
+
 def test_gain_per_cost_prefers_the_cheaper_of_equals(memory):
     patient = memory.start({}, policy="gain per cost")
     table = patient.ranking
