@@ -159,6 +159,10 @@ def containers() -> list[Hostile]:
     return [
         Hostile("gzip", gzip.compress(csv()), right=is_usual),
         Hostile("gzip in two members", gzip.compress(csv()[:100]) + gzip.compress(csv()[100:]), right=is_usual),
+        Hostile("gzip in a member for each row", b"".join(map(gzip.compress, csv().splitlines(True))), right=is_usual),
+        Hostile("gzip with zeros behind", gzip.compress(csv()) + b"\0" * 10_000, right=is_usual),
+        Hostile("gzip with empty members between", gzip.compress(b"") * 500 + gzip.compress(csv()), right=is_usual),
+        Hostile("gzip of very many empty members", gzip.compress(b"") * 250_000 + gzip.compress(csv()), ("members",)),
         Hostile("gzip cut off", gzip.compress(csv())[:-30], ("cut off",)),
         Hostile("gzip with a wrong sum", gzip.compress(csv())[:-8] + b"12345678", ("damaged",)),
         Hostile("gzip with a tail", gzip.compress(csv()) + b"tail", ("damaged",)),
