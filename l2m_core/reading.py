@@ -106,7 +106,7 @@ def read_table(
     name = name or found_name
     data = _gunzip(data, limits) if data[:2] == b"\x1f\x8b" else data
     if data[:4] == b"PAR1":
-        from l2m_core.frames import table_from_parquet
+        from l2m_core.parquet import table_from_parquet
 
         return table_from_parquet(data, limits, name)
     _refuse_other_formats(data)
