@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -55,9 +56,12 @@ def overrides(text: str) -> list[str]:
     if not all(isinstance(name, str) and name.isidentifier() for name in settings):
         raise ConfigError(trainer.NO_LINES)
     _check_names("", settings)
-    return [
-        f"{name}={yaml.safe_dump(value, default_flow_style=True).split(chr(10))[0]}" for name, value in settings.items()
-    ]
+    return [f"{name}={_on_one_line(value)}" for name, value in settings.items()]
+
+
+def _on_one_line(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=math.inf)
+    return text.removesuffix("\n...\n").strip()  # the end of a document, after a lone value
 
 
 def _check_names(where: str, value: Any) -> None:

@@ -231,6 +231,12 @@ def test_the_experiments_of_the_study_are_known_without_importing_the_trainer() 
     assert studies.overrides("tasks: 3\nfamilies: [gp]") == ["tasks=3", "families=[gp]"]
 
 
+def test_a_long_setting_of_an_experiment_stays_whole() -> None:
+    names = [f"family_{number}" for number in range(40)]
+    (override,) = studies.overrides(f"families: [{', '.join(names)}]")
+    assert yaml.safe_load(override.removeprefix("families=")) == names
+
+
 def test_what_a_command_line_refuses_is_said(services: Services, runner: Runner) -> None:
     job = runner.submit(OWNER, studies.EVALUATE, {"model": "general", "yaml": "suite: nowhere"})
     failed = ended(runner, job)
