@@ -1,8 +1,14 @@
 """Named errors. Each message says what is wrong, where (column, row, setting) and what to do."""
 
+LONGEST_MESSAGE = 2000  # characters; beyond it nobody reads, and a page would have to show it
+
 
 class L2MError(Exception):
-    """Root of every error this library raises on purpose."""
+    """Root of every error this library raises on purpose. What a message quotes may be long; the message is not."""
+
+    def __init__(self, message: object = "") -> None:
+        text = str(message)
+        super().__init__(text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 1]}…")
 
 
 class InputError(L2MError, ValueError):

@@ -1,10 +1,9 @@
-"""DataFrames and Parquet become the same table of columns that CSV becomes."""
+"""DataFrames become the same table of columns that CSV becomes."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
-import io
 import numbers
 from typing import Any
 
@@ -33,37 +32,13 @@ def table_from_frame(frame: pd.DataFrame, limits: Limits = DEFAULT_LIMITS, name:
         raise CohortError(f"A {type(frame).__name__} is not a DataFrame.")
     if frame.columns.nlevels > 1:
         raise CohortError("The DataFrame has column names of several levels. Join them into one.")
-    _check_size(len(frame), frame.shape[1], limits)
+    check_size(len(frame), frame.shape[1], limits)
     names, repeated, warnings = clean_names([_name_text(label) for label in frame.columns])
-    columns = tuple(_column(frame.iloc[:, i], label, limits) for i, label in enumerate(names))
+    columns = tuple(column_of(frame.iloc[:, i], label, limits, limits.size) for i, label in enumerate(names))
     return Table(names, columns, np.arange(len(frame)), tuple(warnings), name, repeated=repeated)
 
 
-def table_from_parquet(data: bytes, limits: Limits, name: str) -> Table:
-    """Sizes are read from the file's own description first; texts stay dictionary-coded, so they cannot unfold."""
-    try:
-        import pyarrow
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise CohortError("Reading Parquet needs pyarrow: pip install pyarrow, or save the table as CSV.") from error
-    try:
-        file = parquet.ParquetFile(io.BytesIO(data))
-        metadata = file.metadata
-        _check_size(metadata.num_rows, metadata.num_columns, limits)
-        unpacked = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-        if unpacked > 4 * limits.size:
-            raise CohortError(f"The Parquet file unpacks to more than {4 * limits.megabytes} MB. Keep what matters.")
-        texts = [field.name for field in file.schema_arrow if pyarrow.types.is_string(field.type)]
-        content = parquet.read_table(io.BytesIO(data), read_dictionary=texts, partitioning=None)
-        frame = content.to_pandas(ignore_metadata=True)
-    except (pyarrow.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError) as error:
-        if isinstance(error, CohortError):
-            raise
-        raise CohortError("The Parquet file is damaged or of an unknown kind. Export it again, or as CSV.") from error
-    return table_from_frame(frame, limits, name)
-
-
-def _check_size(rows, columns, limits):
+def check_size(rows, columns, limits):
     check_width(columns, limits)
     if rows > limits.rows:
         raise CohortError(f"The table has {rows:,} rows; at most {limits.rows:,} are read. Keep a random sample.")
@@ -77,7 +52,8 @@ def _name_text(label: Any) -> str:
     return "" if label is None or label != label else str(label)
 
 
-def _column(series: pd.Series, name: str, limits: Limits) -> Column:
+def column_of(series: pd.Series, name: str, limits: Limits, left: int) -> Column:
+    """left: characters of text that it may hold."""
     kind = series.dtype
     if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
         return RefusedColumn(f"Column '{name}' holds dates or times. {DATE_ADVICE}")
@@ -86,19 +62,23 @@ def _column(series: pd.Series, name: str, limits: Limits) -> Column:
     if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
         return NumberColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
-        return _text_column(series, name, limits)
+        return _text_column(series, name, limits, left)
     except CohortError as error:
         return RefusedColumn(str(error))
 
 
-def _text_column(series, name, limits) -> TextColumn:
-    if isinstance(series.dtype, pd.CategoricalDtype):
+def _text_column(series, name, limits, left) -> TextColumn:
+    if isinstance(series.dtype, pd.CategoricalDtype):  # a few long texts can stand in many rows
         texts = [*(cell_text(value, name) for value in series.cat.categories), ""]
-        cells = [texts[code] for code in series.cat.codes]
+        codes = series.cat.codes.to_numpy()
+        size = int(np.array([len(text) for text in texts])[codes].sum())
     else:
-        cells = [cell_text(value, name) for value in series.astype(object)]
-    if sum(map(len, cells)) > limits.size:  # a few long texts can stand in many rows
-        raise CohortError(f"Column '{name}' holds more than {limits.megabytes} MB of text. Leave it out.")
+        texts = [cell_text(value, name) for value in series.astype(object)]
+        codes = range(len(texts))
+        size = sum(map(len, texts))
+    if size > left:
+        raise CohortError(f"With column '{name}' there are more than {limits.megabytes} MB of text. Leave it out.")
+    cells = [texts[code] for code in codes]
     if any(SEPARATOR in cell for cell in cells):
         raise CohortError(f"Column '{name}' holds a NUL character. Remove it, or set its role to ignored.")
     return TextColumn.of(cells)

@@ -25,6 +25,7 @@ from l2m_core.errors import CohortError
 from l2m_core.schema import LONGEST_NAME
 
 CHUNK = 20_000  # cells that are held as Python strings at a time
+FED = 4096  # bytes of a gzip file that are unpacked at a time, into some 4 MB at most
 SEPARATOR = "\0"  # between the cells of a stored column; a file that holds this character is refused
 
 
@@ -105,7 +106,7 @@ def read_table(
     name = name or found_name
     data = _gunzip(data, limits) if data[:2] == b"\x1f\x8b" else data
     if data[:4] == b"PAR1":
-        from l2m_core.frames import table_from_parquet
+        from l2m_core.parquet import table_from_parquet
 
         return table_from_parquet(data, limits, name)
     _refuse_other_formats(data)
@@ -153,22 +154,29 @@ def _too_large(limits) -> str:
     )
 
 
+_NOT_ZERO = re.compile(rb"[^\0]")
+
+
 def _gunzip(data, limits) -> bytes:
-    """Unpacked piece by piece, so that a small file cannot unfold into more than the limit."""
-    pieces, size = [], 0
+    """Fed in small pieces, so that neither a member that unfolds nor very many small ones cost more than the limit."""
+    pieces, size, at, members = [], 0, 0, 0
     try:
-        while data:
+        while at < len(data):
+            members += 1
+            if members > limits.rows:
+                raise CohortError(f"The gzip file has more than {limits.rows:,} members. Unpack it and compress it anew.")
             unpacker = zlib.decompressobj(wbits=31)
             while not unpacker.eof:
-                piece = unpacker.decompress(data, 1 << 20)
-                data = unpacker.unconsumed_tail
-                size += len(piece)
+                fed = data[at : at + FED]
+                if not fed:
+                    raise CohortError("The gzip file is cut off. Copy or export it again.")
+                at += len(fed)
+                pieces.append(unpacker.decompress(fed))
+                size += len(pieces[-1])
                 if size > limits.size:
                     raise CohortError(_too_large(limits))
-                if not piece and not data and not unpacker.eof:
-                    raise CohortError("The gzip file is cut off. Copy or export it again.")
-                pieces.append(piece)
-            data = unpacker.unused_data.lstrip(b"\0")
+            rest = _NOT_ZERO.search(data, at - len(unpacker.unused_data))  # zeros may stand between members
+            at = rest.start() if rest else len(data)
     except zlib.error as error:
         raise CohortError("The gzip file is damaged. Copy or export it again.") from error
     return b"".join(pieces)

@@ -1,24 +1,27 @@
-"""YAML from people, read strictly: plain texts stay texts, and nothing is guessed, merged or built.
+"""YAML from people, read strictly: nothing is guessed, merged or built.
 
-Usual YAML turns `no` into False and `2020-01-01` into a date, which damages level names. Here every scalar is a text
-(or None), whoever needs a number converts it, and aliases, duplicate keys and custom tags are refused.
+Usual YAML turns `no` into False and `2020-01-01` into a date, which damages level names. So in a schema every scalar is a
+text (or None), and whoever needs a number converts it. In settings numbers and true and false are themselves. In both,
+aliases (with which a few lines unfold into more than memory holds), duplicate keys and tags of other types are refused.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import yaml
 
 LARGEST_TEXT = 2_000_000
 DEEPEST = 20
+LONGEST_NUMBER = 100  # characters
 
 
 class YamlProblem(ValueError):
     """The text is not YAML that we accept; the message is one sentence for a person."""
 
 
-class _TextLoader(yaml.SafeLoader):
+class _StrictLoader(yaml.SafeLoader):
     def compose_node(self, parent, index):
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark
@@ -41,21 +44,55 @@ class _TextLoader(yaml.SafeLoader):
             seen.add(key)
         return super().construct_mapping(node, deep)
 
-
-_NULL = "tag:yaml.org,2002:null"
-_TextLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag == _NULL]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+    def construct_number(self, node):
+        if len(node.value) > LONGEST_NUMBER:  # Python refuses to write very long ones
+            raise YamlProblem(f"Line {node.start_mark.line + 1}: a number has more than {LONGEST_NUMBER} characters.")
+        return self.construct_yaml_int(node) if node.tag == _INT else self.construct_yaml_float(node)
 
 
-def read_yaml(text: str):
+class _TextLoader(_StrictLoader):
+    """Texts and None."""
+
+
+class _ValueLoader(_StrictLoader):
+    """Texts, None, numbers, true and false."""
+
+
+_BOOL, _INT, _FLOAT, _NULL = (f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "null"))
+_PLAIN = (_NULL, *(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")), None)  # None: any other tag, refused
+
+
+def _keep_only(loader: type[_StrictLoader], kinds: tuple[str, ...]) -> None:
+    """Of what YAML can mean, these kinds besides plain texts, lists and mappings."""
+    loader.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag in (_NULL, *kinds)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    loader.yaml_constructors = {tag: yaml.SafeLoader.yaml_constructors[tag] for tag in (*_PLAIN, *kinds)}
+
+
+_keep_only(_TextLoader, ())
+_keep_only(_ValueLoader, (_BOOL, _INT, _FLOAT))
+for _tag in (_INT, _FLOAT):
+    _ValueLoader.add_constructor(_tag, _StrictLoader.construct_number)
+
+
+def read_yaml(text: str) -> Any:
     """Nested dicts, lists, texts and None."""
-    if len(text) > LARGEST_TEXT:
-        raise YamlProblem(f"The text has {len(text):,} characters; at most {LARGEST_TEXT:,} are read.")
+    return _read(text, _TextLoader, LARGEST_TEXT)
+
+
+def read_values(text: str, longest: int) -> Any:
+    """Nested dicts, lists, texts, None, numbers, True and False, from at most so many characters."""
+    return _read(text, _ValueLoader, longest)
+
+
+def _read(text: str, kind: type[_StrictLoader], longest: int) -> Any:
+    if len(text) > longest:
+        raise YamlProblem(f"The text has {len(text):,} characters; at most {longest:,} are read.")
     loader = None
     try:
-        loader = _TextLoader(text)
+        loader = kind(text)
         return loader.get_single_data()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -63,7 +100,7 @@ def read_yaml(text: str):
         raise YamlProblem(f"Not valid YAML ({where}{getattr(error, 'problem', None) or 'unreadable text'}).") from error
     except YamlProblem:
         raise
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise YamlProblem("Not valid YAML.") from error
     finally:
         if loader is not None:

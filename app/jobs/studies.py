@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,8 @@ def experiments() -> tuple[str, ...]:
 
 def options(text: str) -> list[str]:
     """The settings of `evaluate` as words of its command line."""
-    try:
-        settings = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise ConfigError("The settings are not valid YAML: write lines of `name: value`.") from None
-    if not isinstance(settings, dict):
-        raise ConfigError("The settings must be lines of `name: value`.")
     words: list[str] = []
-    for name, value in settings.items():
+    for name, value in trainer.read_mapping(text).items():
         if name not in OPTIONS:
             raise ConfigError(f"There is no setting '{name}'. Known: {', '.join(OPTIONS)}.")
         values = value if isinstance(value, list) else [value]
@@ -57,16 +52,16 @@ def options(text: str) -> list[str]:
 
 def overrides(text: str) -> list[str]:
     """Settings of an experiment in place of its scale's, as `key=value`."""
-    try:
-        settings = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, ValueError, RecursionError):
-        raise ConfigError("The settings are not valid YAML: write lines of `name: value`.") from None
-    if not isinstance(settings, dict) or not all(isinstance(name, str) and name.isidentifier() for name in settings):
-        raise ConfigError("The settings must be lines of `name: value`.")
+    settings = trainer.read_mapping(text)
+    if not all(isinstance(name, str) and name.isidentifier() for name in settings):
+        raise ConfigError(trainer.NO_LINES)
     _check_names("", settings)
-    return [
-        f"{name}={yaml.safe_dump(value, default_flow_style=True).split(chr(10))[0]}" for name, value in settings.items()
-    ]
+    return [f"{name}={_on_one_line(value)}" for name, value in settings.items()]
+
+
+def _on_one_line(value: Any) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=math.inf)
+    return text.removesuffix("\n...\n").strip()  # the end of a document, after a lone value
 
 
 def _check_names(where: str, value: Any) -> None:

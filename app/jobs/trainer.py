@@ -23,8 +23,10 @@ from app.jobs.work import Work
 from app.settings import Settings
 from app.store import processes
 from l2m_core.errors import ConfigError
+from l2m_core.strict_yaml import YamlProblem, read_values
 
 LARGEST_CONFIG = 100_000  # characters
+NO_LINES = "The settings must be lines of `name: value`."
 SECONDS_TO_CHECK = 120
 SECONDS_BETWEEN_LOOKS = 0.5
 CONFIG, PROCESS = "config.yaml", "trainer.process"
@@ -62,24 +64,24 @@ def home() -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+def read_mapping(text: str) -> dict[str, Any]:
+    """What a person wrote as settings of any job; nothing where only comments are."""
+    try:
+        settings = read_values(text, LARGEST_CONFIG)
+    except YamlProblem as problem:
+        raise ConfigError(f"The settings cannot be read. {problem}") from None
+    if not isinstance(settings, dict | None):
+        raise ConfigError(NO_LINES)
+    return settings or {}
+
+
 def read_settings(job: str, text: str) -> dict[str, Any]:
     """The mapping that a person wrote, without what is decided elsewhere."""
     if job not in DECIDED:
         raise ConfigError(f"There is no training job '{job}'. Choose one of {', '.join(DECIDED)}.")
-    if len(text) > LARGEST_CONFIG:
-        raise ConfigError(f"The settings have {len(text):,} characters; at most {LARGEST_CONFIG:,} are read.")
-    try:
-        settings = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise ConfigError(
-            f"The settings are not valid YAML{where}: {getattr(error, 'problem', None) or error}."
-        ) from None
-    except (ValueError, RecursionError):  # a date that cannot be, or brackets without end
-        raise ConfigError("The settings are not valid YAML: write lines of `name: value`.") from None
-    if not isinstance(settings, dict):
-        raise ConfigError("The settings must be lines of `name: value`.")
+    settings = read_mapping(text)
+    if not settings:
+        raise ConfigError(NO_LINES)
     for name in settings:
         if name in DECIDED[job]:
             raise ConfigError(f"'{name}' is decided by the fields of this page. Remove it from the settings.")

@@ -100,7 +100,7 @@ class Front:
         self.places = Places(processes)
         self.processes = [Process(command) for _ in range(processes)]
         self._selector = selectors.DefaultSelector()
-        self._waiting: dict[socket.socket, float] = {}  # connections whose head has not come → until when
+        self._waiting: dict[socket.socket, tuple[float, int]] = {}  # head not come → until when, bytes that lie there
         self._ended: list[tuple[Process, float]] = []  # processes to start again, and when
         self._has_served = False
         self._stopping = False
@@ -186,17 +186,18 @@ class Front:
         except OSError:  # gone already
             return
         connection.setblocking(False)
-        self._waiting[connection] = time.monotonic() + PATIENCE
+        self._waiting[connection] = (time.monotonic() + PATIENCE, 0)
         self._selector.register(connection, selectors.EVENT_READ)
 
     def _look_at(self, connection: socket.socket) -> None:
+        until, seen = self._waiting[connection]
         try:
             head = connection.recv(LONGEST_HEAD, socket.MSG_PEEK)
         except BlockingIOError:
             return
         except OSError:
             head = b""
-        if not head:
+        if len(head) <= seen:  # woken by nothing new: its end, which would wake us again and again
             self._forget(connection)
             connection.close()
         elif b"\r\n\r\n" in head or len(head) == LONGEST_HEAD:
@@ -206,11 +207,12 @@ class Front:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
                 self.processes[place].hand(connection)
         else:  # wake up again when there is more than this
+            self._waiting[connection] = (until, len(head))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(head) + 1)
 
     def _drop_the_silent(self) -> None:
         now = time.monotonic()
-        for connection in [c for c, until in self._waiting.items() if until < now]:
+        for connection in [c for c, (until, _) in self._waiting.items() if until < now]:
             self._forget(connection)
             connection.close()
 

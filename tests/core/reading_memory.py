@@ -1,11 +1,14 @@
-"""Prints how far resident memory rose while the CSV of the first argument became a cohort: run in a process of its own, whose
-memory nothing else has touched."""
+"""Prints how far resident memory rose while each file named became a cohort, or was refused, and the cohort's rows: run in a
+process of its own, whose memory nothing else has touched. The first argument is the limit of a file, in MB."""
 
+import io
 import re
 import sys
 from pathlib import Path
 
 from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError
+from l2m_core.reading import Limits, read_table
 
 STATUS, PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -16,14 +19,23 @@ def resident(name: str) -> int:
     return int(found[1]) * 1024
 
 
-def main(path: str) -> None:
+def main(megabytes: str, *paths: str) -> None:
+    limits = Limits(megabytes=int(megabytes))
     small = "\n".join(f"{i % 7},{i % 2}" for i in range(50))
-    Cohort.from_csv(f"a,y\n{small}".encode(), "y")  # what is loaded at the first use is no part of the file's price
-    PEAK.write_text("5")  # forget the highest so far
-    before = resident("VmRSS")
-    cohort = Cohort.from_csv(path, "y")
-    print(resident("VmHWM") - before, len(cohort))
+    cohort = Cohort.from_csv(f"a,y\n{small}".encode(), "y")  # what is loaded at the first use is no part of a file's price
+    if any(path.endswith(".parquet") for path in paths):
+        buffer = io.BytesIO()
+        cohort.frame().astype({"a": str}).to_parquet(buffer)
+        read_table(buffer.getvalue())
+    for path in paths:
+        PEAK.write_text("5")  # forget the highest so far
+        before = resident("VmRSS")
+        try:
+            rows = len(Cohort.from_csv(path, "died" if path.endswith(".parquet") else "y", limits=limits))
+        except CohortError:
+            rows = 0
+        print(resident("VmHWM") - before, rows)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from l2m_core.cohort import Cohort
+from l2m_core.reading import DEFAULT_LIMITS, Limits
 from tests.core import reading_memory
+from tests.core.hostile import parquets
 from tests.figures import Keep
 
 COLUMNS = 20
 BYTES_OF_A_NUMBER = 4
 MOST = 4
+MOST_OF_PARQUET = 8
 
 
 def content(kind: str, rows: int) -> bytes:
@@ -47,6 +50,28 @@ def test_a_cohort_costs_a_few_times_its_file(kind: str) -> None:
     assert peak <= allowed(len(data), rows)
 
 
+def rises(repository: Path, limits: Limits, paths: list[Path]) -> list[tuple[int, int]]:
+    """Of each file: bytes by which resident memory rose while it was read, and rows of its cohort."""
+    command = [sys.executable, "-m", "tests.core.reading_memory", str(limits.megabytes), *map(str, paths)]
+    answer = subprocess.run(
+        command, cwd=repository, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True
+    )
+    rise_and_rows = list(map(int, answer.stdout.split()))
+    return list(zip(rise_and_rows[::2], rise_and_rows[1::2], strict=True))
+
+
+@pytest.mark.skipif(not reading_memory.PEAK.exists(), reason="resident memory is read from /proc")
+def test_no_parquet_file_costs_more_than_a_few_times_the_limit(tmp_path: Path, repository: Path) -> None:
+    """All at the size of a few kilobytes, and of up to a hundred times the limit once read."""
+    paths = [tmp_path / f"{number}.parquet" for number in range(len(parquets.CASES))]
+    for path, case in zip(paths, parquets.CASES, strict=True):
+        path.write_bytes(case.data)
+    most = MOST_OF_PARQUET * parquets.LIMITS.size
+    found = zip(parquets.CASES, rises(repository, parquets.LIMITS, paths), strict=True)
+    high = [(case.name, rise) for case, (rise, _) in found if rise > most]
+    assert high == []
+
+
 @pytest.mark.reliability
 @pytest.mark.skipif(not reading_memory.PEAK.exists(), reason="resident memory is read from /proc")
 @pytest.mark.parametrize("kind", ["numbers", "levels", "digits"])
@@ -56,11 +81,7 @@ def test_resident_memory_stays_within_four_times_the_file(
     rows = 100_000
     path = tmp_path / "table.csv"
     path.write_bytes(content(kind, rows))
-    answer = subprocess.run(
-        [sys.executable, "-m", "tests.core.reading_memory", str(path)], cwd=repository, capture_output=True, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True,
-    )  # fmt: skip
-    rise, read = map(int, answer.stdout.split())
+    [(rise, read)] = rises(repository, DEFAULT_LIMITS, [path])
     size, most = path.stat().st_size, allowed(path.stat().st_size, rows)
     short = most > MOST * size
     assert read == rows

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import time
 import tracemalloc
 
 import numpy as np
@@ -38,6 +39,19 @@ def test_a_table_is_read_from_a_path_bytes_or_an_open_file(tmp_path):
         assert cells(read_table(source)) == cells(read_table(SMALL))
     assert read_table(path).name == "ward 3"
     assert read_table(path, name="ours").name == "ours"
+
+
+def test_gzip_files_of_many_members_are_read_in_time_that_grows_with_their_size():
+    """Each member used to cost a copy of all that followed it."""
+
+    def seconds(members: int) -> float:
+        data = gzip.compress(b"") * members + gzip.compress(SMALL)
+        begun = time.process_time()
+        assert cells(read_table(data)) == cells(read_table(SMALL))
+        return time.process_time() - begun
+
+    assert min(seconds(60_000) for _ in range(2)) < 8 * min(seconds(15_000) for _ in range(2))
+
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ import pytest
 import yaml
 
 from app.jobs import studies, templates, trainer
-from l2m_core.errors import ConfigError
+from l2m_core.errors import LONGEST_MESSAGE, ConfigError
 from tests.core.opened import outside, watched
 from tests.core.test_paths_in_schemas import PLACES
 from train.__main__ import JOBS, main
 from train.config import build, to_plain
 from train.experiments.experiment import read_settings
 
+UNFOLDING = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
 ODD = ["when: 2020-13-45", "[" * 1000, "a: \0", "a: !!python/name:os.system", "- ../../etc", "../../etc/passwd"]
 
 
@@ -102,9 +104,51 @@ def test_a_place_in_the_options_of_an_evaluation_is_refused(name: str, place: st
         studies.options(yaml.safe_dump({name: place}))
 
 
+READERS = [studies.options, studies.overrides, partial(trainer.read_settings, "predictor")]
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (UNFOLDING, "alias"),
+        ("a: &a [*a]", "alias"),
+        ("a: &a {b: *a}", "alias"),
+        ("a: &a 1\nb: *a", "alias"),
+        (f"a: {'[' * 30}{']' * 30}", "nested more than 20"),
+        ("a: " + "b" * 200_000, "at most 100,000"),
+        ("a: 1\na: 2", "'a' appears twice"),
+        ("a: 0x" + "f" * 10_000, "a number has more than 100"),  # Python reads it, and cannot write it
+        ("a: " + "1:" * 10_000 + "1", "a number has more than 100"),
+        ("a: !!set {b, c}", "Not valid YAML"),
+        ("a: !!binary aGk=", "Not valid YAML"),
+    ],
+)
+def test_settings_that_unfold_or_never_end_are_refused(read, text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as refusal:
+        read(text)
+    assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_refusal_is_short_however_long_what_it_quotes(read) -> None:
+    for text in ("b" * 90_000 + ": 1", f"a: !!{'b' * 90_000} 1", f"folder: {'b' * 90_000}", f"{'/' * 90_000}: [1]"):
+        try:
+            read(text)
+        except ConfigError as refusal:
+            assert 0 < len(str(refusal)) <= LONGEST_MESSAGE
+
+
+def test_numbers_truths_and_texts_of_settings_are_what_they_look_like() -> None:
+    text = "a: 3\nb: 0.5\nc: true\nd: word\ne: [1, -2.5e-3, no]\nf:\ng: '3'\nh: 2020-13-45"
+    expected = {"a": 3, "b": 0.5, "c": True, "d": "word", "e": [1, -0.0025, False], "f": None, "g": "3", "h": "2020-13-45"}
+    assert trainer.read_mapping(text) == expected
+    assert trainer.read_mapping("# nothing yet") == {}
+
+
 @pytest.mark.parametrize("text", ODD)
 def test_odd_texts_are_refused_in_words(text: str) -> None:
-    for read in (studies.options, studies.overrides, lambda text: trainer.read_settings("predictor", text)):
+    for read in READERS:
         with watched() as found:
             try:
                 read(text)

@@ -16,7 +16,7 @@ from app.jobs import folders, releasing, studies, templates, trainer, training
 from app.jobs.runner import Runner
 from app.store import Job, NotFound, processes
 from app.ui.services import Services
-from l2m_core.errors import ConfigError
+from l2m_core.errors import LONGEST_MESSAGE, ConfigError
 from tests.jobs.conftest import OWNER, ended, wait_until
 
 TINY: dict[str, Any] = {
@@ -60,14 +60,20 @@ def test_the_trainer_says_what_is_wrong_in_its_own_words(services: Services, tex
     assert "Traceback" not in str(refusal.value) and "/tmp" not in str(refusal.value)
 
 
+def test_the_trainers_refusal_is_short_however_long_what_it_quotes(services: Services) -> None:
+    with pytest.raises(ConfigError, match="loop.lr must be float") as refusal:
+        trainer.check("predictor", f"loop: {{lr: {'x' * 90_000}}}", {"folder": "run"}, services.settings)
+    assert len(str(refusal.value)) <= LONGEST_MESSAGE
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("folder: /etc", "'folder' is decided"),
         ("init: /home/somebody", "'init' is decided"),
-        ("a: [", "not valid YAML in line"),
+        ("a: [", "Not valid YAML \\(line"),
         ("just a text", "lines of"),
-        ("x: !!python/object/apply:os.system ['true']", "not valid YAML"),
+        ("x: !!python/object/apply:os.system ['true']", "Not valid YAML"),
         ("a: " + "b" * 200_000, "at most 100,000"),
     ],
 )
@@ -223,6 +229,12 @@ def test_options_that_are_not_a_persons_to_choose_are_refused(text: str) -> None
 def test_the_experiments_of_the_study_are_known_without_importing_the_trainer() -> None:
     assert {"acquisition", "uncertainty", "ablations"} <= set(studies.experiments())
     assert studies.overrides("tasks: 3\nfamilies: [gp]") == ["tasks=3", "families=[gp]"]
+
+
+def test_a_long_setting_of_an_experiment_stays_whole() -> None:
+    names = [f"family_{number}" for number in range(40)]
+    (override,) = studies.overrides(f"families: [{', '.join(names)}]")
+    assert yaml.safe_load(override.removeprefix("families=")) == names
 
 
 def test_what_a_command_line_refuses_is_said(services: Services, runner: Runner) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -22,12 +23,15 @@ from tests.prerequisites import REPOSITORY
 PATIENCE = 60  # seconds; a busy machine is slow
 FRONT = """
 import sys
+import os
 from app.__main__ import listen
+from app.server import several
 from app.server.several import Front
 from app.ui.identity import load_signer
 from pathlib import Path
 listener = listen("127.0.0.1", 0)
 print(listener.getsockname()[1], flush=True)
+several.PATIENCE = float(os.environ.get("FRONT_PATIENCE", several.PATIENCE))
 sys.exit(Front(listener, 3, load_signer(Path(sys.argv[1])), [sys.executable, "-m", "tests.server.echo_worker"]).run())
 """
 
@@ -129,6 +133,58 @@ def test_a_connection_that_says_nothing_holds_up_nobody(tmp_path: Path, cookies:
     with front(tmp_path) as (_, port), socket.create_connection(("127.0.0.1", port)) as silent:
         silent.sendall(b"GET / HT")
         assert ask(port, request(cookies[0]))[1] == request(cookies[0])
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HT"])
+def test_a_connection_that_ends_before_its_head_is_closed_and_costs_nothing_more(tmp_path: Path, said: bytes) -> None:
+    """It stays readable for ever after its end, so whoever waits for more of it is woken without pause."""
+    with front(tmp_path) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=PATIENCE / 2) as connection:
+        connection.sendall(said)
+        time.sleep(0.3)  # what was said is looked at before the end comes
+        connection.shutdown(socket.SHUT_WR)
+        assert _is_over(connection)
+
+
+def test_a_connection_that_is_broken_off_before_its_head_holds_up_nobody(tmp_path: Path, cookies: list[str]) -> None:
+    with front(tmp_path) as (process, port):
+        connection = socket.create_connection(("127.0.0.1", port))
+        connection.sendall(b"GET / HT")
+        time.sleep(0.3)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # no farewell
+        connection.close()
+        time.sleep(0.3)
+        spent = _seconds_of(process.pid)
+        time.sleep(1)
+        assert _seconds_of(process.pid) - spent < 0.5
+        assert ask(port, request(cookies[0]))[1] == request(cookies[0])
+
+
+def _seconds_of(number: int) -> float:
+    fields = Path(f"/proc/{number}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_head_that_trickles_in_is_waited_for_no_longer_than_any_other(tmp_path: Path) -> None:
+    with front(tmp_path, FRONT_PATIENCE="2") as (_, port), socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.settimeout(0.1)
+        until = time.monotonic() + PATIENCE
+        over = False
+        while not over and time.monotonic() < until:
+            try:
+                connection.sendall(b"x")
+                over = _is_over(connection)
+            except TimeoutError:
+                pass
+            except OSError:
+                over = True
+        assert over
+
+
+def _is_over(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:  # closed with bytes that nobody took
+        return True
 
 
 def test_a_process_that_dies_is_replaced(tmp_path: Path, cookies: list[str]) -> None:

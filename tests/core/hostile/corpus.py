@@ -159,6 +159,10 @@ def containers() -> list[Hostile]:
     return [
         Hostile("gzip", gzip.compress(csv()), right=is_usual),
         Hostile("gzip in two members", gzip.compress(csv()[:100]) + gzip.compress(csv()[100:]), right=is_usual),
+        Hostile("gzip in a member for each row", b"".join(map(gzip.compress, csv().splitlines(True))), right=is_usual),
+        Hostile("gzip with zeros behind", gzip.compress(csv()) + b"\0" * 10_000, right=is_usual),
+        Hostile("gzip with empty members between", gzip.compress(b"") * 500 + gzip.compress(csv()), right=is_usual),
+        Hostile("gzip of very many empty members", gzip.compress(b"") * 250_000 + gzip.compress(csv()), ("members",)),
         Hostile("gzip cut off", gzip.compress(csv())[:-30], ("cut off",)),
         Hostile("gzip with a wrong sum", gzip.compress(csv())[:-8] + b"12345678", ("damaged",)),
         Hostile("gzip with a tail", gzip.compress(csv()) + b"tail", ("damaged",)),
@@ -168,7 +172,9 @@ def containers() -> list[Hostile]:
         Hostile("parquet cut off", parquet(frame)[:-20], ("Parquet", "damaged")),
         Hostile("parquet overwritten", parquet(frame)[:200] + b"\xff" * 200 + parquet(frame)[400:], ("Parquet",)),
         Hostile("parquet of dates", parquet(frame.assign(seen=pd.Timestamp("2020-01-01"))), ("'seen'", "dates")),
-        Hostile("parquet of lists", parquet(frame.assign(many=[[1, 2]] * ROWS)), ("'many'", "array")),
+        Hostile("parquet of lists", parquet(frame.assign(many=[[1, 2]] * ROWS)), ("'many'", "lists")),
+        Hostile("parquet of lists, ignored", parquet(frame.assign(many=[[1, 2]] * ROWS)), right=is_usual,
+                options={"schema": "features:\n- {name: many, role: ignored}\n"}),  # fmt: skip
         Hostile(
             "parquet of one long text in each row",
             parquet(frame.loc[np.arange(3000) % ROWS].assign(note=pd.Categorical(["x" * 10_000] * 3000))),

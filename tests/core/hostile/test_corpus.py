@@ -4,7 +4,10 @@ import pytest
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
+from tests.core.hostile import parquets
 from tests.core.hostile.corpus import CASES, Hostile
+
+CASES = [*CASES, *parquets.CASES]
 
 
 def test_the_corpus_is_large_and_its_names_are_unique():
