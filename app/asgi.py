@@ -61,8 +61,6 @@ def warm_up() -> None:
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # sessions spread over the cores; two threads on one busy core are slower than one
     config.set_option("server.allowedHosts", allowed_hosts())
-    if SIGN_IN_FILE is not None:
-        config.set_option("secrets.files", [str(SIGN_IN_FILE)])
     try:
         reading = warm.read_again(services.get())
         warm.one_step(services.get())
@@ -108,6 +106,9 @@ async def favicon(request: Request) -> FileResponse:
 
 def on_script_error(error: Exception) -> bool:
     """A fault of the program: said without details, which may be a patient's. The log names the place."""
+    if isinstance(error, sign_in.SignInNeeded):  # by an action, which runs before the page looks who is there
+        st.error(str(error), icon=":material/error:")
+        return True
     st.error(
         "Something went wrong in the program; what was recorded is safe. Reload the page to go on. "
         "If it happens again, report it with the time and what you did last.",
@@ -138,7 +139,8 @@ def keep_values_out_of_logs() -> None:
         logging.getLogger(name).addFilter(WithoutValues())
 
 
-SIGN_IN_FILE = sign_in.find_file()
+# Before Streamlit looks for such settings itself.
+sign_in.ask_by(sign_in.find_file())
 # Cookies of sign-in and of uploads stay valid over a restart.
 os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.get().signer.derive("streamlit cookies"))
 keep_values_out_of_logs()

@@ -46,8 +46,13 @@ def view(name: str, title: str, icon: str, purpose: str) -> st.Page:
 
 def ask_to_sign_in() -> None:
     st.title("Learning to Measure")
+    problem = state.sign_in_problem()
+    if problem:
+        notices.show("error", f"Nobody can sign in now. The administrator must mend the sign-in file, which {problem}.")
+        st.button("Try again", key="try-again", icon=":material/refresh:")
+        return
     st.write("Sign in to see your cohorts and step-throughs.")
-    st.button("Sign in", on_click=st.login, type="primary", icon=":material/login:")
+    st.button("Sign in", key="sign-in", on_click=st.login, type="primary", icon=":material/login:")
 
 
 main()

@@ -1,20 +1,38 @@
 """Sign-in by OpenID Connect, as a file says that L2M_SIGN_IN_FILE names: Streamlit's own `[auth]` settings.
 
-Streamlit looks for such a file in folders that depend on where it is started, and without one shows every page to
-everyone. Here the place is stated, and an app that was told to ask for sign-in and cannot does not start.
+Streamlit by itself looks for such a file in folders that depend on where it is started, and without one that it can use it
+takes sign-in as not asked for. Here the place is stated, and an app that was told to ask for sign-in never stops asking:
+one that cannot does not start, and a file that can no longer be used later on shuts out who is not signed in.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from l2m_core.errors import ConfigError
+from streamlit.runtime.secrets import secrets_singleton
+
+from l2m_core.errors import ConfigError, L2MError
 
 VARIABLE = "L2M_SIGN_IN_FILE"
-NEEDED = ("redirect_uri", "cookie_secret")
+NEEDED = ("redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url")
+
+logger = logging.getLogger("l2m.app")
+
+
+class SignInNeeded(L2MError):
+    """Nobody is signed in where that is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("You are not signed in, or no longer. Reload the page and sign in.")
+
+
+class Unusable(Exception):
+    """Why the file cannot be used: the end of a sentence that begins with the file."""
 
 
 def find_file(environment: Mapping[str, str] | None = None) -> Path | None:
@@ -24,10 +42,81 @@ def find_file(environment: Mapping[str, str] | None = None) -> Path | None:
         return None
     path = Path(chosen).expanduser().absolute()
     try:
+        read(path)
+    except Unusable as reason:
+        raise ConfigError(f"The sign-in file {path} ({VARIABLE}) {reason}.") from None
+    return path
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The settings under [auth], with everything that Streamlit needs of them."""
+    try:
         settings = tomllib.loads(path.read_text("utf-8")).get("auth")
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"The sign-in file {path} ({VARIABLE}) cannot be read: {type(error).__name__}.") from None
-    missing = [name for name in NEEDED if not isinstance(settings, dict) or not settings.get(name)]
+        raise Unusable(f"cannot be read: {type(error).__name__}") from None
+    found = settings if isinstance(settings, dict) else {}
+    own = found.get("default")
+    stated = {**found, **own} if isinstance(own, dict) else found
+    # Not an empty one either: whoever knows the secret can write themselves a cookie.
+    missing = [name for name in NEEDED if not (isinstance(stated.get(name), str) and stated[name].strip())]
     if missing:
-        raise ConfigError(f"The sign-in file {path} ({VARIABLE}) has no {missing[0]} under [auth].")
-    return path
+        raise Unusable(f"has no {missing[0]} under [auth]")
+    return found
+
+
+class SignIn:
+    """What this process asks of its visitors. Streamlit has the settings from here, and only such as can be used."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.problem = ""
+        """Why nobody can sign in now, as of `follow`; empty where they can."""
+        self._mark: object = None
+
+    def follow(self) -> None:
+        """Take the file as it is now, if it was changed. While it cannot be used, the settings before it stay."""
+        mark = self._mark_of_file()
+        if mark == self._mark and not self.problem:
+            return
+        try:
+            self._hand_over(read(self.file))
+        except Unusable as reason:
+            if self.problem != str(reason):
+                logger.error("Nobody can sign in: the sign-in file %s (%s) %s.", self.file, VARIABLE, reason)
+            self.problem = str(reason)
+        else:
+            self.problem = ""
+        self._mark = mark
+
+    def _mark_of_file(self) -> object:
+        """Another one after every change of content, place or rights."""
+        try:
+            found = self.file.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def _hand_over(self, settings: dict[str, Any]) -> None:
+        try:
+            # As values, since Streamlit keeps no settings of a file that it cannot read, and without any it lets everybody in.
+            secrets_singleton.merge_programmatic_secrets({"auth": settings})
+        except TypeError:
+            raise Unusable("holds a value that is neither text, number, truth value, list nor table") from None
+
+
+_asked: SignIn | None = None
+
+
+def ask_by(file: Path | None) -> None:
+    """From now on this process asks for sign-in as the file says; None: not at all."""
+    global _asked
+    _asked = None if file is None else SignIn(file)
+    if _asked is not None:
+        _asked.follow()
+
+
+def asked() -> SignIn | None:
+    """What is asked for, by the file as it is now; None where nothing is."""
+    if _asked is not None:
+        _asked.follow()
+    return _asked

@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
+from app import sign_in
 from app.ui import downloads, services
 from app.ui.identity import COOKIE, COOKIE_SECONDS
 
@@ -33,6 +34,7 @@ class Guard:
         self._policy = content_security_policy(Path(streamlit.__file__).parent / "static" / "index.html")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sign_in.asked()  # before Streamlit reads by its settings who has signed in
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

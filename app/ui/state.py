@@ -12,6 +12,7 @@ from typing import Any
 
 import streamlit as st
 
+from app import sign_in
 from app.ui import identity, services
 
 STEP_THROUGH = "step"  # query parameter: id of the step-through being looked at
@@ -31,8 +32,10 @@ ECHO_SECONDS = 0.7  # a second click within this time of seeing the new state wa
 
 
 def owner() -> str:
-    """The signed-in user, else this browser, else (without cookies) this session only."""
+    """The signed-in user; where sign-in is not asked for this browser, else (without cookies) this session only."""
     user = signed_in_user()
+    if user is None and sign_in_is_required():
+        raise sign_in.SignInNeeded
     return user if user is not None else identity.browser_owner(browser())
 
 
@@ -49,12 +52,20 @@ def browser_of_cookie() -> str | None:
 
 
 def sign_in_is_required() -> bool:
-    """Whether this installation has sign-in configured and nobody is signed in."""
-    return bool(getattr(st.user, "is_logged_in", None) is False)
+    """Whether sign-in is asked for and nobody is signed in. What Streamlit leaves unsaid counts as nobody."""
+    if sign_in.asked() is not None:
+        return signed_in_user() is None
+    return getattr(st.user, "is_logged_in", None) is False
+
+
+def sign_in_problem() -> str:
+    """Why nobody can sign in now: what the file with its settings lacks. Empty where they can."""
+    asked = sign_in.asked()
+    return "" if asked is None else asked.problem
 
 
 def signed_in_user() -> str | None:
-    if not getattr(st.user, "is_logged_in", False):
+    if getattr(st.user, "is_logged_in", None) is not True:
         return None
     return identity.user_owner(str(st.user.get("iss", "")), str(st.user.get("sub") or st.user.get("email") or ""))
 
