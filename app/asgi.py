@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import AsyncIterator
 from concurrent import futures
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import streamlit as st
@@ -23,17 +23,19 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route
 from streamlit import config
+from streamlit.config_option import ConfigOption
 
 from app import sign_in
 from app.store import StoreError
 from app.sweeping import collect_now_and_then
 from app.ui import services
 from app.ui.guard import Guard
-from l2m_core.errors import L2MError
+from l2m_core.errors import ConfigError, L2MError
 
 MAIN = Path(__file__).with_name("main.py")
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
 ANY_ADDRESS = ("0.0.0.0", "::")
+YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 READING_PATIENCE = 5.0  # seconds that the first answer may be put off by the reading of a large cohort
 
 logger = logging.getLogger("l2m.app")
@@ -70,6 +72,28 @@ def warm_up() -> None:
         logger.error("Not ready: %s", problem)
     gc.collect()
     gc.freeze()
+
+
+def take_variables() -> None:
+    """Streamlit's settings from the environment, which it reads by itself only where its own command starts it."""
+    for option in list(config.get_config_options().values()):
+        text = os.environ.get(option.env_var)
+        if text is not None and not option.sensitive:
+            config.set_option(option.key, value_of(option, text.strip()), "environment variable")
+
+
+def value_of(option: ConfigOption, text: str) -> object:
+    """As Streamlit's command reads it."""
+    if option.multiple:
+        return text.split()
+    if option.type is bool and text.lower() in (*YES, *NO):
+        return text.lower() in YES
+    if option.type in (int, float):
+        with suppress(ValueError):
+            return option.type(text)
+    if option.type is str:
+        return text
+    raise ConfigError(f"{option.env_var} is {text!r}, which is no {option.type.__name__}.")
 
 
 def allowed_hosts() -> list[str]:
@@ -152,3 +176,4 @@ app = st.App(
     middleware=[Middleware(Guard)],
     on_script_error=on_script_error,
 )
+take_variables()  # only now, since the app says where its own config.toml lies, over which they win
