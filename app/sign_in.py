@@ -7,6 +7,7 @@ one that cannot does not start, and a file that can no longer be used later on s
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import tomllib
@@ -14,7 +15,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.runtime.secrets import secrets_singleton
+from streamlit.web.server.server_util import get_cookie_secret
+from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
 
 from l2m_core.errors import ConfigError, L2MError
 
@@ -73,6 +78,10 @@ class SignIn:
         """Why nobody can sign in now, as of `follow`; empty where they can."""
         self._mark: object = None
 
+    def is_signed_in(self, claims: Mapping[str, Any]) -> bool:
+        """claims: as Streamlit has them of a visitor. What is left unsaid counts as nobody."""
+        return claims.get("is_logged_in") is True
+
     def follow(self) -> None:
         """Take the file as it is now, if it was changed. While it cannot be used, the settings before it stay."""
         mark = self._mark_of_file()
@@ -102,6 +111,20 @@ class SignIn:
             secrets_singleton.merge_programmatic_secrets({"auth": settings})
         except TypeError:
             raise Unusable("holds a value that is neither text, number, truth value, list nor table") from None
+
+
+def claims_in(cookies: Mapping[str, str]) -> dict[str, Any]:
+    """What the provider said of whoever has these cookies, if Streamlit's signature on them is genuine."""
+
+    def read_signed(name: str) -> bytes | None:
+        signed = cookies.get(name)
+        return None if signed is None else decode_signed_value(get_cookie_secret(), name, signed)
+
+    try:
+        claims = json.loads(get_cookie_with_chunks(read_signed, USER_COOKIE_NAME) or b"{}")
+    except ValueError:
+        return {}
+    return claims if isinstance(claims, dict) else {}
 
 
 _asked: SignIn | None = None

@@ -53,9 +53,10 @@ def browser_of_cookie() -> str | None:
 
 def sign_in_is_required() -> bool:
     """Whether sign-in is asked for and nobody is signed in. What Streamlit leaves unsaid counts as nobody."""
-    if sign_in.asked() is not None:
-        return signed_in_user() is None
-    return getattr(st.user, "is_logged_in", None) is False
+    asked = sign_in.asked()
+    if asked is None:  # Streamlit may have settings of its own
+        return getattr(st.user, "is_logged_in", None) is False
+    return not asked.is_signed_in(st.user)
 
 
 def sign_in_problem() -> str:
