@@ -164,7 +164,7 @@ def keep_values_out_of_logs() -> None:
 
 
 # Before Streamlit looks for such settings itself.
-sign_in.ask_by(sign_in.find_file())
+sign_in.ask_by(sign_in.find_file(), services.get().settings.sign_in_hours)
 # Cookies of sign-in and of uploads stay valid over a restart.
 os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.get().signer.derive("streamlit cookies"))
 keep_values_out_of_logs()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -57,8 +58,10 @@ def read(path: Path) -> dict[str, Any]:
     """The settings under [auth], with everything that Streamlit needs of them."""
     try:
         settings = tomllib.loads(path.read_text("utf-8")).get("auth")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Unusable(f"cannot be read: {type(error).__name__}") from None
+    except OSError as error:
+        raise Unusable(f"cannot be read ({error.strerror})") from None
+    except ValueError:  # its words may quote a secret
+        raise Unusable("is not written as TOML in UTF-8") from None
     found = settings if isinstance(settings, dict) else {}
     own = found.get("default")
     stated = {**found, **own} if isinstance(own, dict) else found
@@ -72,15 +75,28 @@ def read(path: Path) -> dict[str, Any]:
 class SignIn:
     """What this process asks of its visitors. Streamlit has the settings from here, and only such as can be used."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, hours: float) -> None:
         self.file = file
+        self.hours = hours
+        """How long a sign-in is good. A provider's own tokens may end within minutes, and nothing renews them here."""
         self.problem = ""
         """Why nobody can sign in now, as of `follow`; empty where they can."""
         self._mark: object = None
+        self._ended: dict[object, float] = {}  # sign-ins that were ended here → when they would be too old anyway
 
     def is_signed_in(self, claims: Mapping[str, Any]) -> bool:
         """claims: as Streamlit has them of a visitor. What is left unsaid counts as nobody."""
-        return claims.get("is_logged_in") is True
+        return claims.get("is_logged_in") is True and time.time() < self._good_until(claims) and _name(claims) not in self._ended
+
+    def end(self, claims: Mapping[str, Any]) -> None:
+        """A person signs out. Other pages of the same browser, open meanwhile, are no longer signed in either."""
+        now = time.time()
+        self._ended = {name: until for name, until in self._ended.items() if now < until}
+        self._ended[_name(claims)] = self._good_until(claims)
+
+    def _good_until(self, claims: Mapping[str, Any]) -> float:
+        issued = claims.get("iat")  # every provider must say it
+        return issued + self.hours * 3600 if isinstance(issued, (int, float)) else 0.0
 
     def follow(self) -> None:
         """Take the file as it is now, if it was changed. While it cannot be used, the settings before it stay."""
@@ -113,6 +129,11 @@ class SignIn:
             raise Unusable("holds a value that is neither text, number, truth value, list nor table") from None
 
 
+def _name(claims: Mapping[str, Any]) -> object:
+    """One sign-in of one person, by what the provider says of it."""
+    return tuple(str(claims.get(claim)) for claim in ("iss", "sub", "iat", "nonce"))
+
+
 def claims_in(cookies: Mapping[str, str]) -> dict[str, Any]:
     """What the provider said of whoever has these cookies, if Streamlit's signature on them is genuine."""
 
@@ -130,10 +151,10 @@ def claims_in(cookies: Mapping[str, str]) -> dict[str, Any]:
 _asked: SignIn | None = None
 
 
-def ask_by(file: Path | None) -> None:
-    """From now on this process asks for sign-in as the file says; None: not at all."""
+def ask_by(file: Path | None, hours: float) -> None:
+    """From now on this process asks for sign-in as the file says, again after so many hours; None: not at all."""
     global _asked
-    _asked = None if file is None else SignIn(file)
+    _asked = None if file is None else SignIn(file, hours)
     if _asked is not None:
         _asked.follow()
 

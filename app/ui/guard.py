@@ -73,6 +73,8 @@ class Guard:
     def _with_headers(self, scope: Scope, send: Send, browser: str | None) -> Send:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if scope.get("scheme") == "https":
+                    message["headers"] = [secured(name, value) for name, value in message["headers"]]
                 headers = MutableHeaders(scope=message)
                 headers["Content-Security-Policy"] = self._policy
                 headers["X-Content-Type-Options"] = "nosniff"
@@ -108,6 +110,12 @@ def is_stranger(cookies: str) -> bool:
     """Whether nobody is signed in, by the Cookie header, where that is asked for."""
     asked = sign_in.asked()
     return asked is not None and not asked.is_signed_in(sign_in.claims_in(cookie_parser(cookies)))
+
+
+def secured(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """A header of an answer over HTTPS: Streamlit leaves its cookies, those of sign-in too, for plain HTTP as well."""
+    is_open = name.lower() == b"set-cookie" and b"secure" not in [part.strip().lower() for part in value.split(b";")]
+    return name, value + b"; Secure" if is_open else value
 
 
 def browser_cookie(browser: str | None, secure: bool) -> str:

@@ -33,9 +33,9 @@ ECHO_SECONDS = 0.7  # a second click within this time of seeing the new state wa
 
 def owner() -> str:
     """The signed-in user; where sign-in is not asked for this browser, else (without cookies) this session only."""
-    user = signed_in_user()
-    if user is None and sign_in_is_required():
+    if sign_in_is_required():
         raise sign_in.SignInNeeded
+    user = signed_in_user()
     return user if user is not None else identity.browser_owner(browser())
 
 
@@ -52,7 +52,7 @@ def browser_of_cookie() -> str | None:
 
 
 def sign_in_is_required() -> bool:
-    """Whether sign-in is asked for and nobody is signed in. What Streamlit leaves unsaid counts as nobody."""
+    """Whether sign-in is asked for and nobody is signed in, or no longer."""
     asked = sign_in.asked()
     if asked is None:  # Streamlit may have settings of its own
         return getattr(st.user, "is_logged_in", None) is False
@@ -66,9 +66,21 @@ def sign_in_problem() -> str:
 
 
 def signed_in_user() -> str | None:
-    if getattr(st.user, "is_logged_in", None) is not True:
+    if sign_in_is_required() or getattr(st.user, "is_logged_in", None) is not True:
         return None
     return identity.user_owner(str(st.user.get("iss", "")), str(st.user.get("sub") or st.user.get("email") or ""))
+
+
+def signed_in_name() -> str:
+    """As the provider calls whoever is signed in; empty where it does not. To be shown, and never kept."""
+    return next((str(st.user[name]) for name in ("name", "preferred_username", "email") if st.user.get(name)), "")
+
+
+def sign_out() -> None:
+    asked = sign_in.asked()
+    if asked is not None:
+        asked.end(st.user)
+    st.logout()
 
 
 # -- where ----------------------------------------------------------------------------------------------------------

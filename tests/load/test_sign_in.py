@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,43 @@ def test_a_file_that_breaks_while_the_app_runs_lets_nobody_in(installation: Inst
     assert "open-example-0" in installation.look(installation.sign_in()).keys()
     assert not [line for line in installation.served.lines if "Traceback" in line]
     assert [line for line in installation.served.lines if str(installation.file) in line], "the log names the file"
+
+
+def test_who_signs_out_is_out_on_all_their_pages_and_at_the_provider(installation: Installation) -> None:
+    browser = installation.sign_in()
+
+    async def go() -> None:
+        async with browser.visitor("sign_out") as page, browser.visitor() as other, browser.visitor() as third:
+            assert "signed in as Ada Lovelace" in page.text()
+            await page.press("sign-out")
+            await other.run()
+            assert other.keys() == {"sign-in"}, "a page that was open elsewhere in the browser"
+            await third.press("open-example-0")
+            assert "open-example-0" not in third.keys() and "went wrong" not in third.text()
+            kept = browser.cookie
+            browser.open(page.sent_to)
+            assert "_streamlit_user" not in browser.cookie and "/end" in installation.provider.asked
+        async with Visitor(installation.address, cookie=kept) as thief:
+            assert thief.keys() == {"sign-in"}, "a copy of the cookie is worth nothing here"
+
+    asyncio.run(go())
+    assert installation.look(browser).keys() == {"sign-in"}
+    asyncio.run(browser.sign_in())
+    assert "open-example-0" in installation.look(browser).keys()
+
+
+def test_a_sign_in_is_good_for_hours_whatever_the_providers_tokens_say(installation: Installation) -> None:
+    now = int(time.time())
+    claims = dict(installation.provider.claims)
+    try:
+        installation.provider.claims.update(exp=now + 2)
+        browser = installation.sign_in()
+        time.sleep(3)
+        assert "open-example-0" in installation.look(browser).keys(), "its token has ended"
+        installation.provider.claims.update(iat=now - 13 * 3600, exp=now + 300)
+        assert installation.look(installation.sign_in()).keys() == {"sign-in"}
+    finally:
+        installation.provider.claims = claims
 
 
 def test_a_new_cookie_secret_signs_everybody_out_who_comes_again(installation: Installation) -> None:
