@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import AsyncIterator
 from concurrent import futures
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import streamlit as st
@@ -23,17 +23,19 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route
 from streamlit import config
+from streamlit.config_option import ConfigOption
 
 from app import sign_in
 from app.store import StoreError
 from app.sweeping import sweep_now_and_then
 from app.ui import services
 from app.ui.guard import Guard
-from l2m_core.errors import L2MError
+from l2m_core.errors import ConfigError, L2MError
 
 MAIN = Path(__file__).with_name("main.py")
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
 ANY_ADDRESS = ("0.0.0.0", "::")
+YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 READING_PATIENCE = 5.0  # seconds that the first answer may be put off by the reading of a large cohort
 
 logger = logging.getLogger("l2m.app")
@@ -62,8 +64,6 @@ def warm_up() -> None:
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # sessions spread over the cores; two threads on one busy core are slower than one
     config.set_option("server.allowedHosts", allowed_hosts())
-    if SIGN_IN_FILE is not None:
-        config.set_option("secrets.files", [str(SIGN_IN_FILE)])
     try:
         reading = warm.read_again(services.get())
         warm.one_step(services.get())
@@ -73,6 +73,28 @@ def warm_up() -> None:
         logger.error("Not ready: %s", problem)
     gc.collect()
     gc.freeze()
+
+
+def take_variables() -> None:
+    """Streamlit's settings from the environment, which it reads by itself only where its own command starts it."""
+    for option in list(config.get_config_options().values()):
+        text = os.environ.get(option.env_var)
+        if text is not None and not option.sensitive:
+            config.set_option(option.key, value_of(option, text.strip()), "environment variable")
+
+
+def value_of(option: ConfigOption, text: str) -> object:
+    """As Streamlit's command reads it."""
+    if option.multiple:
+        return text.split()
+    if option.type is bool and text.lower() in (*YES, *NO):
+        return text.lower() in YES
+    if option.type in (int, float):
+        with suppress(ValueError):
+            return option.type(text)
+    if option.type is str:
+        return text
+    raise ConfigError(f"{option.env_var} is {text!r}, which is no {option.type.__name__}.")
 
 
 def allowed_hosts() -> list[str]:
@@ -109,6 +131,9 @@ async def favicon(request: Request) -> FileResponse:
 
 def on_script_error(error: Exception) -> bool:
     """A fault of the program: said without details, which may be a patient's. The log names the place."""
+    if isinstance(error, sign_in.SignInNeeded):  # by an action, which runs before the page looks who is there
+        st.error(str(error), icon=":material/error:")
+        return True
     st.error(
         "Something went wrong in the program; what was recorded is safe. Reload the page to go on. "
         "If it happens again, report it with the time and what you did last.",
@@ -139,7 +164,8 @@ def keep_values_out_of_logs() -> None:
         logging.getLogger(name).addFilter(WithoutValues())
 
 
-SIGN_IN_FILE = sign_in.find_file()
+# Before Streamlit looks for such settings itself.
+sign_in.ask_by(sign_in.find_file(), services.get().settings.sign_in_hours)
 # Cookies of sign-in and of uploads stay valid over a restart.
 os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.get().signer.derive("streamlit cookies"))
 keep_values_out_of_logs()
@@ -151,3 +177,4 @@ app = st.App(
     middleware=[Middleware(Guard)],
     on_script_error=on_script_error,
 )
+take_variables()  # only now, since the app says where its own config.toml lies, over which they win

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.ui import notices, state
+from app.ui import labels, notices, state
 from l2m_core.errors import L2MError
 
 VIEWS = Path(__file__).parent / "views"
@@ -29,7 +29,10 @@ def main() -> None:
         if state.sign_in_is_required():
             ask_to_sign_in()
             return
-        page = st.navigation([view(*entry) for entry in PAGES if (VIEWS / f"{entry[0]}.py").exists()], position="top")
+        pages = [view(*entry) for entry in PAGES if (VIEWS / f"{entry[0]}.py").exists()]
+        if state.signed_in_user() is not None:
+            pages.append(st.Page(offer_to_sign_out, title="Sign out", icon=":material/logout:", url_path="sign_out"))
+        page = st.navigation(pages, position="top")
         if state.browser_of_cookie() is None and state.signed_in_user() is None:
             notices.show(
                 "warning", "This browser keeps no cookies for this page, so what you do here is lost with a reload."
@@ -46,8 +49,21 @@ def view(name: str, title: str, icon: str, purpose: str) -> st.Page:
 
 def ask_to_sign_in() -> None:
     st.title("Learning to Measure")
+    problem = state.sign_in_problem()
+    if problem:
+        notices.show("error", f"Nobody can sign in now. The administrator must mend the sign-in file, which {problem}.")
+        st.button("Try again", key="try-again", icon=":material/refresh:")
+        return
     st.write("Sign in to see your cohorts and step-throughs.")
-    st.button("Sign in", on_click=st.login, type="primary", icon=":material/login:")
+    st.button("Sign in", key="sign-in", on_click=st.login, type="primary", icon=":material/login:")
+
+
+def offer_to_sign_out() -> None:
+    st.title("Sign out", anchor=False)
+    name = state.signed_in_name()
+    who = f"You are signed in as {labels.markdown(name)}." if name else "You are signed in."
+    st.write(f"{who} What you saved stays, and is here again when you sign in.")
+    st.button("Sign out", key="sign-out", on_click=state.sign_out, type="primary", icon=":material/logout:")
 
 
 main()

@@ -7,6 +7,7 @@
 | `L2M_JOBS` | background jobs at once; the others wait their turn | 1 |
 | `L2M_JOB_THREADS` | CPU threads of each background job | 1 |
 | `L2M_TRAINING` | who may start training jobs: `everyone`, `signed-in` or `off` | `everyone` |
+| `L2M_SIGN_IN_HOURS` | hours after which a person must sign in again | 12 |
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from l2m_core.errors import ConfigError
 
+COOKIE_HOURS = 30 * 24  # for which Streamlit's cookie of a sign-in is good
 WHO_MAY_TRAIN = ("everyone", "signed-in", "off")
 
 
@@ -31,6 +33,7 @@ class Settings:
     jobs_at_once: int = 1
     job_threads: int = 1
     training: str = "everyone"
+    sign_in_hours: int = 12
 
     @property
     def jobs_dir(self) -> Path:
@@ -53,6 +56,7 @@ class Settings:
             jobs_at_once=_count(environment, "L2M_JOBS", 1, 64),
             job_threads=_count(environment, "L2M_JOB_THREADS", 1, 1024),
             training=_training(environment),
+            sign_in_hours=_count(environment, "L2M_SIGN_IN_HOURS", 12, COOKIE_HOURS),
         )
 
     def prepare(self) -> Settings:

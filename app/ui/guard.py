@@ -1,4 +1,4 @@
-"""What stands before every request: identity, guarded downloads, and headers that keep pages to themselves."""
+"""What stands before every request: identity, sign-in, guarded files, and headers that keep pages to themselves."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 
 import streamlit
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
-from app.ui import downloads, services
+from app import sign_in
+from app.ui import downloads, services, uploads
 from app.ui.identity import COOKIE, COOKIE_SECONDS
 
 _FILE = re.compile(r"([0-9a-fA-F]+)(?:\.[A-Za-z0-9]+)?")
@@ -28,31 +30,51 @@ class Guard:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
+        self._room = uploads.Room()
         base = config.get_option("server.baseUrlPath").strip("/")
         self._media = f"/{base}/media/" if base else "/media/"
         self._policy = content_security_policy(Path(streamlit.__file__).parent / "static" / "index.html")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sign_in.asked()  # before Streamlit reads by its settings who has signed in
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        browser = read_browser(Headers(scope=scope).get("cookie", ""))
-        refusal = self._refuse(scope["path"], browser)
-        answer = self.app if refusal is None else PlainTextResponse(refusal[1], refusal[0])
+        headers = Headers(scope=scope)
+        cookies = headers.get("cookie", "")
+        browser = read_browser(cookies)
+        refusal = self._refuse(scope["path"], cookies, browser)
+        answer = self._receiving(scope, headers) if refusal is None else PlainTextResponse(refusal[1], refusal[0])
         await answer(scope, receive, self._with_headers(scope, send, browser))
 
-    def _refuse(self, path: str, browser: str | None) -> tuple[int, str] | None:
+    def _refuse(self, path: str, cookies: str, browser: str | None) -> tuple[int, str] | None:
         if any(closed in path for closed in _CLOSED):
             return 404, "Not found"
+        if (uploads.PATH in path or path.startswith(self._media)) and is_stranger(cookies):
+            return 401, "Sign in on the page first."
         if path.startswith(self._media):
             found = _FILE.fullmatch(path.removeprefix(self._media))
             if found is None or not downloads.is_allowed(found[1], browser):
                 return 403, "This file was made for another browser, or is gone. Go back to the page and ask again."
         return None
 
+    def _receiving(self, scope: Scope, headers: Headers) -> ASGIApp:
+        """What answers; an upload only gets there if there is room for it."""
+        upload = uploads.place_of(scope["path"]) if scope["method"] == "PUT" else None
+        if upload is None:
+            return self.app
+
+        async def receive_file(scope: Scope, receive: Receive, send: Send) -> None:
+            with self._room.taken(*upload, uploads.size_of(headers)) as fits:
+                await (self.app if fits else PlainTextResponse(uploads.FULL, 413))(scope, receive, send)
+
+        return receive_file
+
     def _with_headers(self, scope: Scope, send: Send, browser: str | None) -> Send:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                if scope.get("scheme") == "https":
+                    message["headers"] = [secured(name, value) for name, value in message["headers"]]
                 headers = MutableHeaders(scope=message)
                 headers["Content-Security-Policy"] = self._policy
                 headers["X-Content-Type-Options"] = "nosniff"
@@ -82,6 +104,18 @@ def read_browser(cookies: str) -> str | None:
     except CookieError:
         return None
     return services.get().signer.read(found.value) if found else None
+
+
+def is_stranger(cookies: str) -> bool:
+    """Whether nobody is signed in, by the Cookie header, where that is asked for."""
+    asked = sign_in.asked()
+    return asked is not None and not asked.is_signed_in(sign_in.claims_in(cookie_parser(cookies)))
+
+
+def secured(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """A header of an answer over HTTPS: Streamlit leaves its cookies, those of sign-in too, for plain HTTP as well."""
+    is_open = name.lower() == b"set-cookie" and b"secure" not in [part.strip().lower() for part in value.split(b";")]
+    return name, value + b"; Secure" if is_open else value
 
 
 def browser_cookie(browser: str | None, secure: bool) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 import streamlit as st
 
+from app import sign_in
 from app.ui import identity, services
 
 STEP_THROUGH = "step"  # query parameter: id of the step-through being looked at
@@ -31,7 +32,9 @@ ECHO_SECONDS = 0.7  # a second click within this time of seeing the new state wa
 
 
 def owner() -> str:
-    """The signed-in user, else this browser, else (without cookies) this session only."""
+    """The signed-in user; where sign-in is not asked for this browser, else (without cookies) this session only."""
+    if sign_in_is_required():
+        raise sign_in.SignInNeeded
     user = signed_in_user()
     return user if user is not None else identity.browser_owner(browser())
 
@@ -49,14 +52,35 @@ def browser_of_cookie() -> str | None:
 
 
 def sign_in_is_required() -> bool:
-    """Whether this installation has sign-in configured and nobody is signed in."""
-    return bool(getattr(st.user, "is_logged_in", None) is False)
+    """Whether sign-in is asked for and nobody is signed in, or no longer."""
+    asked = sign_in.asked()
+    if asked is None:  # Streamlit may have settings of its own
+        return getattr(st.user, "is_logged_in", None) is False
+    return not asked.is_signed_in(st.user)
+
+
+def sign_in_problem() -> str:
+    """Why nobody can sign in now: what the file with its settings lacks. Empty where they can."""
+    asked = sign_in.asked()
+    return "" if asked is None else asked.problem
 
 
 def signed_in_user() -> str | None:
-    if not getattr(st.user, "is_logged_in", False):
+    if sign_in_is_required() or getattr(st.user, "is_logged_in", None) is not True:
         return None
     return identity.user_owner(str(st.user.get("iss", "")), str(st.user.get("sub") or st.user.get("email") or ""))
+
+
+def signed_in_name() -> str:
+    """As the provider calls whoever is signed in; empty where it does not. To be shown, and never kept."""
+    return next((str(st.user[name]) for name in ("name", "preferred_username", "email") if st.user.get(name)), "")
+
+
+def sign_out() -> None:
+    asked = sign_in.asked()
+    if asked is not None:
+        asked.end(st.user)
+    st.logout()
 
 
 # -- where ----------------------------------------------------------------------------------------------------------

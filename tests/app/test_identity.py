@@ -84,6 +84,24 @@ def test_the_page_sets_a_cookie_that_scripts_cannot_read_and_keeps_the_identity(
     assert client.get("/").headers["set-cookie"].split(";")[0] != first.split(";")[0]
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_over_https_no_cookie_is_for_plain_http_as_well(shared_services: services.Services, scheme: str) -> None:
+    theirs = [(b"set-cookie", b"_streamlit_user=a; HttpOnly; Path=/"), (b"Set-Cookie", b"b=secure; Secure")]
+    sent: list[Any] = []
+
+    async def server(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": theirs})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "scheme": scheme}
+    asyncio.run(guard.Guard(server)(scope, None, send))  # type: ignore[arg-type]
+    cookies = [value.decode() for name, value in sent[0]["headers"] if name.lower() == b"set-cookie"]
+    assert len(cookies) == 3 and cookies[1] == "b=secure; Secure"
+    assert [cookie.endswith("; Secure") for cookie in cookies] == [scheme == "https", True, scheme == "https"]
+
+
 def test_a_page_from_the_browsers_own_cache_sets_the_cookie_too() -> None:
     assert guard.is_page("/") and guard.is_page("/step_through")
     assert not any(guard.is_page(path) for path in ("/static/js/x.js", "/_stcore/health", "/media/ab", "/favicon.png"))

@@ -7,9 +7,11 @@ them. What it measures is the time from a press to the end of the run that the p
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import urllib.request
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from types import TracebackType
 from typing import Any
 
@@ -38,6 +40,8 @@ class Visitor:
     elements: dict[tuple[int, ...], Any] = field(default_factory=dict)
     received: int = 0
     """Bytes."""
+    sent_to: str = ""
+    """Where the page sent the browser: to sign in, or out."""
     everything: bytearray | None = None
     """All that was received, when asked for at the start."""
     _page: str = ""
@@ -52,7 +56,7 @@ class Visitor:
             self.cookie = await asyncio.to_thread(get_cookie, self.address)
         url = self.address.replace("http", "ws", 1) + "/_stcore/stream"
         self._socket = await connect(
-            url, subprotocols=["streamlit"], additional_headers={"Cookie": self.cookie}, origin=self.address,
+            url, subprotocols=["streamlit", *self._proofs()], additional_headers={"Cookie": self.cookie}, origin=self.address,
             max_size=None, open_timeout=PATIENCE, ping_timeout=PATIENCE,
         )  # type: ignore[arg-type]  # fmt: skip
         await self.run()
@@ -123,6 +127,19 @@ class Visitor:
         except urllib.error.HTTPError as refusal:
             return refusal.code
 
+    def upload(self, name: str, size: int, method: str = "PUT", chunked: bool = False) -> int:
+        """The status of sending a file of so many bytes (or DELETE) to this page's session, as the page's script does."""
+        body = b'--x\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n' + bytes(size) + b"\r\n--x--\r\n"
+        connection = HTTPConnection(self.address.removeprefix("http://"), timeout=PATIENCE)  # kept open, as browsers do
+        headers = {"Cookie": self.cookie, "X-Xsrftoken": "".join(self._proofs()),
+                   "Content-Type": "multipart/form-data; boundary=x"}  # fmt: skip
+        path = f"/_stcore/upload_file/{self._session}/{name}"
+        connection.request(method, path, iter([body]) if chunked else body, headers, encode_chunked=chunked)
+        try:
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
     # -- seeing -----------------------------------------------------------------------------------------------------
 
     def find(self, key: str, partly: bool = False) -> Any:
@@ -177,6 +194,8 @@ class Visitor:
             self._drawn, self._refresh = set(), None
         elif kind == "navigation":  # a session's first run finds the page by its name only after it has begun
             self._page = message.navigation.page_script_hash
+        elif kind == "auth_redirect":
+            self.sent_to = message.auth_redirect.url
         elif kind == "page_info_changed":
             self.query = message.page_info_changed.query_string
         elif kind == "auto_rerun":
@@ -198,6 +217,11 @@ class Visitor:
                 self.elements = {place: e for place, e in self.elements.items() if place in self._drawn}
             return True
         return False
+
+    def _proofs(self) -> list[str]:
+        """Without Streamlit's own token it reads no cookie of sign-in."""
+        found = re.search(r"\b_streamlit_xsrf=([^;]+)", self.cookie)
+        return [found[1]] if found else []
 
     def _state(self, key: str, value: Any) -> WidgetState:
         widget = self.find(key)

@@ -59,6 +59,18 @@ def test_every_imported_package_is_asked_for() -> None:
     assert [top for top, names in brought.items() if not asked & names] == []
 
 
+def test_what_streamlit_signs_people_in_with_is_asked_for() -> None:
+    """It imports these only when somebody presses the button."""
+    needs = map(Requirement, importlib.metadata.distribution("streamlit").requires or [])
+    wanted = {
+        canonicalize_name(need.name)
+        for need in needs
+        if need.marker is not None and need.marker.evaluate({**default_environment(), "extra": "auth"})
+        and not need.marker.evaluate({**default_environment(), "extra": ""})
+    }  # fmt: skip
+    assert wanted and wanted <= {canonicalize_name(requirement.name) for requirement in requirements()}
+
+
 def test_the_base_is_small() -> None:
     base = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
     assert base == {"numpy", "pandas", "pyyaml", "safetensors", "scikit-learn", "torch", "tqdm"}

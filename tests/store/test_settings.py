@@ -45,3 +45,11 @@ def test_a_database_that_cannot_be_used_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="L2M_DATABASE_URL") as caught:
         Store(url)
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_sign_in_lasts_half_a_day_unless_something_else_is_stated() -> None:
+    assert Settings.from_environment({}).sign_in_hours == 12
+    assert Settings.from_environment({"L2M_SIGN_IN_HOURS": "1"}).sign_in_hours == 1
+    for wrong in ("0", "721", "1.5", "day"):
+        with pytest.raises(ConfigError, match="L2M_SIGN_IN_HOURS"):
+            Settings.from_environment({"L2M_SIGN_IN_HOURS": wrong})
