@@ -9,8 +9,9 @@ import torch
 
 from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
+from l2m_core.learn.inherited import inherited
 from l2m_core.learn.processes import place
-from l2m_core.released import Inference, Range, save_model
+from l2m_core.released import Range, save_model
 from train.config import to_plain
 from train.starting import load_initial
 
@@ -52,5 +53,6 @@ def run(job: FinetuneJob, resume: bool) -> None:
         return
     trained = Range(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
     target = Path(job.folder) / "model"
-    save_model(target, tuned, tuned.config, trained, Inference(), {"job": to_plain(job), "loss": [before, after]})
-    print(f"{target}: log loss of rows kept apart {before:.4f} before, {after:.4f} after, by fine-tuning")
+    facts = {"job": to_plain(job), "loss": [before, after]}
+    save_model(target, tuned, tuned.config, trained, inherited(job.init), facts)
+    print(f"{target}: log loss of the rows that told when to stop, without care: {before:.4f} before, {after:.4f} after")

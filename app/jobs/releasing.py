@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from app.jobs.work import Outcome, Work
 from app.store import Job, StoredModel
 from l2m_core.errors import ConfigError, L2MError
 from l2m_core.learn.checkpoints import write_text
+from l2m_core.learn.inherited import inherited
 from l2m_core.memory import load
 
 KIND = "release"
@@ -53,7 +55,7 @@ def release(work: Work, of: Job, checked: Checked, name: str) -> StoredModel:
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(tuned, target)
     else:
-        _write(work, source, target, of, checked)
+        _write(work, source, target, checked)
     card = card_of(of, checked, name, source)
     write_text(target / "card.md", card)
     model = load(str(target))
@@ -61,11 +63,11 @@ def release(work: Work, of: Job, checked: Checked, name: str) -> StoredModel:
     return work.services.store.models.register(owner, shown, model.fingerprint, str(target), card)
 
 
-def _write(work: Work, source: Path, target: Path, of: Job, checked: Checked) -> None:
+def _write(work: Work, source: Path, target: Path, checked: Checked) -> None:
     config = work.folder / "release.yaml"
     plain = {
         "run": str(source), "folder": str(target), "trained": trained_range(checked),
-        "inference": {"policy": "gain" if of.config["job"] == "gain" or of.config.get("init") else "monte carlo"},
+        "inference": asdict(inherited(source)),
     }  # fmt: skip
     config.write_text(yaml.safe_dump(plain), encoding="utf-8")
     status = trainer.run(work, ["release", "--config", str(config)], lambda: (work.progress, "Writing the model."))

@@ -173,6 +173,7 @@ def test_fine_tuning_reads_a_stored_cohort_and_leaves_no_copy_of_it(services: Se
     assert done.state == "done", (done.message, folders.tail(runner.folder(done)))
     assert not list(runner.folder(done).rglob("*.parquet"))
     model = services.model(OWNER, "ward's own")
+    assert model.release.inference == services.model(OWNER).release.inference, "its answers are read with the same care"
     assert model.condition(services.cohort(OWNER, ward)).predict(np.full((1, 4), np.nan)).shape == (1, 2)
 
 

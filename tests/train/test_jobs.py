@@ -118,7 +118,7 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     settings |= {"outcome": "died", "baseline": ["age"], "finetune": {"steps": 6, "evaluate_every": 3}}
     config.write_text(yaml.safe_dump(settings))
     assert main(["finetune", "--config", str(config)]) == 0
-    assert "by fine-tuning" in capsys.readouterr().out
+    assert "told when to stop" in capsys.readouterr().out
     assert (tmp_path / "tuned" / "model" / "model.yaml").is_file()
     assert "lactate" not in (tmp_path / "tuned" / "log.jsonl").read_text()
 
