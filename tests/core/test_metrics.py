@@ -125,6 +125,14 @@ def test_rmse_of_a_known_error():
     assert metrics.rmse(Gaussian(np.zeros(2), np.ones(2)), np.array([3.0, -3.0])) == 3.0
 
 
+@pytest.mark.parametrize(("pairs", "about"), [(4, 0.10), (10, 0.06), (40, 0.03)])
+def test_few_pairs_seem_to_differ_more_often_than_they_should(pairs: int, about: float) -> None:
+    """What docs/results/README.md says of verdicts that rest on few pairs: it should be 0.025."""
+    generator = np.random.default_rng(0)
+    found = [metrics.paired_interval(generator.normal(size=pairs), generator, draws=400).low > 0 for _ in range(2000)]
+    assert abs(np.mean(found) - about) < 0.015
+
+
 def test_paired_interval_covers_the_mean_about_as_often_as_it_says():
     generator = np.random.default_rng(0)
     covered = 0
