@@ -308,7 +308,7 @@ class _Texts:
             return self._problem(
                 f"'{self.texts[found.limits[0]]}' is a detection limit, not a number "
                 f"({counts[found.limits].sum()} such cells). Write the number to use, leave it empty, "
-                "or read with censored='limit' to take the limit.",
+                "or take the limits themselves (cells such as <5: censored='limit').",
                 found.limits[0],
             )
         values = np.array([np.nan if value is None else value for value in found.values])

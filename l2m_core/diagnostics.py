@@ -16,6 +16,7 @@ import pandas as pd
 
 from l2m_core.inference import looks_like_identifier
 from l2m_core.schema import OTHER
+from l2m_core.texts import parse_number
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort
@@ -32,6 +33,7 @@ SUSPICIOUS_SHARE = 0.75
 BINS = 20
 DUPLICATE_SHARE = 0.05
 RARE_LEVEL_SHARE = 0.2
+SENTINEL = "sentinel"  # code of a finding
 SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
 
 
@@ -331,7 +333,9 @@ def _about_values(cohort):
                     f"'{feature.name}' looks like an identifier: it tells rows apart, not patients' states. Ignore it.",
                 )
             yield from _about_sentinels(feature, values, distinct)
-        elif (rare := float(np.mean(values == len(feature.levels)))) >= RARE_LEVEL_SHARE:
+            continue
+        yield from _about_sentinel_levels(feature, values)
+        if (rare := float(np.mean(values == len(feature.levels)))) >= RARE_LEVEL_SHARE:
             yield Finding(
                 "info",
                 "rare_levels",
@@ -350,13 +354,26 @@ def _about_sentinels(feature, values, distinct):
         only_negative = value < 0 <= rest[0]
         count = int((values == value).sum())
         if value in SENTINELS and (far or only_negative) and count >= 3:
-            yield Finding(
-                "warning",
-                "sentinel",
-                feature.name,
-                f"'{feature.name}' is {value:g} in {count} rows, far from its other values. If that means "
-                f"'not measured', read the file with missing=['{value:g}'].",
-            )
+            yield _sentinel(feature, f"{value:g}", count, ", far from its other values")
+
+
+def _about_sentinel_levels(feature, values):
+    """-999 among words, or beside 0 and 1."""
+    numbers = [parse_number(level) for level in feature.levels]
+    for code, (level, number) in enumerate(zip(feature.levels, numbers, strict=True)):
+        others = [other for other in numbers if other is not None and other != number]
+        if number is not None and number in SENTINELS and (number < 0 or not others) and min(others, default=0) >= 0:
+            yield _sentinel(feature, level, int((values == code).sum()), "")
+
+
+def _sentinel(feature, text, count, how):
+    return Finding(
+        "warning",
+        SENTINEL,
+        feature.name,
+        f"'{feature.name}' is {text} in {count} rows{how}. If that means 'not measured', say so where the file is "
+        f"uploaded, or read it with missing=['{text}'].",
+    )
 
 
 def _about_copies(cohort):

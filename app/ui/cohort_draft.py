@@ -12,6 +12,7 @@ import streamlit as st
 
 from app.ui import labels, notices, schema_table, services, state
 from l2m_core.cohort import Cohort
+from l2m_core.diagnostics import SENTINEL
 from l2m_core.errors import CohortError, L2MError
 from l2m_core.reading import Table
 from l2m_core.schema import Schema
@@ -20,6 +21,7 @@ DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"
 SCHEMA_UPLOAD = "cohort-draft-schema"
 PLACE = "draft"
+MOST_WARNINGS = 12
 USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died", "death", "mortality", "event")
 
 
@@ -39,7 +41,7 @@ def begin() -> None:
         return
     st.session_state[DRAFT] = {
         "key": key, "name": name[:120], "outcome": guess_outcome(table), "positive": None, "kind": None,
-        "censored": "refuse", "stated": None, "round": 0,
+        "censored": "refuse", "missing": "", "stated": None, "round": 0,
     }  # fmt: skip
 
 
@@ -72,8 +74,8 @@ def show() -> None:
         if refusal is not None:
             notices.show("error", refusal)
         _ask_for_schema(table, draft, cohort)
-        for warning in (cohort.warnings if cohort else ())[:12]:
-            st.caption(f":material/info: {labels.markdown(warning)}")
+        if cohort is not None:
+            _tell(cohort)
         with st.container(horizontal=True):
             st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:",
                       on_click=_save)  # fmt: skip
@@ -90,9 +92,21 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
     if cohort is not None and cohort.kind == "binary":
         columns[3].selectbox("Class that counts as positive", cohort.classes[::-1], key="draft-positive",
                              on_change=_restate)  # fmt: skip
-    else:
-        columns[3].selectbox("Cells such as <5", ("refuse", "limit"), key="draft-censored", on_change=_restate,
-                             help="Detection limits: refuse and name them, or take the limit itself")  # fmt: skip
+    texts, limits = st.columns([4, 3])
+    texts.text_input("Also means not measured", key="draft-missing", max_chars=200, on_change=_restate,
+                     placeholder="such as -999, not done", help="Separated by commas; empty cells, NA and the like are "
+                     "understood anyway")  # fmt: skip
+    limits.selectbox("Cells such as <5", ("refuse", "limit"), key="draft-censored", on_change=_restate,
+                     help="Detection limits: refuse and name them, or take the limit itself")  # fmt: skip
+
+
+def _tell(cohort: Cohort) -> None:
+    """What was understood on the way, and what should be stated before anything is stored."""
+    for finding in services.get().diagnostics(cohort).findings:
+        if finding.code == SENTINEL:
+            notices.show("warning", finding.sentence)
+    for warning in cohort.warnings[:MOST_WARNINGS]:
+        st.caption(f":material/info: {labels.markdown(warning)}")
 
 
 def _restate() -> None:
@@ -107,6 +121,7 @@ def _restate() -> None:
         "kind": kind if kind in ("binary", "multiclass", "continuous") else None,
         "positive": st.session_state.get("draft-positive") if same else None,
         "censored": st.session_state.get("draft-censored", draft["censored"]),
+        "missing": st.session_state.get("draft-missing", draft["missing"]),
         "stated": draft["stated"] if same else None,
         "round": draft["round"] + (not same),
     }
@@ -164,11 +179,12 @@ def _build(table: Table, draft: dict[str, Any]) -> tuple[Cohort | None, str | No
     if draft["kind"]:
         outcome = {"name": draft["outcome"], "kind": draft["kind"]}
     plain = {**settings, "outcome": outcome}
-    choices = (draft["positive"], draft["censored"])
+    missing = tuple(text.strip() for text in draft["missing"].split(",") if text.strip())
+    choices = (draft["positive"], draft["censored"], missing)
     key = (*draft["key"], json.dumps(plain, sort_keys=True), *choices)
 
     def make() -> Cohort:
-        return Cohort.from_table(table, schema=plain, positive=choices[0], censored=choices[1])
+        return Cohort.from_table(table, schema=plain, positive=choices[0], censored=choices[1], missing=missing)
 
     try:
         return services.get().built(key, make), None
@@ -192,10 +208,15 @@ def _save() -> None:
     cohort, refusal = _build(table, st.session_state[DRAFT])
     if cohort is None:
         return
+    if current is None:  # it was refused so far, so nobody has seen what it is read as
+        state.notify("info", "The file can be read now. Look over what it is read as, then save.", PLACE)
+        return
     with notices.refusals(PLACE):
         name = st.session_state.get("draft-name", "").strip() or draft["name"]
         saved = services.get().add_cohort(state.owner(), replace(cohort, name=name))
         state.acted("save cohort")
         state.open_id(state.COHORT, saved.id)
         state.notify("success", f"'{saved.name}' is stored as version {saved.version}.")
+        for warning in cohort.warnings[:MOST_WARNINGS]:
+            state.notify("info", warning)
         discard()

@@ -71,7 +71,7 @@ def _open_example(number: int) -> None:
         known = [c for c in services.get().store.cohorts.list(owner) if c.name == example.name and c.owner == owner]
         saved = known[0] if known else services.get().add_cohort(owner, example.make())
         cohort_draft.discard()
-        _turn_to(saved.id)
+        state.open_id(state.COHORT, saved.id)
 
 
 def _choose(place, owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort:
@@ -80,9 +80,7 @@ def _choose(place, owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort
     if opened not in by_id:
         opened = stored[0].id
         state.open_id(state.COHORT, opened)
-    st.session_state.setdefault("cohort-chosen", opened)
-    if st.session_state["cohort-chosen"] not in by_id:
-        st.session_state["cohort-chosen"] = opened
+    st.session_state["cohort-chosen"] = opened  # whoever opened it: here, by saving it, or by an address
 
     def name(identifier: str) -> str:
         cohort = by_id[identifier]
@@ -90,16 +88,11 @@ def _choose(place, owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort
         return f"{labels.plain(cohort.name)}, version {cohort.version}{shared}"
 
     place.selectbox("Cohort", list(by_id), key="cohort-chosen", format_func=name, on_change=_turn_to_chosen)
-    return by_id[str(st.session_state["cohort-chosen"])]
+    return by_id[opened]
 
 
 def _turn_to_chosen() -> None:
-    _turn_to(st.session_state["cohort-chosen"])
-
-
-def _turn_to(identifier: str) -> None:
-    state.open_id(state.COHORT, identifier)
-    st.session_state["cohort-chosen"] = identifier
+    state.open_id(state.COHORT, st.session_state["cohort-chosen"])
 
 
 # -- one cohort -----------------------------------------------------------------------------------------------------
@@ -238,7 +231,7 @@ def _store_version(owner: str, stored: StoredCohort, overrides: Overrides) -> No
     same = saved.content_hash == stored.content_hash
     state.notify("info" if same else "success", "Nothing was changed." if same else
                  f"'{saved.name}' is stored as version {saved.version}; earlier versions stay.")  # fmt: skip
-    _turn_to(saved.id)
+    state.open_id(state.COHORT, saved.id)
 
 
 # -- managing -------------------------------------------------------------------------------------------------------
@@ -269,7 +262,6 @@ def _delete(cohort_id: str) -> None:
     except L2MError as refusal:
         state.notify("error", str(refusal))
     state.open_id(state.COHORT, None)
-    st.session_state.pop("cohort-chosen", None)
 
 
 show()

@@ -1,7 +1,9 @@
 """The Cohort page: from nothing to a stored, checked, described cohort."""
 
+import hashlib
 import io
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -53,6 +55,42 @@ def test_another_outcome_and_positive_class_can_be_stated(shared_services: Servi
     app = press(check(app), "draft-save")
     (stored,) = shared_services.store.cohorts.list(owner)
     assert Schema.from_yaml(stored.schema_yaml).outcome.classes == ("yes", "no")
+
+
+def test_what_was_saved_is_open_though_another_was(shared_services: Services, owner: str, ward: StoredCohort) -> None:
+    app = upload(open_app(cohort=ward.id), "new one.csv", csv())
+    app = press(app, "draft-save")
+    (saved,) = (stored for stored in shared_services.store.cohorts.list(owner) if stored.id != ward.id)
+    assert app.query_params["cohort"] == saved.id and app.selectbox(key="cohort-chosen").value == saved.id
+    app = check(app.selectbox(key="cohort-chosen").set_value(ward.id).run())
+    assert app.query_params["cohort"] == ward.id
+
+
+def test_further_texts_for_not_measured_can_be_stated(shared_services: Services, owner: str) -> None:
+    frame = small_frame()
+    frame.loc[::4, "lactate"] = -999
+    app = upload(open_app(), "coded.csv", csv(frame))
+    assert any("lactate' is -999 in 20 rows" in warning.value for warning in app.warning)
+    app = check(app.text_input(key="draft-missing").set_value("not done, -999").run())
+    assert not any("-999" in warning.value for warning in app.warning)
+    app = press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    cohort = shared_services.cohort(owner, stored)
+    assert np.nanmin(cohort.x[:, cohort.names.index("lactate")]) > 0
+
+
+def test_what_was_refused_so_far_is_looked_over_before_it_is_stored(shared_services: Services, owner: str) -> None:
+    frame = small_frame()
+    frame["seen on"] = [f"2024-01-{1 + i % 28:02d}" for i in range(len(frame))]
+    content = csv(frame[["age", "seen on", "lactate", "died"]])
+    app = upload(open_app(), "dated.csv", content)
+    editor = f"draft-editor-{hashlib.sha256(content).hexdigest()[:12]}-0"
+    app.session_state[editor] = {"edited_rows": {1: {"role": "ignored"}}, "added_rows": [], "deleted_rows": []}
+    app = press(app, "draft-save")
+    assert shared_services.store.cohorts.list(owner) == () and "Look over" in texts(app)
+    assert app.selectbox(key="draft-positive").value == "yes"
+    press(app, "draft-save")
+    assert len(shared_services.store.cohorts.list(owner)) == 1
 
 
 @pytest.mark.parametrize(

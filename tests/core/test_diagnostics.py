@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from l2m_core.cohort import Cohort
-from l2m_core.diagnostics import SEVERITIES, Finding, _rank_sum_p, holm, hypergeometric_p
+from l2m_core.diagnostics import SENTINEL, SEVERITIES, Finding, _rank_sum_p, holm, hypergeometric_p
 
 N = 400
 
@@ -134,6 +134,13 @@ def test_columns_that_tell_rows_apart_are_named_even_if_stated(rng):
     assert "identifier" in codes(stated, "patient_id")
 
 
+def test_a_code_for_not_measured_among_words_is_named():
+    columns = {"smoker": ["yes", "no", "no", "-999"] * 10, "grade": ["-1", "-2", "0", "1"] * 10, "y": [0, 1] * 20}
+    (found,) = with_code(diagnose(columns, schema={"features": [{"name": "grade", "kind": "category"}]}), SENTINEL)
+    assert "'smoker' is -999 in 10 rows" in found.sentence and "missing=['-999']" in found.sentence
+    assert with_code(diagnose(columns, missing=["-999"]), SENTINEL) == []
+
+
 def test_repeated_rows_copies_sentinels_and_rare_levels_are_named(rng):
     columns = draw(
         rng,
@@ -146,7 +153,7 @@ def test_repeated_rows_copies_sentinels_and_rare_levels_are_named(rng):
     frame = pd.DataFrame(columns)
     frame = pd.concat([frame, frame.iloc[:40]], ignore_index=True)
     found = diagnose(frame)
-    assert {f.column for f in with_code(found, "sentinel")} == {"pressure", "urine"}
+    assert {f.column for f in with_code(found, SENTINEL)} == {"pressure", "urine"}
     assert [f.column for f in with_code(found, "copy")] == ["twin"]
     assert [f.column for f in with_code(found, "rare_levels")] == ["word"]
     (repeated,) = with_code(found, "duplicate_rows")
