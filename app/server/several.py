@@ -24,6 +24,7 @@ PATIENCE = 120.0  # seconds for it; browsers open connections ahead of need
 LATELY = 600.0  # seconds for which a browser counts as being here
 MOST_BROWSERS = 100_000  # remembered
 STOPS_WITHIN = 15.0  # seconds, then it is ended
+BREATH = 0.01  # seconds
 PAUSE = 1.0  # seconds after its start before another process takes the place of one that ended
 _COOKIE = re.compile(rb"(?im)^cookie:[^\r\n]*?\b" + COOKIE.encode() + rb"=([^;\s]+)")
 
@@ -183,7 +184,8 @@ class Front:
     def _accept(self) -> None:
         try:
             connection, _ = self.listener.accept()
-        except OSError:  # gone already
+        except OSError:  # gone already, or there are as many connections as may be open: it would wake us at once again
+            time.sleep(BREATH)
             return
         connection.setblocking(False)
         self._waiting[connection] = (time.monotonic() + PATIENCE, 0)
