@@ -14,6 +14,7 @@ from l2m_core.baselines.interface import Gaussian
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
+from train import evaluate
 from train.__main__ import main as run_command
 from train.evaluate import evaluate_real, main, parse, published_command, with_config
 from train.evaluation import versions
@@ -299,6 +300,53 @@ def test_the_command_writes_its_table_and_a_second_run_repeats_nothing(folder, c
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("rows", [None, 9000])
+def test_contexts_fit_the_rows_with_an_outcome_whatever_the_manifest_says(folder, rows):
+    frame = pd.read_csv(folder / "icu.csv")
+    frame.loc[150:, "died"] = np.nan
+    frame.to_csv(folder / "icu.csv", index=False)
+    rewrite(folder, rows=rows)
+    page = run(folder, "--contexts", "60", "200")
+    table = pd.read_csv(folder / "results" / "real.csv")
+    assert set(table["context"]) == {50, 60} and "error" not in table and "Left out" not in page
+
+
+def test_a_cohort_that_is_too_small_to_compare_on_is_named_with_the_reason(folder, capsys):
+    pd.read_csv(folder / "icu.csv")[:50].to_csv(folder / "icu.csv", index=False)
+    reason = "icu: 50 rows with an outcome; more than 50 are needed"
+    assert reason in run(folder)
+    assert f"left out: {reason}" in capsys.readouterr().err
+    assert set(pd.read_csv(folder / "results" / "real.csv")["cohort"]) == {"scores"}
+
+
+def test_a_wide_cohort_is_left_out_by_name_and_compared_when_asked_for(folder, monkeypatch):
+    monkeypatch.setattr("train.evaluation.manifest.MOST_FEATURES", 2)
+    rewrite(folder)
+    assert "icu: more than" in run(folder)
+    assert "icu: more than" not in run(folder, "--cohorts", "icu")
+    assert set(pd.read_csv(folder / "results" / "real.csv")["cohort"]) == {"icu"}
+
+
+@pytest.mark.parametrize("key", ["outcome", "task", "baseline_columns", "acquirable_columns"])
+def test_a_manifest_that_lacks_what_is_needed_is_refused_by_name(folder, key):
+    rewrite(folder, **{key: None})
+    with pytest.raises(ConfigError, match=f"no {key} .*icu.csv"):
+        read_manifest(folder)
+
+
+def test_a_score_that_fails_is_one_method_s_error_and_the_others_go_on(folder, monkeypatch):
+    def fails_once(rollout, y, context):
+        monkeypatch.setattr(evaluate, "score", score)
+        raise IndexError("no row to score")
+
+    rewrite(folder)
+    monkeypatch.setattr(evaluate, "score", fails_once)
+    page = run(folder, "--workers", "1")
+    assert "IndexError: no row to score" in page
+    table = pd.read_csv(folder / "results" / "real.csv").set_index("method")
+    assert table["error"].notna().to_dict() == {"base_rate": True, "logistic": False}
+
+
 def test_the_time_to_first_advice_is_measured_once_for_each_model(folder, tiny_model):
     arguments = ["--model", str(tiny_model), "--methods", "l2m", "l2m_random", "base_rate"]
     page = run(folder, *arguments)
@@ -397,10 +445,11 @@ def test_the_evaluation_takes_parsed_arguments_too(folder):
 @pytest.mark.shared_data
 def test_every_shared_cohort_but_the_widest_can_be_read_as_its_manifest_says():
     sources = read_manifest(SHARED)
+    stated = {e["name"]: e.get("rows") for e in yaml.safe_load((SHARED / "manifest.yaml").read_text())["datasets"]}
     assert "metabric_pam50_wide" not in {s.name for s in sources} and len(sources) >= 10
     for source in sources:
         cohort = source.load()
-        assert len(cohort) == source.rows
+        assert len(cohort) == stated[source.name]
         assert cohort.kind == {"regression": "continuous"}.get(source.task, source.task)
         assert set(cohort.names) <= {*source.baseline, *source.acquirable}
 

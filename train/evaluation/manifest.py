@@ -31,7 +31,6 @@ class Source:
     outcome: str
     task: str
     """binary, multiclass or regression"""
-    rows: int
     baseline: tuple[str, ...]
     acquirable: tuple[str, ...]
     ignored: tuple[str, ...] = ()
@@ -41,6 +40,10 @@ class Source:
     @property
     def continuous(self) -> bool:
         return self.task == "regression"
+
+    @property
+    def wide(self) -> bool:
+        return len(self.baseline) + len(self.acquirable) > MOST_FEATURES
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -67,19 +70,21 @@ def read_manifest(folder: Path, include_wide: bool = False) -> list[Source]:
             f"names for each its file, outcome, task, baseline_columns and acquirable_columns."
         )
     entries = yaml.safe_load(path.read_text())["datasets"]
-    csv = [e for e in entries if str(e.get("file", "")).endswith(".csv") and e.get("task") not in (None, "none")]
+    csv = [e for e in entries if str(e.get("file", "")).endswith(".csv") and e.get("task") != "none"]
     sources = [_source(entry, path.parent) for entry in csv]
-    return [s for s in sources if include_wide or len(s.baseline) + len(s.acquirable) <= MOST_FEATURES]
+    return [s for s in sources if include_wide or not s.wide]
 
 
 def _source(entry: dict, folder: Path) -> Source:
+    for key in ("name", "outcome", "task", "baseline_columns", "acquirable_columns"):
+        if entry.get(key) is None:
+            raise ConfigError(f"manifest.yaml states no {key} for the cohort of {entry['file']}. Add it.")
     positive = entry.get("positive_label")
     return Source(
         name=entry["name"],
         path=folder / entry["file"],
         outcome=str(entry["outcome"]),
         task=entry["task"],
-        rows=int(entry["rows"]),
         baseline=tuple(map(str, entry["baseline_columns"])),
         acquirable=tuple(map(str, entry["acquirable_columns"])),
         ignored=tuple(map(str, entry.get("ignored_columns") or ())),
