@@ -39,44 +39,49 @@ class _InContext(BaseEstimator):
 
     def _condition(self, x: np.ndarray, y: np.ndarray, kind: str | None, classes) -> None:
         model = _loaded(str(self.model), self.device, self.dtype)
+        names = _names(self, x.shape[1])
         cohort = Cohort.from_arrays(
-            x, y, names=_names(self, x.shape[1]), kind=kind, categorical=self._categorical(x.shape[1]),
-            levels=self._levels(), classes=classes, fewest_rows=1,
+            x, y, names=names, kind=kind, categorical=self._categorical(x.shape[1]),
+            levels=self._levels(names), classes=classes, fewest_rows=1,
         )  # fmt: skip
         self.memory_ = model.condition(cohort)
 
     def _learn_columns(self, X: Any) -> Any:
-        """Texts and categories of a DataFrame become codes; the codes are kept for later rows."""
-        self.levels_: dict[str, list] = {}
+        """Texts and categories of a DataFrame become codes; the codes are kept for later rows, by the column's place:
+        scikit-learn keeps its name only where all names are texts."""
+        self.levels_: dict[int, list] = {}
         if isinstance(X, pd.DataFrame):
-            for name in X.columns:
-                if not pd.api.types.is_numeric_dtype(X[name].dtype):
-                    self.levels_[name] = sorted(X[name].dropna().unique(), key=str)
+            for place, dtype in enumerate(X.dtypes):
+                if not pd.api.types.is_numeric_dtype(dtype):
+                    self.levels_[place] = sorted(X.iloc[:, place].dropna().unique(), key=str)
         return self._encode_columns(X)
 
     def _encode_columns(self, X: Any) -> Any:
         if not isinstance(X, pd.DataFrame) or not self.levels_:
             return X
         encoded = X.copy()
-        for name, levels in self.levels_.items():
-            if name in encoded:
-                codes = {level: float(code) for code, level in enumerate(levels)}
-                other = float(len(levels))
-                unseen = [v for v in encoded[name].dropna().unique() if v not in codes]
-                if unseen:
-                    warnings.warn(f"'{name}': {unseen[0]!r} was never seen in fit and is read as 'other'.", stacklevel=3)
-                encoded[name] = [np.nan if pd.isna(v) else codes.get(v, other) for v in encoded[name]]
+        for place, levels in self.levels_.items():
+            values = X.iloc[:, place]
+            codes = {level: float(code) for code, level in enumerate(levels)}
+            other = float(len(levels))
+            unseen = [v for v in values.dropna().unique() if v not in codes]
+            if unseen:
+                warnings.warn(
+                    f"'{X.columns[place]}': {unseen[0]!r} was never seen in fit and is read as 'other'.", stacklevel=3
+                )
+            encoded.isetitem(place, [np.nan if pd.isna(v) else codes.get(v, other) for v in values])
         return encoded
 
     def _categorical(self, d: int) -> np.ndarray:
-        names = list(getattr(self, "feature_names_in_", []))
-        return np.array([i < len(names) and names[i] in self.levels_ for i in range(d)])
+        return np.array([place in self.levels_ for place in range(d)])
 
-    def _levels(self) -> dict[str, list[str]]:
-        return {str(name): [str(level) for level in levels] for name, levels in self.levels_.items()}
+    def _levels(self, names: list[str]) -> dict[str, list[str]]:
+        return {names[place]: [str(level) for level in levels] for place, levels in self.levels_.items()}
 
     def _rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "memory_")
+        if isinstance(X, pd.DataFrame):
+            validate_data(self, X, reset=False, skip_check_array=True)  # columns other than in fit have no place
         x = validate_data(self, self._encode_columns(X), reset=False, ensure_all_finite="allow-nan", dtype=np.float64)
         return _to_float32(x)
 

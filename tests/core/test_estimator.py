@@ -52,6 +52,26 @@ def test_an_unseen_text_is_read_as_other_with_a_warning(mixed):
         classifier.predict_proba(frame[:2].assign(ward="z"))
 
 
+def test_columns_whose_names_are_numbers_are_read_as_those_with_texts(mixed):
+    frame, y = mixed
+    numbered = frame.set_axis(range(frame.shape[1]), axis=1)
+    named, unnamed = L2MClassifier().fit(frame, y), L2MClassifier().fit(numbered, y)
+    assert unnamed.memory_.cohort.categorical.tolist() == named.memory_.cohort.categorical.tolist() == [False, True, False]
+    assert unnamed.memory_.cohort.features[1].levels == ("a", "b", "c")
+    np.testing.assert_allclose(unnamed.predict_proba(numbered[:9]), named.predict_proba(frame[:9]), atol=1e-6)
+    with pytest.warns(UserWarning, match="'1': 'z' was never seen"):
+        unnamed.predict_proba(frame[:2].assign(ward="z").set_axis(range(3), axis=1))
+
+
+@pytest.mark.parametrize("names", [["lab", "ward", "noise"], [0, 1, 2]])
+def test_other_columns_than_in_fit_are_refused_before_they_are_read(mixed, names):
+    frame, y = mixed
+    frame = frame.set_axis(names, axis=1)
+    classifier = L2MClassifier().fit(frame, y)
+    with pytest.raises(ValueError, match="feature names|2 features"):
+        classifier.predict_proba(frame[names[:0:-1]])
+
+
 def test_hidden_and_nan_are_the_same_as_not_measured(mixed):
     frame, y = mixed
     classifier = L2MClassifier().fit(frame, y)
