@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns, without_markers
+from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns
 from l2m_core.errors import CohortError, FeatureError
 from l2m_core.frames import table_from_frame
 from l2m_core.inference import FEWEST_ROWS, combine, how_to_read, infer
@@ -18,7 +18,7 @@ from l2m_core.lazy import lazy
 from l2m_core.reading import DEFAULT_LIMITS, Limits, Table, read_table
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.texts import number_text
-from l2m_core.values import UnseenLevelWarning, code_of, value_text, warn_unseen
+from l2m_core.values import UnseenLevelWarning, code_of, encode_values, value_text
 
 __all__ = ["Cohort", "UnseenLevelWarning"]
 
@@ -239,26 +239,10 @@ class Cohort:
         x = np.full((n, len(position)), np.nan, dtype=np.float32)
         for name, values in columns.items():
             if name in position:
-                x[:, position[name]] = self._encode_column(self.features[position[name]], values)
+                x[:, position[name]] = encode_values(self.features[position[name]], values, self.rules_of(name))
             elif name not in unread:
                 raise FeatureError(f"There is no feature '{name}'.{did_you_mean(name, self.names)}")
         return x
-
-    def _encode_column(self, feature, values) -> np.ndarray:
-        rules = self.rules_of(feature.name)
-        numeric = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
-        if numeric and feature.kind == "number" and not pd.api.types.is_bool_dtype(values.dtype):
-            numbers = without_markers(values.to_numpy(dtype=np.float64, na_value=np.nan), rules)
-            present = numbers[~np.isnan(numbers)]
-            for value in (present.min(), present.max()) if len(present) else ():
-                code_of(feature, value, rules)  # the extremes speak for all
-            return numbers
-        codes = np.array([code_of(feature, value, rules) for value in values], dtype=np.float32)
-        if feature.kind != "number":
-            warn_unseen(
-                feature, [value for value, code in zip(values, codes, strict=True) if code == len(feature.levels)]
-            )
-        return codes
 
     def encode_outcome(self, values: Iterable[Any]) -> np.ndarray:
         """(n,) class codes or float32 numbers of known outcomes; a class that the cohort has not is a CohortError."""

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import decimal
 import functools
+import numbers
 import warnings
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,17 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from l2m_core.cohort import Cohort
+from l2m_core.columns import DEFAULT_RULES, Reading, Rules, read_column, read_columns
+from l2m_core.errors import CohortError
+from l2m_core.frames import column_of
+from l2m_core.inference import decimals_of_texts, infer_feature
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.predictive import Predictive
+from l2m_core.reading import DEFAULT_LIMITS, Column, TextColumn, clean_names
+from l2m_core.schema import Feature, Overrides
+from l2m_core.values import encode_values
+
+NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
 
 
 @functools.lru_cache(maxsize=4)
@@ -39,45 +51,58 @@ class _InContext(BaseEstimator):
 
     def _condition(self, x: np.ndarray, y: np.ndarray, kind: str | None, classes) -> None:
         model = _loaded(str(self.model), self.device, self.dtype)
+        names = _names(self, x.shape[1])
         cohort = Cohort.from_arrays(
-            x, y, names=_names(self, x.shape[1]), kind=kind, categorical=self._categorical(x.shape[1]),
-            levels=self._levels(), classes=classes, fewest_rows=1,
+            x, y, names=names, kind=kind, categorical=self._categorical(x.shape[1]),
+            levels=self._levels(names), classes=classes, fewest_rows=1,
         )  # fmt: skip
         self.memory_ = model.condition(cohort)
 
     def _learn_columns(self, X: Any) -> Any:
-        """Texts and categories of a DataFrame become codes; the codes are kept for later rows."""
-        self.levels_: dict[str, list] = {}
-        if isinstance(X, pd.DataFrame):
-            for name in X.columns:
-                if not pd.api.types.is_numeric_dtype(X[name].dtype):
-                    self.levels_[name] = sorted(X[name].dropna().unique(), key=str)
-        return self._encode_columns(X)
-
-    def _encode_columns(self, X: Any) -> Any:
-        if not isinstance(X, pd.DataFrame) or not self.levels_:
+        """Texts and categories of a DataFrame become numbers or codes. How is kept for later rows, by the column's place:
+        scikit-learn keeps its name only where all names are texts."""
+        self.columns_: dict[int, tuple[Feature, Rules]] = {}
+        if not isinstance(X, pd.DataFrame):
             return X
+        encoded, texts = X.copy(), {}
+        for place, dtype in enumerate(X.dtypes):
+            if not pd.api.types.is_numeric_dtype(dtype):
+                texts[place] = _plain(X.iloc[:, place])
+                if _only_numbers(texts[place]) and not isinstance(dtype, pd.CategoricalDtype):
+                    encoded.isetitem(place, pd.to_numeric(texts.pop(place)).to_numpy())
+        stated = {place for place in texts if isinstance(X.dtypes.iloc[place], pd.CategoricalDtype)}
+        for place, feature, rules, values in _read_texts(texts, stated):
+            self.columns_[place] = feature, rules
+            encoded.isetitem(place, values)
+        return encoded
+
+    def _encode_columns(self, X: pd.DataFrame) -> pd.DataFrame:
+        """Later rows, each column as in fit; texts in a column that held numbers then are read as numbers."""
         encoded = X.copy()
-        for name, levels in self.levels_.items():
-            if name in encoded:
-                codes = {level: float(code) for code, level in enumerate(levels)}
-                other = float(len(levels))
-                unseen = [v for v in encoded[name].dropna().unique() if v not in codes]
-                if unseen:
-                    warnings.warn(f"'{name}': {unseen[0]!r} was never seen in fit and is read as 'other'.", stacklevel=3)
-                encoded[name] = [np.nan if pd.isna(v) else codes.get(v, other) for v in encoded[name]]
+        for place, dtype in enumerate(X.dtypes):
+            numeric = pd.api.types.is_numeric_dtype(dtype)
+            if numeric and place not in self.columns_:
+                continue
+            values = X.iloc[:, place] if numeric else _plain(X.iloc[:, place])
+            if place not in self.columns_ and _only_numbers(values):
+                encoded.isetitem(place, pd.to_numeric(values).to_numpy())
+            else:
+                feature, rules = self.columns_.get(place, (self.memory_.cohort.features[place], DEFAULT_RULES))
+                encoded.isetitem(place, encode_values(feature, values, rules))
         return encoded
 
     def _categorical(self, d: int) -> np.ndarray:
-        names = list(getattr(self, "feature_names_in_", []))
-        return np.array([i < len(names) and names[i] in self.levels_ for i in range(d)])
+        return np.array([place in self.columns_ and self.columns_[place][0].kind == "category" for place in range(d)])
 
-    def _levels(self) -> dict[str, list[str]]:
-        return {str(name): [str(level) for level in levels] for name, levels in self.levels_.items()}
+    def _levels(self, names: list[str]) -> dict[str, tuple[str, ...]]:
+        return {names[place]: feature.levels for place, (feature, _) in self.columns_.items()}
 
     def _rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "memory_")
-        x = validate_data(self, self._encode_columns(X), reset=False, ensure_all_finite="allow-nan", dtype=np.float64)
+        if isinstance(X, pd.DataFrame):
+            validate_data(self, X, reset=False, skip_check_array=True)  # columns other than in fit have no place
+            X = self._encode_columns(X)
+        x = validate_data(self, X, reset=False, ensure_all_finite="allow-nan", dtype=np.float64)
         return _to_float32(x)
 
     def __sklearn_tags__(self):
@@ -139,6 +164,54 @@ class L2MRegressor(RegressorMixin, _InContext):
 def _names(estimator: _InContext, d: int) -> list[str]:
     names = getattr(estimator, "feature_names_in_", None)
     return [str(name) for name in names] if names is not None else [f"x{i}" for i in range(d)]
+
+
+def _plain(values: pd.Series) -> pd.Series:
+    """Numbers and texts; what is neither, such as the intervals of `pd.cut`, goes by its text."""
+    kept = (str, *NUMBERS, type(None), type(pd.NA), type(pd.NaT))
+    texts = [value if isinstance(value, kept) else str(value) for value in values]
+    return pd.Series(texts, dtype=object, name=values.name)
+
+
+def _only_numbers(values: pd.Series) -> bool:
+    """Numbers as pandas holds them beside None. A truth value is 0 or 1, as in a column of truth values alone."""
+    present = values.dropna()
+    return len(present) > 0 and all(isinstance(value, NUMBERS) for value in present)
+
+
+def _read_texts(texts: dict[int, pd.Series], stated: Container[int]) -> Iterator[tuple[int, Feature, Rules, np.ndarray]]:
+    """Columns by their place, read as `Cohort.from_frame` reads them, with the rules for later values.
+
+    stated: places of columns that are categories, be their texts numbers.
+    """
+    names, _, _ = clean_names([str(values.name) for values in texts.values()])
+    columns = [
+        column_of(values, name, DEFAULT_LIMITS, DEFAULT_LIMITS.size)
+        for name, values in zip(names, texts.values(), strict=True)
+    ]
+    rows = np.arange(max(map(len, texts.values()), default=0))
+    kinds = {name: "levels" for name, place in zip(names, texts, strict=True) if place in stated}
+    readings = dict(read_columns(names, columns, rows, kinds, DEFAULT_RULES))
+    told = {name: reading.decimal for name, reading in readings.items() if reading.decimal in (".", ",")}
+    decimals = decimals_of_texts(names, columns, told)
+    for place, name, column in zip(texts, names, columns, strict=True):
+        reading = readings[name]
+        if reading.problem is not None:
+            reading = _as_categories(reading, column, rows)
+        number = reading.numbers is not None and reading.distinct > 0 and place not in stated
+        settings = Overrides({name: {"kind": "number" if number else "category"}}, {}, complete=True)
+        feature, values, notes = infer_feature(reading, settings, rows)
+        for note in notes:
+            warnings.warn(note, stacklevel=4)
+        yield place, feature, Rules(decimals.get(name)), values
+
+
+def _as_categories(reading: Reading, column: Column, rows: np.ndarray) -> Reading:
+    """A column that is neither all numbers nor plainly words, with a warning; a number in doubt is an error."""
+    if reading.numbers is not None or not isinstance(column, TextColumn):
+        raise CohortError(str(reading.problem))
+    warnings.warn(f"{reading.problem} Here it is read as categories.", stacklevel=5)
+    return read_column(reading.name, column, rows, DEFAULT_RULES, "levels")
 
 
 def _to_float32(x: np.ndarray) -> np.ndarray:

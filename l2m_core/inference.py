@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from l2m_core.columns import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, read_column, read_columns
 from l2m_core.errors import CohortError, InputError, SchemaError
-from l2m_core.reading import Table, TextColumn
+from l2m_core.reading import Column, Table, TextColumn
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.strict_yaml import LARGEST_TEXT
 from l2m_core.texts import are_numbers, parse_number
@@ -80,7 +80,7 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
         elif reading.problem is not None:
             problems[name] = reading.problem
         else:
-            features[name], values, notes[name] = _infer_feature(_take(reading, kept), stated, rows[kept])
+            features[name], values, notes[name] = infer_feature(_take(reading, kept), stated, rows[kept])
             if features[name].used:
                 x[:, place[name]] = values
     if problems:
@@ -92,16 +92,16 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     x = x if len(used) == x.shape[1] else x[:, used]
     x.flags.writeable = False
     warnings = [*table.warnings, *warnings, *(note for name in place for note in notes.get(name, ()))]
-    return Content(Schema(tuple(ordered), outcome), x, y, kept, tuple(warnings), _decimals_of_texts(table, decimals))
+    return Content(Schema(tuple(ordered), outcome), x, y, kept, tuple(warnings),
+                   decimals_of_texts(table.names, table.columns, decimals))  # fmt: skip
 
 
-def _decimals_of_texts(table: Table, told: Mapping[str, str]) -> dict[str, str]:
+def decimals_of_texts(names: Iterable[str], columns: Iterable[Column], told: Mapping[str, str]) -> dict[str, str]:
     """As `read_columns` has it: columns of texts that do not tell their sign have that of the others, if these agree."""
     if len(set(told.values())) != 1:
         return dict(told)
     (sign,) = set(told.values())
-    columns = zip(table.names, table.columns, strict=True)
-    return {name: sign for name, column in columns if isinstance(column, TextColumn)}
+    return {name: sign for name, column in zip(names, columns, strict=True) if isinstance(column, TextColumn)}
 
 
 def how_to_read(settings: Mapping[str, Any]) -> str | None:
@@ -245,7 +245,7 @@ def _means_no(text, other) -> bool:
 # Features
 
 
-def _infer_feature(reading: Reading, stated: Overrides, rows) -> tuple[Feature, np.ndarray, list[str]]:
+def infer_feature(reading: Reading, stated: Overrides, rows) -> tuple[Feature, np.ndarray, list[str]]:
     """The feature, its values as float32 with NaN where missing, and warnings."""
     name, warnings = reading.name, list(reading.warnings)
     settings = stated.features.get(name, {})

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.columns import LARGEST, Rules
+from l2m_core.columns import LARGEST, Rules, without_markers
 from l2m_core.errors import FeatureError
 from l2m_core.schema import OTHER, Feature, did_you_mean
 from l2m_core.texts import (
@@ -37,6 +37,21 @@ def encode_value(feature: Feature, value: Any, rules: Rules) -> float:
     if feature.kind != "number" and code == len(feature.levels):
         warn_unseen(feature, [value])
     return code
+
+
+def encode_values(feature: Feature, values: Any, rules: Rules) -> np.ndarray:
+    """(n,) values of one feature (a sequence, a pd.Series) as x holds them, with one warning for all unseen categories."""
+    numeric = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
+    if numeric and feature.kind == "number" and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = without_markers(values.to_numpy(dtype=np.float64, na_value=np.nan), rules)
+        present = numbers[~np.isnan(numbers)]
+        for value in (present.min(), present.max()) if len(present) else ():
+            code_of(feature, value, rules)  # the extremes speak for all
+        return numbers
+    codes = np.array([code_of(feature, value, rules) for value in values], dtype=np.float32)
+    if feature.kind != "number":
+        warn_unseen(feature, [value for value, code in zip(values, codes, strict=True) if code == len(feature.levels)])
+    return codes
 
 
 def code_of(feature: Feature, value: Any, rules: Rules) -> float:

@@ -17,9 +17,9 @@ from l2m_core.schema import did_you_mean
 from train.config import read_config
 from train.engines import ENGINES, cores, fan_out
 from train.evaluation.advice import measure_first_advice
-from train.evaluation.cells import Cell, draw_trial, real_cells
-from train.evaluation.compare import Choice, compare, load_model
-from train.evaluation.manifest import Source, default_data_folder, read_manifest
+from train.evaluation.cells import Cell, draw_trial, real_cells, too_small
+from train.evaluation.compare import Choice, compare, load_model, scored
+from train.evaluation.manifest import MOST_FEATURES, Source, default_data_folder, read_manifest
 from train.evaluation.report import write_report
 from train.evaluation.scores import score
 from train.evaluation.versions import code_version
@@ -131,8 +131,13 @@ def published_command(arguments: Sequence[str]) -> str:
 def evaluate_real(given: argparse.Namespace, command: str) -> str:
     methods = check_methods(given.methods or REAL_METHODS)
     fingerprint = fingerprint_of(given.model, methods)
-    sources = choose(read_manifest(given.data), given.cohorts)
-    cells = real_cells({s.name: s.rows for s in sources}, given.contexts, given.missing, given.seeds)
+    manifest = read_manifest(given.data, include_wide=True)
+    sources = choose(manifest, given.cohorts)
+    sizes = {source.name: len(source.load()) for source in sources}
+    skipped = too_small(sizes) | ({} if given.cohorts else too_wide(manifest))
+    for name, reason in skipped.items():
+        print(f"left out: {name}: {reason}", file=sys.stderr, flush=True)
+    cells = real_cells(sizes, given.contexts, given.missing, given.seeds)
     table = PartialTable(given.partial / "real.jsonl", KEYS)
     if not given.report_only:
         jobs = _missing_jobs(table, sources, cells, methods, given, fingerprint)
@@ -149,7 +154,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
     ]
     about = f"model {Path(given.model).name} ({fingerprint[:12]})" if fingerprint else "no pretrained model"
     advice = measure_first_advice(sources, given.model, given.partial, not given.report_only) if fingerprint else ""
-    return write_report(given.out, "real", records, methods[0], command, about, advice)
+    return write_report(given.out, "real", records, methods[0], command, about, advice, skipped)
 
 
 def check_methods(names: Sequence[str]) -> tuple[str, ...]:
@@ -170,7 +175,13 @@ def choose(sources: Sequence[Source], names: Sequence[str] | None) -> list[Sourc
     for name in names or ():
         if name not in known:
             raise ConfigError(f"There is no cohort '{name}' in the manifest. It has: {', '.join(known)}.")
-    return [known[name] for name in names] if names else list(sources)
+    return [known[name] for name in names] if names else [source for source in sources if not source.wide]
+
+
+def too_wide(sources: Sequence[Source]) -> dict[str, str]:
+    """Name → why a cohort is left out where none is asked for by its name."""
+    reason = f"more than {MOST_FEATURES} features; name it with --cohorts to compare on it"
+    return {source.name: reason for source in sources if source.wide}
 
 
 def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[RealJob]:
@@ -220,11 +231,10 @@ def run_real(job: RealJob) -> list[dict[str, Any]]:
             "code": "" if Choice(outcome.method).pretrained else code_version(outcome.method),
         }
         record = {**_identity(job, outcome.method), **facts}
-        if outcome.rollout is None:
-            records.append({**record, "error": outcome.error})
-        else:
-            seconds = {"fit_seconds": round(outcome.fit_seconds, 3), "query_seconds": round(outcome.query_seconds, 3)}
-            records.append({**record, **score(outcome.rollout, trial.y, trial.context), **seconds})
+        record |= scored(outcome, lambda rollout: score(rollout, trial.y, trial.context))
+        if "error" not in record:
+            record |= {"fit_seconds": round(outcome.fit_seconds, 3), "query_seconds": round(outcome.query_seconds, 3)}
+        records.append(record)
     return records
 
 

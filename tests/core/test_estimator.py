@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,6 +52,109 @@ def test_an_unseen_text_is_read_as_other_with_a_warning(mixed):
     classifier = L2MClassifier().fit(frame, y)
     with pytest.warns(UserWarning, match="ward.*never seen"):
         classifier.predict_proba(frame[:2].assign(ward="z"))
+
+
+def test_columns_whose_names_are_numbers_are_read_as_those_with_texts(mixed):
+    frame, y = mixed
+    numbered = frame.set_axis(range(frame.shape[1]), axis=1)
+    named, unnamed = L2MClassifier().fit(frame, y), L2MClassifier().fit(numbered, y)
+    assert unnamed.memory_.cohort.categorical.tolist() == named.memory_.cohort.categorical.tolist() == [False, True, False]
+    assert unnamed.memory_.cohort.features[1].levels == ("a", "b", "c")
+    np.testing.assert_allclose(unnamed.predict_proba(numbered[:9]), named.predict_proba(frame[:9]), atol=1e-6)
+    with pytest.warns(UserWarning, match="'1': 'z'.* was never seen"):
+        unnamed.predict_proba(frame[:2].assign(ward="z").set_axis(range(3), axis=1))
+
+
+@pytest.mark.parametrize("names", [["lab", "ward", "noise"], [0, 1, 2]])
+def test_other_columns_than_in_fit_are_refused_before_they_are_read(mixed, names):
+    frame, y = mixed
+    frame = frame.set_axis(names, axis=1)
+    classifier = L2MClassifier().fit(frame, y)
+    with pytest.raises(ValueError, match="feature names|2 features"):
+        classifier.predict_proba(frame[names[:0:-1]])
+
+
+def as_objects(values: np.ndarray) -> list:
+    return [None if np.isnan(value) else float(value) for value in values]
+
+
+def as_texts(values: np.ndarray) -> list:
+    return ["NA" if np.isnan(value) else f"{value:.6f}" for value in values]
+
+
+def with_commas(values: np.ndarray) -> list:
+    return [text.replace(".", ",") for text in as_texts(values)]
+
+
+@pytest.mark.parametrize("write", [as_objects, as_texts, with_commas])
+@pytest.mark.parametrize("names", [["lab", "ward", "noise"], [0, 1, 2]])
+def test_numbers_that_pandas_holds_as_objects_or_texts_are_numbers(mixed, write, names):
+    frame, y = mixed
+    written = frame.assign(lab=pd.Series(write(frame.lab.round(6).to_numpy()), dtype=object))
+    classifier = L2MClassifier().fit(written.set_axis(names, axis=1)[:90], y[:90])
+    assert not classifier.memory_.cohort.categorical[0]
+    plain = L2MClassifier().fit(frame.round(6)[:90], y[:90]).predict_proba(frame.round(6)[90:])
+    found = classifier.predict_proba(written.set_axis(names, axis=1)[90:])
+    np.testing.assert_allclose(found, plain, atol=1e-4)
+
+
+def test_later_rows_are_read_as_the_columns_of_fit_whatever_type_pandas_gives_them(mixed):
+    frame, y = mixed
+    row = {"lab": 1.25, "ward": "a", "noise": 0.5}
+    by_numbers = L2MClassifier().fit(frame, y)
+    by_texts = L2MClassifier().fit(frame.assign(lab=pd.Series(as_texts(frame.lab.to_numpy()), dtype=object)), y)
+    for classifier in (by_numbers, by_texts):
+        expected = classifier.predict_proba(pd.DataFrame([row]))
+        for written in ("1.25", " 1.250 ", np.float32(1.25)):
+            table = pd.DataFrame([row | {"lab": written}, row | {"lab": None}, row | {"lab": "NA"}], dtype=object)
+            found = classifier.predict_proba(table)
+            np.testing.assert_allclose(found[:1], expected, atol=1e-5)
+            np.testing.assert_allclose(found[1], found[2], atol=1e-6)
+        with pytest.raises(ValueError, match="'lab' must be a number.*'high' is not"):
+            classifier.predict_proba(pd.DataFrame([row | {"lab": "high"}]))
+
+
+def test_of_many_texts_the_most_frequent_are_levels_and_the_rest_is_other():
+    rng = np.random.default_rng(0)
+    code = np.concatenate([np.repeat([f"often {i}" for i in range(50)], 4), [f"once {i}" for i in range(94)]])
+    frame = pd.DataFrame({"code": rng.permutation(code), "noise": rng.normal(size=294)})
+    with pytest.warns(UserWarning, match="'code' has 144 levels. The 50 most frequent are kept; 94 cells"):
+        classifier = L2MClassifier().fit(frame, np.arange(294) % 2)
+    (levels, _) = (feature.levels for feature in classifier.memory_.cohort.features)
+    assert len(levels) == 50 and all(level.startswith("often") for level in levels)
+    with pytest.warns(UserWarning, match="'once 3'.*never seen"):
+        merged = classifier.predict_proba(pd.DataFrame({"code": ["once 3", "never"], "noise": [0.0, 0.0]}))
+    np.testing.assert_allclose(merged[0], merged[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("cell, remark", [("<5", "detection limit"), ("high", "'high' is not a number")])
+def test_a_word_among_numbers_makes_them_categories_with_a_warning(mixed, cell, remark):
+    frame, y = mixed
+    frame = frame.assign(count=[cell, *(np.arange(119) % 5).astype(str)])
+    with pytest.warns(UserWarning, match=f"'count', row 0.*{remark}.*read as categories"):
+        classifier = L2MClassifier().fit(frame, y)
+    assert cell in classifier.memory_.cohort.features[3].levels
+
+
+def test_numbers_that_could_be_two_are_refused(mixed):
+    frame, y = mixed
+    with pytest.raises(ValueError, match="'count', row 0: '1,234' could be 1234 or 1.234"):
+        L2MClassifier().fit(frame.assign(count=["1,234", "2,345"] * 60), y)
+
+
+def test_what_is_stated_to_be_categories_stays_so_numbers_and_intervals_too(mixed):
+    frame, y = mixed
+    frame = frame.assign(
+        site=pd.Series(np.arange(120) % 3).astype("category"), band=pd.cut(frame.noise, 4), empty=None
+    )
+    classifier = L2MClassifier().fit(frame[:90], y[:90])
+    assert classifier.memory_.cohort.features[3].levels == ("0", "1", "2")
+    assert classifier.memory_.cohort.categorical.tolist() == [False, True, False, True, True, True]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = classifier.predict_proba(frame[90:])
+        again = classifier.predict_proba(frame[90:].assign(site=frame.site.astype(str), band=frame.band.astype(object)))
+    np.testing.assert_allclose(found, again, atol=1e-6)
 
 
 def test_hidden_and_nan_are_the_same_as_not_measured(mixed):

@@ -14,6 +14,7 @@ from l2m_core.baselines.interface import Gaussian
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
+from train import evaluate
 from train.__main__ import main as run_command
 from train.evaluate import evaluate_real, main, parse, published_command, with_config
 from train.evaluation import versions
@@ -232,6 +233,49 @@ def test_a_manifest_gives_roles_and_leaves_other_columns_out(folder):
     assert scores.load().kind == "continuous"
 
 
+def rewrite(folder: Path, **changes) -> None:
+    """The manifest with its first cohort alone, and other settings of it."""
+    entry = yaml.safe_load((folder / "manifest.yaml").read_text())["datasets"][0] | changes
+    kept = {key: value for key, value in entry.items() if value is not None}
+    (folder / "manifest.yaml").write_text(yaml.safe_dump({"datasets": [kept]}))
+
+
+WRITINGS = {"byte order mark": {"encoding": "utf-8-sig"}, "semicolons": {"sep": ";"}, "windows": {"encoding": "cp1252"}}
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_a_manifest_s_roles_hold_however_the_file_is_written(folder, writing):
+    frame = pd.read_csv(folder / "icu.csv").rename(columns={"age": "âge", "sodium": "sodium, serum"})
+    frame = frame[["note", "âge", "lactate", "sodium, serum", "died"]]
+    frame.to_csv(folder / "icu.csv", index=False, **WRITINGS[writing])
+    rewrite(folder, baseline_columns=["âge"], acquirable_columns=["lactate", "sodium, serum"])
+    (source,) = read_manifest(folder)
+    cohort = source.load()
+    assert cohort.names == ("âge", "lactate", "sodium, serum")
+    assert cohort.acquirable.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("key", ["baseline_columns", "acquirable_columns", "ignored_columns", "outcome"])
+def test_a_manifest_that_names_a_column_that_is_not_there_is_refused(folder, key):
+    rewrite(folder, **{key: "lactat" if key == "outcome" else ["lactat"]})
+    (source,) = read_manifest(folder)
+    with pytest.raises(ConfigError, match=f"'icu'.*no column 'lactat'.*{key}.*Did you mean 'lactate'"):
+        source.load()
+
+
+def test_a_column_has_one_role_in_a_manifest(folder):
+    rewrite(folder, ignored_columns=["note", "sodium"])
+    (source,) = read_manifest(folder)
+    with pytest.raises(ConfigError, match="'sodium' under acquirable_columns and under ignored_columns"):
+        source.load()
+
+
+def test_columns_whose_names_are_numbers_keep_their_roles(folder):
+    pd.read_csv(folder / "icu.csv").rename(columns={"lactate": "7", "note": "8"}).to_csv(folder / "icu.csv", index=False)
+    rewrite(folder, acquirable_columns=[7, "sodium"])
+    assert read_manifest(folder)[0].load().names == ("age", "7", "sodium")
+
+
 def test_a_folder_without_a_manifest_is_refused_with_what_it_should_hold(tmp_path):
     with pytest.raises(ConfigError, match="acquirable_columns"):
         read_manifest(tmp_path)
@@ -254,6 +298,53 @@ def test_the_command_writes_its_table_and_a_second_run_repeats_nothing(folder, c
     assert "1/4" in capsys.readouterr().err
     run(folder)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("rows", [None, 9000])
+def test_contexts_fit_the_rows_with_an_outcome_whatever_the_manifest_says(folder, rows):
+    frame = pd.read_csv(folder / "icu.csv")
+    frame.loc[150:, "died"] = np.nan
+    frame.to_csv(folder / "icu.csv", index=False)
+    rewrite(folder, rows=rows)
+    page = run(folder, "--contexts", "60", "200")
+    table = pd.read_csv(folder / "results" / "real.csv")
+    assert set(table["context"]) == {50, 60} and "error" not in table and "Left out" not in page
+
+
+def test_a_cohort_that_is_too_small_to_compare_on_is_named_with_the_reason(folder, capsys):
+    pd.read_csv(folder / "icu.csv")[:50].to_csv(folder / "icu.csv", index=False)
+    reason = "icu: 50 rows with an outcome; more than 50 are needed"
+    assert reason in run(folder)
+    assert f"left out: {reason}" in capsys.readouterr().err
+    assert set(pd.read_csv(folder / "results" / "real.csv")["cohort"]) == {"scores"}
+
+
+def test_a_wide_cohort_is_left_out_by_name_and_compared_when_asked_for(folder, monkeypatch):
+    monkeypatch.setattr("train.evaluation.manifest.MOST_FEATURES", 2)
+    rewrite(folder)
+    assert "icu: more than" in run(folder)
+    assert "icu: more than" not in run(folder, "--cohorts", "icu")
+    assert set(pd.read_csv(folder / "results" / "real.csv")["cohort"]) == {"icu"}
+
+
+@pytest.mark.parametrize("key", ["outcome", "task", "baseline_columns", "acquirable_columns"])
+def test_a_manifest_that_lacks_what_is_needed_is_refused_by_name(folder, key):
+    rewrite(folder, **{key: None})
+    with pytest.raises(ConfigError, match=f"no {key} .*icu.csv"):
+        read_manifest(folder)
+
+
+def test_a_score_that_fails_is_one_method_s_error_and_the_others_go_on(folder, monkeypatch):
+    def fails_once(rollout, y, context):
+        monkeypatch.setattr(evaluate, "score", score)
+        raise IndexError("no row to score")
+
+    rewrite(folder)
+    monkeypatch.setattr(evaluate, "score", fails_once)
+    page = run(folder, "--workers", "1")
+    assert "IndexError: no row to score" in page
+    table = pd.read_csv(folder / "results" / "real.csv").set_index("method")
+    assert table["error"].notna().to_dict() == {"base_rate": True, "logistic": False}
 
 
 def test_the_time_to_first_advice_is_measured_once_for_each_model(folder, tiny_model):
@@ -354,10 +445,11 @@ def test_the_evaluation_takes_parsed_arguments_too(folder):
 @pytest.mark.shared_data
 def test_every_shared_cohort_but_the_widest_can_be_read_as_its_manifest_says():
     sources = read_manifest(SHARED)
+    stated = {e["name"]: e.get("rows") for e in yaml.safe_load((SHARED / "manifest.yaml").read_text())["datasets"]}
     assert "metabric_pam50_wide" not in {s.name for s in sources} and len(sources) >= 10
     for source in sources:
         cohort = source.load()
-        assert len(cohort) == source.rows
+        assert len(cohort) == stated[source.name]
         assert cohort.kind == {"regression": "continuous"}.get(source.task, source.task)
         assert set(cohort.names) <= {*source.baseline, *source.acquirable}
 

@@ -61,6 +61,15 @@ def fitting_contexts(rows: int, contexts: Sequence[int]) -> list[int]:
     return sorted(c for c in fitting if rows > c)
 
 
+def too_small(sizes: dict[str, int]) -> dict[str, str]:
+    """Name → why a cohort has no cell, whatever contexts are asked for."""
+    return {
+        name: f"{rows} rows with an outcome; more than {SMALL_CONTEXT} are needed, to learn from and to test on"
+        for name, rows in sizes.items()
+        if rows <= SMALL_CONTEXT
+    }
+
+
 def draw_trial(cohort: Cohort, cell: Cell, test_rows: int = 300) -> Trial:
     """Context and test rows never share a row. Of one seed, smaller contexts lie within larger ones.
 

@@ -18,6 +18,8 @@ from l2m_core.memory import L2M, CohortMemory, load
 from train.evaluation.cells import Trial
 
 L2M_PREFIX = "l2m"
+FAILURES = (L2MError, ArithmeticError, ValueError, IndexError, RuntimeError)
+"""What a method may end in on some rows: it is reported, and the others go on."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,23 @@ def compare(
             start = time.process_time()
             rollout = roll_out(method, trial, budget)
             outcomes.append(Outcome(choice.name, rollout, fit_seconds, time.process_time() - start))
-        except (L2MError, ArithmeticError, ValueError, IndexError, RuntimeError) as error:
-            outcomes.append(Outcome(choice.name, None, error=f"{type(error).__name__}: {error}"))
+        except FAILURES as error:
+            outcomes.append(Outcome(choice.name, None, error=_named(error)))
     return outcomes
+
+
+def scored(outcome: Outcome, scores: Callable[[Rollout], dict[str, Any]]) -> dict[str, Any]:
+    """The scores of what a method did; its error where it failed, or where what it predicted cannot be scored."""
+    if outcome.rollout is None:
+        return {"error": outcome.error}
+    try:
+        return scores(outcome.rollout)
+    except FAILURES as error:
+        return {"error": _named(error)}
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _fit(choice: Choice, trial: Trial, memory: tuple[CohortMemory, float] | None, seed: int) -> tuple[Any, float]:

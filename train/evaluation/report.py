@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -20,23 +20,37 @@ NUMBER_COLUMNS = ["information", "log_loss", "log_loss_end", "crps", "crps_end",
 
 
 def write_report(
-    folder: Path, name: str, records: Sequence[dict], lead: str, command: str, about: str, advice: str = ""
+    folder: Path,
+    name: str,
+    records: Sequence[dict],
+    lead: str,
+    command: str,
+    about: str,
+    advice: str = "",
+    skipped: Mapping[str, str] | None = None,
 ) -> str:
-    """Writes NAME.csv and NAME.md; returns the page. advice: a section on the time to first advice."""
+    """Writes NAME.csv and NAME.md; returns the page.
+
+    advice: a section on the time to first advice; skipped: cohorts on which nothing is compared, and why.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     flat = pd.DataFrame([{k: v for k, v in r.items() if not isinstance(v, list)} for r in records])
     if not flat.empty:
         flat = flat.sort_values(["cohort", "context", "missing", "seed", "method"])
     write_text(folder / f"{name}.csv", flat.to_csv(index=False, float_format="%.6g"))
-    page = make_page(records, lead, command, about)
+    page = make_page(records, lead, command, about, skipped)
     if advice:
         page += f"\n## From a CSV file to first advice\n\n{advice}\n"
     write_text(folder / f"{name}.md", page)
     return page
 
 
-def make_page(records: Sequence[dict], lead: str, command: str, about: str) -> str:
+def make_page(
+    records: Sequence[dict], lead: str, command: str, about: str, skipped: Mapping[str, str] | None = None
+) -> str:
     parts = ["# Evaluation on real cohorts", "", f"`{command}` · {date.today().isoformat()} · {about}", "", PROTOCOL]
+    if skipped:
+        parts += ["", "Left out:", "", *(f"- {name}: {reason}." for name, reason in skipped.items())]
     classes = summarise([r for r in records if r.get("kind") != "continuous"], lead)
     if classes is None:
         parts += ["", f"No classification trial has been finished by {lead} and every other method yet."]

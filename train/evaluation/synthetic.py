@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from l2m_core.acquire.rollout import Rollout
 from l2m_core.errors import ConfigError, RangeWarning
 from l2m_core.learn.checkpoints import write_text
 from l2m_core.metrics import paired_interval
 from train.engines import fan_out
-from train.evaluation.compare import Choice, compare, could_be_had, load_model
-from train.evaluation.exact import draw_exact
+from train.evaluation.cells import Trial
+from train.evaluation.compare import Choice, compare, could_be_had, load_model, scored
+from train.evaluation.exact import ExactTask, draw_exact
 from train.evaluation.report import markdown_table
 from train.evaluation.scores import informative_share, score
 from train.experiments.families import Family, draw
@@ -111,16 +113,16 @@ def run_synthetic(job: SyntheticJob) -> list[dict]:
             outcomes.append(replace(outcome, method=head_method(name)))
     for outcome, mark in zip(outcomes, job.marks, strict=True):
         record = {**_identity(job, *mark), "kind": trial.context.kind}
-        if outcome.rollout is None:
-            records.append({**record, "error": outcome.error})
-            continue
-        record |= score(outcome.rollout, trial.y, trial.context)
-        if trial.informative is not None:
-            record |= informative_share(outcome.rollout, trial.informative, could_be_had(trial))
-        if exact is not None:
-            record["regret"] = exact.regret(outcome.rollout)
-        records.append({**record, "query_seconds": outcome.query_seconds})
+        record |= scored(outcome, lambda rollout: _scores(rollout, trial, exact))
+        records.append(record if "error" in record else {**record, "query_seconds": outcome.query_seconds})
     return records
+
+
+def _scores(rollout: Rollout, trial: Trial, exact: ExactTask | None) -> dict:
+    scores = score(rollout, trial.y, trial.context)
+    if trial.informative is not None:
+        scores |= informative_share(rollout, trial.informative, could_be_had(trial))
+    return scores if exact is None else scores | {"regret": exact.regret(rollout)}
 
 
 def write_synthetic(folder: Path, records: Sequence[dict], lead: str, command: str, about: str) -> str:
