@@ -82,7 +82,8 @@ def _ask_fold(model, cohort, plan, settings, fold, say) -> FoldAnswers:
     say(0.0)
     others = plan.context(fold)
     context = cohort.rows(others)
-    budget = min(settings.budget, len(actions_of(cohort)))
+    actions = actions_of(cohort)
+    budget = min(settings.budget, len(actions))
     patient = np.unique(plan.patient[others], return_inverse=True)[1].reshape(-1)
     generator = np.random.default_rng([settings.seed, 2, fold])
     # Before the whole context is read: the memories of its parts are gone by then.
@@ -92,7 +93,7 @@ def _ask_fold(model, cohort, plan, settings, fold, say) -> FoldAnswers:
     policies = {
         MODEL: make_policy(settings.policy),
         RANDOM: RandomOrder(int(np.random.default_rng([settings.seed, 3, fold]).integers(2**31))),
-        FIXED: FixedOrder(tuple(cohort.names[feature] for feature in order)),
+        FIXED: FixedOrder(tuple(cohort.names[member] for action in order for member in actions[action])),
         CHEAP: GainPerCost(),
     }
     names = orders_for(cohort)

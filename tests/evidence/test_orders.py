@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 import l2m_core as l2m
-from l2m_core.evidence import Evidence, EvidenceSettings, gather
-from l2m_core.evidence.orders import best_fixed_order
+from l2m_core.evidence import Evidence, EvidenceSettings, ask_fold, gather, make_plan
+from l2m_core.evidence.asking import FIXED, orders_for
+from l2m_core.evidence.orders import actions_of, best_fixed_order
 from l2m_core.evidence.words import Sentence
+from tests.evidence.conftest import SETTINGS
 
 KINDS = pytest.mark.parametrize("kind", ["binary", "continuous"])
 
@@ -92,3 +94,16 @@ def test_a_judge_is_never_asked_of_a_model_that_read_the_patient(model, monkeypa
         assert set(np.bincount(patients, minlength=30)) == {0, 2}
     left_out = np.sum([np.bincount(patients, minlength=30) == 0 for patients in read], axis=0)
     assert (left_out == 1).all()  # and every row can judge
+
+
+def test_a_panel_recorded_in_part_has_the_panels_place_in_the_fixed_order(model):
+    draw = np.random.default_rng(0)
+    salt, other = draw.normal(size=(2, 40))
+    frame = pd.DataFrame({"noise": other, "sodium": salt, "potassium": salt + 0.01 * other, "died": salt > 0})
+    frame.loc[:19, "sodium"] = None
+    schema = "features: [{name: sodium, group: salts}, {name: potassium, group: salts}]"
+    cohort = l2m.Cohort.from_frame(frame, outcome="died", schema=schema)
+    answers = ask_fold(model, cohort, make_plan(cohort, SETTINGS), SETTINGS, 0)
+    salts = next(action for action, members in actions_of(cohort).items() if len(members) == 2)
+    assert answers.order[0] == salts
+    assert (answers.actions[orders_for(cohort).index(FIXED), :, 0] == salts).all()
