@@ -47,6 +47,8 @@ class FoldAnswers:
     """(n, T) context rows near the patient with that test recorded."""
     order: np.ndarray
     """(m,) the best fixed order of the context."""
+    unjudged: np.ndarray
+    """(u,) tests at its end that too few context rows have: their places are those of the columns."""
     p: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0), dtype=np.float32))
     """(O, n, T + 1, K)"""
     mean: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
@@ -78,21 +80,24 @@ def _ask_fold(model, cohort, plan, settings, fold, say) -> FoldAnswers:
     rows = plan.asked_of(fold)
     x, y = cohort.x[rows], cohort.y[rows]
     say(0.0)
-    context = cohort.rows(plan.context(fold))
-    memory = model.condition(context)
-    say(0.1)
-    budget = min(settings.budget, len(actions_of(cohort)))
-    tries = iter(np.linspace(0.1, 0.45, 20 + 6 * budget))
+    others = plan.context(fold)
+    context = cohort.rows(others)
+    actions = actions_of(cohort)
+    budget = min(settings.budget, len(actions))
+    patient = np.unique(plan.patient[others], return_inverse=True)[1].reshape(-1)
     generator = np.random.default_rng([settings.seed, 2, fold])
-    order = best_fixed_order(model, memory, budget, generator, lambda: say(next(tries, 0.45)))
+    # Before the whole context is read: the memories of its parts are gone by then.
+    order, unjudged = best_fixed_order(model, context, patient, budget, generator, lambda share: say(0.5 * share))
+    say(0.5)
+    memory = model.condition(context)
     policies = {
         MODEL: make_policy(settings.policy),
         RANDOM: RandomOrder(int(np.random.default_rng([settings.seed, 3, fold]).integers(2**31))),
-        FIXED: FixedOrder(tuple(cohort.names[feature] for feature in order)),
+        FIXED: FixedOrder(tuple(cohort.names[member] for action in order for member in actions[action])),
         CHEAP: GainPerCost(),
     }
     names = orders_for(cohort)
-    marks = iter(np.linspace(0.45, 1.0, len(names) * budget))
+    marks = iter(np.linspace(0.55, 1.0, len(names) * budget))
     rollouts, watched = [], None
     for name in names:
         method = Watched(memory, Guided(memory, policies[name]), lambda: say(next(marks, 1.0)))
@@ -112,6 +117,7 @@ def _ask_fold(model, cohort, plan, settings, fold, say) -> FoldAnswers:
         wish=np.where(took, _to_actions(np.stack(watched.wishes, 1), cohort), -1),
         wish_near=np.where(took, np.stack(watched.near, 1), 0),
         order=np.array(order, dtype=np.int64),
+        unjudged=np.array(unjudged, dtype=np.int64),
         **_predictions(rollouts, y),
     )
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from l2m_core.cohort import Cohort
-from l2m_core.evidence.asking import LEVELS, FoldAnswers, orders_for
+from l2m_core.evidence.asking import FIXED, LEVELS, MODEL, FoldAnswers, orders_for
 from l2m_core.evidence.estimates import Bootstrap, Estimate, share_interval, weighted_auroc
 from l2m_core.evidence.orders import actions_of
 from l2m_core.evidence.plan import EvidenceSettings, Plan
 from l2m_core.metrics import ece, ece_if_calibrated, reliability
 from l2m_core.session import FEWEST_NEAR
 
-FORMAT = 1
+FORMAT = 2  # 1 had fixed orders whose tests may not have been judged, and did not say so
 BINS = 10
 CHANCE_DRAWS = 50
 
@@ -107,6 +107,11 @@ class Evidence:
     """(T,) share of the patients who had nothing left to ask at that step."""
     fixed_orders: tuple[tuple[str, ...], ...]
     """The best fixed order of each fold's context."""
+    unjudged: tuple[tuple[str, ...], ...]
+    """Tests that too few rows of each fold's context have to be given a place in its fixed order."""
+    unfounded: float
+    """Share of the patients asked on whom the model's order, or the fixed one, took such a test; all patients of a fold
+    whose order has no other."""
     wishes: tuple[Wishes, ...]
 
     @property
@@ -181,6 +186,8 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
         chosen=tuple(tuple(float((actions[0, :, t] == action).mean()) for action in known) for t in range(budget)),
         finished=_floats((actions[0] < 0).mean(0)),
         fixed_orders=tuple(tuple(action_name(cohort, int(a)) for a in answer.order[:budget]) for answer in answers),
+        unjudged=tuple(tuple(action_name(cohort, int(a)) for a in answer.unjudged) for answer in answers),
+        unfounded=float(np.concatenate([_is_unfounded(answer, names) for answer in answers]).mean()),
         wishes=_wishes(cohort, answers, known),
     )  # fmt: skip
 
@@ -188,6 +195,14 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
 def action_name(cohort: Cohort, action: int) -> str:
     feature = cohort.features[action]
     return feature.group if feature.group is not None and len(actions_of(cohort)[action]) > 1 else feature.name
+
+
+def _is_unfounded(answer: FoldAnswers, names: Sequence[str]) -> np.ndarray:
+    """(n,) whether the comparison with the fixed order hangs on a test that could not be judged."""
+    if len(answer.unjudged) == len(answer.order):
+        return np.ones(len(answer.rows), dtype=bool)
+    compared = answer.actions[[names.index(MODEL), names.index(FIXED)]]  # (2, n, T)
+    return np.asarray(np.isin(compared, answer.unjudged).any((0, 2)))
 
 
 def _scores(answers, o: int, y: np.ndarray, bootstrap: Bootstrap) -> dict[str, tuple[Estimate, ...]]:

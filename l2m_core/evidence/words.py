@@ -8,6 +8,7 @@ from typing import Literal
 from l2m_core.evidence.asking import CHEAP, FIXED, MODEL, RANDOM
 from l2m_core.evidence.estimates import Estimate
 from l2m_core.evidence.figures import Difference, Evidence
+from l2m_core.evidence.orders import FEWEST_RECORDED
 
 LABELS = {
     MODEL: "the model's order",
@@ -18,6 +19,7 @@ LABELS = {
 FEW_OUTCOMES = 30  # asked rows of a class below which every figure is rough
 ECE_LIMIT = 0.05
 NOTABLE_UNRECORDED = 0.2
+NOTABLE_UNFOUNDED = 0.05  # share of the patients; beyond it an arbitrary place could be what the interval shows
 
 TOO_FEW_TO_JUDGE = 0.05
 """Calibration error that perfect predictions would show by chance; beyond it, rows are too few to judge."""
@@ -59,14 +61,28 @@ def _about_orders(evidence: Evidence) -> list[Sentence]:
 
 def _about_order(difference: Difference, evidence: Evidence) -> Sentence:
     other, overall = LABELS[difference.order], difference.overall
+    unjudged = _unjudged_words(evidence) if difference.order == FIXED else ""
+    if unjudged and evidence.unfounded > NOTABLE_UNFOUNDED:
+        return Sentence("order", "open", f"Too few rows to find a fixed order to compare with: {unjudged}.")
     size = f"{_signed(overall.value)} nats, 95% interval {_signed(overall.low)} to {_signed(overall.high)}"
-    over = f"in log loss, averaged over 0 to {evidence.budget} tests"
+    size = f"({size}, in log loss, averaged over 0 to {evidence.budget} tests)"
+    also = f" For the fixed order {unjudged}, and came last." if unjudged else ""
     if overall.high < 0:
-        return Sentence("order", "good", f"On this cohort the model's order is better than {other} ({size}, {over}).")
+        return Sentence("order", "good", f"On this cohort the model's order is better than {other} {size}.{also}")
     if overall.low > 0:
-        return Sentence("order", "bad", f"On this cohort the model's order is worse than {other} ({size}, {over}).")
+        return Sentence("order", "bad", f"On this cohort the model's order is worse than {other} {size}.{also}")
     return Sentence(
-        "order", "open", f"On this cohort the model's order is not distinguishable from {other} ({size}, {over})."
+        "order", "open", f"On this cohort the model's order is not distinguishable from {other} {size}.{also}"
+    )
+
+
+def _unjudged_words(evidence: Evidence) -> str:
+    count = len({name for names in evidence.unjudged for name in names})
+    if not count:
+        return ""
+    return (
+        f"{count} of {len(evidence.actions)} tests could not be judged, with fewer than {FEWEST_RECORDED} rows to judge by "
+        "in at least one fold"
     )
 
 

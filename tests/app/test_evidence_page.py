@@ -5,17 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.jobs.evidence import KIND, kept_under
+import l2m_core as l2m
+from app.jobs.evidence import KIND, KeptFolds, kept_under
 from app.jobs.runner import Runner
 from app.store import Job, StoredCohort
 from app.ui.evidence import gathering
 from app.ui.services import Services
 from l2m_core.cohort import Cohort
-from l2m_core.evidence import EvidenceSettings, gather
+from l2m_core.evidence import EvidenceSettings, ask_fold, gather, make_plan
 from l2m_core.schema import Feature
 from tests.app.conftest import PATIENCE, check, open_app, press, small_cohort, small_frame, texts
 from tests.jobs.conftest import cohort_of, end_jobs
@@ -166,6 +169,29 @@ def test_evidence_of_another_version_of_the_program_is_gathered_anew(
     shared_services.store.evidence.put(owner, ward.content_hash, model, {"folds": 2}, {"format": 0})
     app = open_app("evidence", cohort=ward.id)
     assert app.button(key="evidence-start").label == "Gather evidence"
+
+
+def test_a_fold_that_an_earlier_version_kept_is_asked_again(tmp_path: Path) -> None:
+    """Its fixed order may be that of the columns."""
+    cohort, keep = cohort_of(), KeptFolds(tmp_path, [])
+    answers = ask_fold(l2m.load(), cohort, make_plan(cohort, QUICK), QUICK, 0)
+    keep.write(0, answers)
+    assert keep.read(0) is not None
+    earlier = {name: array for name, array in answers.arrays().items() if name != "unjudged"}
+    (kept,) = tmp_path.glob("*.npz")
+    np.savez(kept, **earlier)  # type: ignore[arg-type]
+    assert keep.read(0) is None
+
+
+def test_what_could_not_be_judged_is_said_beside_the_fixed_orders(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    test = gathered.actions[0]
+    keep(shared_services, owner, ward, replace(gathered, unjudged=((test,), ()), unfounded=0.5))
+    app = open_app("evidence", cohort=ward.id)
+    assert f"Too few rows to find a fixed order to compare with: 1 of {len(gathered.actions)} tests" in texts(app)
+    table = next(frame.value for frame in app.dataframe if "could not be judged" in frame.value)
+    assert table["could not be judged"].tolist() == [test, "none"]
 
 
 def by_record(rows_of_a_patient: int) -> Cohort:

@@ -29,6 +29,19 @@ def test_an_order_is_better_only_where_its_interval_says_so(evidence, low, high,
     assert words in first.text
 
 
+@pytest.mark.parametrize(("low", "high", "verdict"), [(-0.2, -0.1, "good"), (-0.2, 0.1, "open"), (0.1, 0.3, "bad")])
+def test_the_fixed_order_is_judged_only_where_it_was_found(evidence, low, high, verdict):
+    overall = Estimate((low + high) / 2, low, high)
+    difference = replace(evidence.differences[1], overall=overall)
+    found = replace(evidence, differences=(difference,))
+    assert found.summary()[0].verdict == verdict and "judged" not in found.summary()[0].text
+    few = replace(found, unjudged=(("ct",), ()), unfounded=0.05).summary()[0]
+    assert few.verdict == verdict and "1 of 3 tests could not be judged" in few.text
+    many = replace(found, unjudged=(("ct",), ("ct", "lactate")), unfounded=0.06).summary()[0]
+    assert many.verdict == "open" and "2 of 3 tests could not be judged" in many.text
+    assert "better" not in many.text and "worse" not in many.text
+
+
 @pytest.mark.parametrize(("low", "high", "verdict"), [(-0.3, -0.1, "good"), (-0.3, 0.1, "open"), (0.1, 0.3, "bad")])
 def test_predictions_are_held_against_the_base_rate(evidence, low, high, verdict):
     changed = replace(evidence, over_base=Estimate((low + high) / 2, low, high))

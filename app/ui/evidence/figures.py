@@ -12,6 +12,7 @@ from app.store import StoredCohort, StoredEvidence
 from app.ui import charts, downloads, labels, notices
 from app.ui.charts import evidence as drawings
 from l2m_core.evidence import Evidence
+from l2m_core.evidence.orders import FEWEST_RECORDED
 from l2m_core.evidence.words import LABELS, Sentence
 
 ICONS = {
@@ -129,10 +130,14 @@ def _details(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> 
         )
         st.dataframe(_differences(evidence), hide_index=True, key="evidence-differences",
                      alt="Differences in log loss between the model's order and the others, by number of tests")  # fmt: skip
-        st.caption("The best fixed order was chosen for each fold on the rows that answered, never on those asked.")
+        st.caption(
+            "The best fixed order was chosen for each fold on the rows that answered, never on those asked. A test that "
+            f"fewer than {FEWEST_RECORDED} of those rows have cannot be judged, and comes last."
+        )
         orders = pd.DataFrame(
             {"fold": range(1, len(evidence.fixed_orders) + 1),
-             "best fixed order": [" → ".join(order) for order in evidence.fixed_orders]}
+             "best fixed order": [" → ".join(order) for order in evidence.fixed_orders],
+             "could not be judged": [", ".join(names) or "none" for names in evidence.unjudged]}
         )  # fmt: skip
         st.dataframe(orders, hide_index=True, key="evidence-orders", alt="The best fixed order of each fold")
     with st.container(horizontal=True, vertical_alignment="center"):
