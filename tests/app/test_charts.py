@@ -201,6 +201,16 @@ def test_a_history_of_several_outcomes_tells_its_lines_apart_without_colour_and_
     assert band.get("style", "").split(";")[0] == point.get("style", "").split(";")[0]
 
 
+def test_a_line_keeps_its_sign_whichever_others_are_shown() -> None:
+    points = [charts.Point("start", {"b": 0.2, "d": 0.5}), charts.Point("x", {"b": 0.1, "d": 0.6})]
+    picture = ElementTree.fromstring(charts.history(points, "probability", True, kinds=[1, 7]).spec)
+    assert [(mark.get("class"), mark.text) for mark in picture[0]] == [("s1", charts.SIGNS[1]), ("s7", charts.SIGNS[7])]
+    shown = [mark for mark in picture[1] if mark.get("class", "").startswith("point")]
+    assert [mark.get("class") for mark in shown] == ["point s1"] * 2 + ["point s7"] * 2
+    assert "b from 20% to 10%; d from 50% to 60%" in picture.get("aria-label", "")
+    assert len(set(charts.SIGNS)) == len(charts.SIGNS) == 10
+
+
 @pytest.mark.parametrize("steps", [1, 5, 14])
 def test_a_history_of_numbers_names_its_steps_as_long_as_there_is_room(steps: int) -> None:
     points = [charts.Point(f"test {i}", {"median": 120.0 + i}) for i in range(steps)]

@@ -12,10 +12,10 @@ from app.store import StepThrough, StoredCohort
 from app.ui import identity, state
 from app.ui.services import Services
 from app.ui.steps import moment
-from app.ui.traces import compare, exchange, listing, loading, replay
+from app.ui.traces import answers, exchange, listing, loading, replay
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame, texts
-from tests.app.recorded import eventful, keep, memory_of
+from tests.app.recorded import changing_their_mind, eventful, keep, memory_of
 from tests.app.stepping import outcome_cohort
 
 
@@ -209,6 +209,15 @@ def test_other_outcomes_replay_and_compare_as_well(shared_services: Services, ow
     assert "different questions" in texts(check(app.run()))
 
 
+def test_of_several_classes_the_table_of_steps_names_the_one_that_led_then(shared_services: Services, owner: str) -> None:
+    stored = shared_services.add_cohort(owner, outcome_cohort("multiclass"))
+    patient = changing_their_mind(memory_of(shared_services, owner, stored))
+    loaded = loading.load(owner, keep(shared_services, owner, stored, patient).id)
+    shown = replay.steps_table(loaded)["stay, likeliest"].tolist()
+    assert shown == [answers.short(loaded.schema.outcome, step.posterior) for step in loaded.trace.steps]
+    assert shown[1].startswith("medium ") and shown[2].startswith("long ")
+
+
 # -- comparing ------------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +228,7 @@ def test_two_traces_stand_side_by_side(owner: str, kept: StepThrough, another: S
     assert "after 2 tests, cost **17**" in page and "after 2 tests, cost **92**" in page
     chart = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert [trace["name"] for trace in chart["data"]] == ["Bed 4", "Night 7"]
-    mine = [step.posterior["yes"] for step in compare.counting(loading.load(owner, kept.id))]
+    mine = [step.posterior["yes"] for step in loading.load(owner, kept.id).counting]
     assert chart["data"][0]["y"] == pytest.approx(mine) and chart["data"][0]["x"] == [0, 1, 2, 2, 2]
     app.get("segmented_control")[0].set_value("cost")
     chart = json.loads(check(app.run()).get("plotly_chart")[0].proto.spec)
