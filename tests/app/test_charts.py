@@ -72,6 +72,25 @@ def test_the_icon_array_fills_as_many_as_it_says() -> None:
     assert "31 have died" in chart.alt and chart.table["of 100"].tolist() == [31, 69]
 
 
+def bars(before: bool, band: bool) -> ElementTree.Element:
+    now, then = {"a": 0.46, "b": 0.5, "c": 0.04}, {"a": 0.45, "b": 0.5, "c": 0.05}
+    ends = {"a": (0.3, 0.6), "b": (0.4, 0.7), "c": (0.0, 0.1)}
+    return ElementTree.fromstring(charts.class_bars(now, then if before else None, ends if band else None).spec)
+
+
+@pytest.mark.parametrize(("before", "band"), [(False, False), (True, False), (False, True), (True, True)])
+def test_the_number_of_each_class_stands_apart_from_its_marks_in_every_state(before: bool, band: bool) -> None:
+    picture = bars(before, band)
+    rows = [row for row in picture if row.get("class") == "row"]
+    assert [[cell.text for cell in row] for row in rows] == [["a", None, "46%"], ["b", None, "50%"], ["c", None, "4%"]]
+    marks = ["bar", *(["band"] if band else []), *(["before"] if before else [])]
+    assert all([mark.get("class") for mark in row[1]] == marks for row in rows)
+    styles = [mark.get("style") for mark in rows[0][1]]
+    assert styles == ["width:46.0%", *(["left:30.0%;width:30.0%"] if band else []), *(["left:45.0%"] if before else [])]
+    said = "".join(part.text or "" for part in picture if part.get("class") == "about")
+    assert ("a step ago" in said, "resampled" in said) == (before, band), "what a mark means is said where it is"
+
+
 def test_a_ranking_says_what_to_turn_to_and_leaves_empty_what_nobody_can_say() -> None:
     chart = made()["ranking"]
     table = ElementTree.fromstring(chart.spec)[0]
