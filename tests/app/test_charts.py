@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from app.ui import charts
-from app.ui.charts.gains import CIVIDIS
+from app.ui.charts.gains import _PALETTE, CIVIDIS
 
 HOSTILE = "<b>$x$</b> ![i](http://example.invalid/p.png)"
 FEATURES = ["lactate", HOSTILE, "scan"]
@@ -132,7 +132,7 @@ def test_the_heat_map_marks_states_by_signs_and_offers_each_row_for_clicking() -
     assert chart.table.iloc[:, 2].tolist() == ["known", "0.0100", "unavailable"]
 
 
-@pytest.mark.parametrize("top", [1e-6, 0.003, 0.27, 0.69, 1.0, 12.0])
+@pytest.mark.parametrize("top", [0.02, 0.27, 0.69, 1.0, 12.0])
 def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_nats(top: float) -> None:
     gains = {"large": top, "small": top / 20, "smaller": top / 100, "noise": -top / 50}
     picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "large")]).spec)
@@ -145,6 +145,17 @@ def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_na
     assert bar[0].text == "gain (nats)"
     assert nats[0] == 0 and len(nats) >= 4 and top / 3 <= nats[-1] <= top * (1 + 1e-9)
     assert np.allclose(places, np.sqrt(nats / top), atol=1e-3) and np.diff(places).min() >= 0.149
+
+
+@pytest.mark.parametrize("most", [1e-6, 0.0003])
+def test_gains_that_tell_nothing_are_dark_however_much_larger_than_the_others(most: float) -> None:
+    gains = {"most": most, "none": 0.0}
+    picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "most")]).spec)
+    shades = [_PALETTE.index(background(row[0])) / (len(_PALETTE) - 1) for row in cells(picture)]
+    assert max(shades) < 0.15
+    assert [row[0].get("title") for row in cells(picture)] == ["most, step 0: <0.001 nats", "none, step 0: 0.000 nats"]
+    (bar,) = (part for part in picture if part.get("class") == "bar")
+    assert bar[1].findall("span")[-1].text == "0.02", "the scale says where it ends"
 
 
 def test_a_brighter_cell_promises_more() -> None:

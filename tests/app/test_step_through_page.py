@@ -1,15 +1,19 @@
 """The step-through page: every action is stored first and shown next."""
 
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.store import StoredCohort
+from app.ui import inputs, state
 from app.ui.services import Services
 from app.ui.steps import moment
+from l2m_core.cohort import Cohort
 from l2m_core.memory import CohortMemory
-from tests.app.conftest import check, open_app, press, texts
+from l2m_core.session import Patient
+from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.stepping import NAMES, begin, enter, kinds, recorded, set_rule, step_id, turn_to
 
 
@@ -113,6 +117,28 @@ def test_a_value_unlike_all_of_the_cohort_is_asked_about_once(owner: str, app: A
     assert app.number_input(key=key).value == 38.0
     app = press(app, "record-submit")
     assert kinds(owner, app) == ["start", "observe"]
+
+
+def test_the_warning_names_the_value_that_is_in_the_table() -> None:
+    frame = small_frame()
+    frame["lactate"] = frame["lactate"].clip(0.06, 15.9)
+    frame.loc[0, "lactate"], frame.loc[1, "lactate"] = 0.06, 15.9
+    frame["sodium"] = frame["sodium"].clip(130)
+    cohort = Cohort.from_frame(frame, outcome="died", name="ward")
+    lactate = cohort.feature("lactate")
+    assert "(lowest: 0.06)" in str(inputs.unlike_the_cohort(cohort, lactate, 0.01))
+    assert "(highest: 15.9)" in str(inputs.unlike_the_cohort(cohort, lactate, 99.0))
+    for value in (0.06, 15.9):
+        assert inputs.unlike_the_cohort(cohort, lactate, value) is None, "read back from 32 bits it is still the same"
+
+
+def test_where_no_test_tells_anything_the_page_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "No open test is expected to tell much by itself"
+    assert sentence not in texts(app)
+    tests = tuple(replace(test, gain=0.0003) for test in moment.load(state.owner(), step_id(app)).patient.tests)
+    monkeypatch.setattr(Patient, "tests", tests)
+    page = texts(enter(app, "lactate", 2.2))
+    assert sentence in page and "**<0.001** nats" in page and "0.000 nats" not in page
 
 
 def test_a_value_that_is_impossible_is_refused(owner: str, app: AppTest) -> None:

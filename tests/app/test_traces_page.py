@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.store import StepThrough, StoredCohort
-from app.ui import identity, state
+from app.ui import identity, labels, state
 from app.ui.services import Services
 from app.ui.steps import moment
 from app.ui.traces import answers, exchange, listing, loading, replay
@@ -166,8 +166,8 @@ def test_an_override_shows_the_suggestion_the_reason_and_the_regret(owner: str, 
     event = loaded.events[1]
     assert event.suggested not in event.values, "the example is no override any more"
     gains = loaded.trace.steps[0].gains
-    assert f"Suggested then: **{event.suggested}** ({gains[event.suggested]:.3f} nats)" in page
-    done = ", ".join(f"**{name}** ({gains[name]:.3f} nats)" for name in event.about)
+    assert f"Suggested then: **{event.suggested}** ({labels.gain(gains[event.suggested])} nats)" in page
+    done = ", ".join(f"**{name}** ({labels.gain(gains[name])} nats)" for name in event.about)
     assert f"Done instead: {done}" in page and set(event.about) == {"sodium", "potassium"}
     assert "Step regret" in page and "drawn already" in page
     assert loaded.trace.regrets[1] == pytest.approx(gains[event.suggested] - max(gains["sodium"], gains["potassium"]))

@@ -124,7 +124,7 @@ def _choice(loaded: LoadedTrace, at: int) -> list[str]:
 
 
 def _nats(gain: float | None) -> str:
-    return "" if gain is None else f" ({gain:.3f} nats)"
+    return "" if gain is None else f" ({labels.markdown(labels.gain(gain))} nats)"
 
 
 def _known(loaded: LoadedTrace, at: int) -> None:

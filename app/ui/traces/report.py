@@ -225,14 +225,13 @@ def _missing(loaded: LoadedTrace) -> Grid:
         cohort = loaded.conditioned.memory.cohort
         support = dict(zip(cohort.names, cohort.r.sum(axis=0).tolist(), strict=True))
     rows = []
-    for name in schema.used:
+    for name in sorted(schema.used, key=lambda name: -gains.get(name, -float("inf"))):
         if name in state.values:
             continue
         feature = schema.feature(name)
         why = REASONS.get(state.statuses.get(name, ""), "not measured" if feature.role == "acquirable" else "not given")
-        gain = f"{gains[name]:.3f}" if name in gains else ""
+        gain = labels.gain(gains[name]) if name in gains else ""
         rows.append((labels.plain(name), why, gain, f"{feature.cost:g}", str(support.get(name, ""))))
-    rows.sort(key=lambda row: -float(row[2] or "-inf"))
     return Grid(
         "What is not known", ("Feature", "Why", "Expected gain (nats)", "Cost", "Cohort rows with it"), tuple(rows),
         (38, 20, 18, 8, 16), (2, 3, 4),
