@@ -195,6 +195,16 @@ def test_of_many_steps_the_latest_are_drawn_and_all_are_in_the_table() -> None:
     assert [cell.get("title") for cell in cells(picture)[0]][0] == "a, step 25: 0.625 nats" and len(chart.table.columns) == 41
 
 
+def test_where_steps_are_left_out_the_others_keep_their_numbers() -> None:
+    columns = [charts.Column("start", {"a": 0.2}, {}, "a"), charts.Column("b", {"a": 0.1}, {}, "a")]
+    chart = charts.gain_map(["a"], columns, numbers=[0, 3])
+    assert [cell.get("title") for cell in cells(ElementTree.fromstring(chart.spec))[0]][1] == "a, step 3: 0.100 nats"
+    assert list(chart.table.columns) == ["feature", "0 start", "3 b"]
+    points = [charts.Point("start", {"died": 0.2}), charts.Point("b", {"died": 0.4})]
+    history = charts.history(points, "died", probability=True, numbers=[0, 3])
+    assert "step 3: b, 40%" in str(history.spec) and history.table["step"].tolist() == [0, 3]
+
+
 def ticks_of(picture: ElementTree.Element) -> list[tuple[str, float]]:
     """Text and height in percent of each line of the grid."""
     found = [mark for mark in picture[1] if mark.get("class") == "grid"]

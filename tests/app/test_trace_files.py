@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sqlite3
+import uuid
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,7 +16,9 @@ from app.store import NotFound, StoredCohort
 from app.ui import identity, labels, services
 from app.ui.services import Services
 from app.ui.steps.belief import most_believed
+from app.ui.steps.record import SETTINGS, Settings
 from app.ui.traces import answers, checks, exchange, exports, loading, report, report_pdf
+from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.events import Event
@@ -349,6 +352,17 @@ def test_a_name_without_blanks_and_a_long_table_fit_the_page(shared_services: Se
     reader = pypdf.PdfReader(io.BytesIO(exports.to_pdf(kept)))
     assert len(reader.pages) > 2
     assert squeezed(long) in squeezed("".join(page.extract_text() for page in reader.pages))
+
+
+def test_the_report_says_how_many_of_its_events_are_no_steps(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    kept = keep(shared_services, owner, ward, memory_of(shared_services, owner, ward).start({}))
+    assert dict(report.make(loading.load(owner, kept.id)).fingerprints)["Chain of events"].startswith("1 event, head")
+    settings = Settings(Stopping(budget=3)).to_payload()
+    shared_services.store.step_throughs.append_event(owner, kept.id, str(uuid.uuid4()), 1, SETTINGS, settings)
+    chain = dict(report.make(loading.load(owner, kept.id)).fingerprints)["Chain of events"]
+    assert chain.startswith("2 events, 1 of them of the rules for ranking and stopping, head")
 
 
 def test_times_are_said_in_utc() -> None:

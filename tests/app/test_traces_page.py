@@ -1,6 +1,7 @@
 """The traces page: what was recorded is found, replayed, compared, verified, renamed, taken in and gone on with."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -11,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app.store import StepThrough, StoredCohort
 from app.ui import identity, labels, state
 from app.ui.services import Services
-from app.ui.steps import moment
+from app.ui.steps import belief, moment
 from app.ui.traces import answers, exchange, listing, loading, replay
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame, texts
@@ -179,6 +180,14 @@ def test_what_was_undone_later_says_so(owner: str, kept: StepThrough) -> None:
     page = texts(check(app.run()))
     assert "Not available" in page and "Undone later, by step 3" in page and "broken" in page
     assert loading.load(owner, kept.id).undone_by == {2: 3}
+
+
+def test_the_map_of_gains_gives_steps_their_own_numbers_where_others_were_undone(owner: str, kept: StepThrough) -> None:
+    present = loading.load(owner, kept.id).at(6)
+    assert present.numbers == [0, 1, 4, 5, 6], "2 was undone by 3"
+    (head,) = re.findall('<span class="head"><span>step</span>(.*?)</span></span>', str(belief.gain_map(present).spec))
+    assert re.findall(r"\d+", head) == ["0", "1", "4", "5", "6"]
+    assert [title.split(" ")[0] for title in belief.gain_map(present).table.columns[1:]] == ["0", "1", "4", "5", "6"]
 
 
 def test_all_steps_are_there_as_a_table(owner: str, kept: StepThrough) -> None:

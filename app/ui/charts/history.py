@@ -31,11 +31,14 @@ class Point:
     high: Mapping[str, float] | None = None
 
 
-def history(points: Sequence[Point], axis: str, probability: bool, kinds: Sequence[int] = ()) -> Chart:
+def history(
+    points: Sequence[Point], axis: str, probability: bool, kinds: Sequence[int] = (), numbers: Sequence[int] = ()
+) -> Chart:
     """One line for each outcome shown; bars span the uncertainty band. kinds: of each line, the number of its sign and
-    colour, where a line should keep them whichever others are shown."""
+    colour, where a line should keep them whichever others are shown; numbers: of the steps, where some are left out."""
     series = list(points[0].values) if points else []
     kinds = [kind % len(SIGNS) for kind in kinds or range(len(series))]
+    numbers = numbers or range(len(points))
     show = labels.percent if probability else labels.number
     low, high = _range(points, probability)
 
@@ -51,12 +54,12 @@ def history(points: Sequence[Point], axis: str, probability: bool, kinds: Sequen
         for tick in _ticks(low, high, probability)
     ]
     for kind, name in zip(kinds, series, strict=True):
-        marks += _line(kind, name, points, show, along, up)
+        marks += _line(kind, name, points, numbers, show, along, up)
     marks += [
         f'<span class="step" style="left:{along(step):.1f}%;width:{100 / max(len(points), FEWEST_STEPS):.1f}%" '
         f'title="{escape(labels.plain(point.learned))}">'
-        f"{escape(labels.short(point.learned, 24)) if len(points) <= MOST_NAMED else step}</span>"
-        for step, point in enumerate(points)
+        f"{escape(labels.short(point.learned, 24)) if len(points) <= MOST_NAMED else number}</span>"
+        for step, (number, point) in enumerate(zip(numbers, points, strict=True))
     ]
     legend = "".join(
         f'<span class="s{kind}">{SIGNS[kind]}</span> {escape(labels.short(name, 20))} '
@@ -69,14 +72,14 @@ def history(points: Sequence[Point], axis: str, probability: bool, kinds: Sequen
     ]
     alt = f"{axis} after each of {len(points)} steps, {'; '.join(moves)}."
     html = picture("l2m-history", alt, f'<span class="title">{title}</span><span class="plot">{"".join(marks)}</span>')
-    columns = _columns(points, series)
+    columns = _columns(points, series, numbers)
     numbers = [column for column in columns if column not in ("step", "learned")]
     return Chart(html, alt, lambda: pd.DataFrame(columns), dict.fromkeys(numbers, "percent") if probability else {})
 
 
 def _line(
-    kind: int, name: str, points: Sequence[Point], show: Callable[[float], str], along: Callable[[float], float],
-    up: Callable[[float], float],
+    kind: int, name: str, points: Sequence[Point], numbers: Sequence[int], show: Callable[[float], str],
+    along: Callable[[float], float], up: Callable[[float], float],
 ) -> list[str]:  # fmt: skip
     """A series: the line as the outline of its thickness, a bar for each band, a sign at each step."""
     places = [(along(step), up(point.values[name])) for step, point in enumerate(points)]
@@ -85,8 +88,8 @@ def _line(
     found = []
     if len(points) > 1:
         found.append(f'<span class="line s{kind}" style="clip-path:polygon({",".join([*above, *below])})"></span>')
-    for step, (point, (x, y)) in enumerate(zip(points, places, strict=True)):
-        words = f"step {step}: {point.learned}, {show(point.values[name])}"
+    for number, point, (x, y) in zip(numbers, points, places, strict=True):
+        words = f"step {number}: {point.learned}, {show(point.values[name])}"
         if point.low and point.high and name in point.low:
             top, bottom = up(point.high[name]), up(point.low[name])
             found.append(
@@ -100,8 +103,8 @@ def _line(
     return found
 
 
-def _columns(points: Sequence[Point], series: Sequence[str]) -> dict[str, Any]:
-    columns: dict[str, Any] = {"step": list(range(len(points))), "learned": [point.learned for point in points]}
+def _columns(points: Sequence[Point], series: Sequence[str], numbers: Sequence[int]) -> dict[str, Any]:
+    columns: dict[str, Any] = {"step": list(numbers), "learned": [point.learned for point in points]}
     for name in series:
         columns[name] = [point.values[name] for point in points]
         columns[f"{name}, low"] = [(point.low or {}).get(name, np.nan) for point in points]

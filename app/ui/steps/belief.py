@@ -144,13 +144,15 @@ def _history(moment: Moment, uncertainties: list[Uncertainty | None]) -> charts.
     points = []
     for view, uncertainty in zip(moment.views, uncertainties, strict=True):
         points.append(_point(moment, view, uncertainty, shown))
+    numbers = moment.numbers
     if cohort.kind == "continuous":
         axis = labels.with_unit(f"median {labels.plain(outcome.name)}", f"({outcome.unit})" if outcome.unit else "")
-        return charts.history(points, axis, probability=False)
+        return charts.history(points, axis, probability=False, numbers=numbers)
     if cohort.kind == "binary":
-        return charts.history(points, wording.positive(outcome), probability=True)
+        return charts.history(points, wording.positive(outcome), probability=True, numbers=numbers)
     kinds = [outcome.classes.index(name) for name in shown]
-    return charts.history(points, f"probability of {labels.plain(outcome.name)}", probability=True, kinds=kinds)
+    axis = f"probability of {labels.plain(outcome.name)}"
+    return charts.history(points, axis, probability=True, kinds=kinds, numbers=numbers)
 
 
 def _point(moment: Moment, view: View, uncertainty: Uncertainty | None, shown: Sequence[str]) -> charts.Point:
@@ -195,4 +197,4 @@ def gain_map(moment: Moment) -> charts.Chart:
         )
         for view in moment.views
     ]  # fmt: skip
-    return charts.gain_map(cohort.schema.acquirable, columns, GAINS)
+    return charts.gain_map(cohort.schema.acquirable, columns, GAINS, moment.numbers)

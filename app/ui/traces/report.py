@@ -257,11 +257,14 @@ def _limits(loaded: LoadedTrace) -> tuple[str, ...]:
 
 def _fingerprints(loaded: LoadedTrace) -> tuple[tuple[str, str], ...]:
     record = loaded.record
+    events = f"{record.length} event{'s' if record.length != 1 else ''}"
+    changes = len(record.rules_set)
+    of_rules = f", {changes} of them of the rules for ranking and stopping" if changes else ""
     software = ", ".join(f"{name} {version}" for name, version in loaded.trace.versions.items())
     return (
         ("Model", record.step_through.model_fingerprint),
         ("Cohort", record.step_through.cohort_hash),
         ("Software", software),
         ("Step-through", record.id),
-        ("Chain of events", f"{record.length} events, head {record.step_through.head_hash}"),
+        ("Chain of events", f"{events}{of_rules}, head {record.step_through.head_hash}"),
     )
