@@ -87,7 +87,9 @@ def unlike_the_cohort(cohort: Cohort, feature: Feature, value: Any) -> str | Non
     if feature.kind != "number" or not isinstance(value, int | float):
         return None
     low, high = recorded_range(cohort, feature.name)
-    if low <= value <= high:
+    # What is read back from 32-bit numbers may differ in the last digit from what is typed.
+    slack = 1e-6 * max(abs(low), abs(high), 1.0)
+    if low - slack <= value <= high + slack:
         return None
     side, bound = ("above", high) if value > high else ("below", low)
     extreme = "highest" if value > high else "lowest"
@@ -124,10 +126,8 @@ def _ranges(cohort: Cohort) -> dict[str, tuple[float, float]]:
     ranges = {}
     for index, name in enumerate(cohort.names):
         column = cohort.x[cohort.r[:, index], index]
-        low, high = (float(f"{v:.6g}") for v in (column.min(), column.max())) if len(column) else (-np.inf, np.inf)
-        # What is read back from 32-bit numbers may differ in the last digit from what is typed.
-        slack = 1e-6 * max(abs(low), abs(high), 1.0)
-        ranges[name] = (low - slack, high + slack)
+        ends = (float(f"{end:.6g}") for end in (column.min(), column.max())) if len(column) else (-np.inf, np.inf)
+        ranges[name] = tuple(ends)
     return ranges
 
 

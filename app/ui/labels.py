@@ -21,6 +21,7 @@ _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\[\]]*)\]\((?P<to>(?:[^()\s]|\(
 # Marks that reverse the direction of what follows could make one name look like another.
 _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
+SMALL_GAIN = 0.0005  # nats; what is below would be written as nothing
 
 POLICIES = {
     "gain": "expected gain",
@@ -89,6 +90,13 @@ def ratio(value: float) -> str:
     if 0 < value < 0.0001:
         return "<0.0001"
     return f"{value:.2g}" if value < 10 else number(round(value))
+
+
+def gain(value: float) -> str:
+    """An expected gain in nats; what noise makes negative is nothing."""
+    if 0 < value < SMALL_GAIN:
+        return "<0.001"
+    return f"{value if abs(value) >= SMALL_GAIN else 0:.3f}"
 
 
 def with_unit(text: str, unit: str) -> str:

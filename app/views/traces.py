@@ -78,7 +78,7 @@ def _show_one(owner: str, loaded: LoadedTrace) -> None:
 def _head(owner: str, loaded: LoadedTrace) -> None:
     record, trace = loaded.record, loaded.trace
     title, tools = st.columns([1.35, 1], vertical_alignment="center")
-    tests = sum(len(step.event.values) > 0 and step.event.kind == "observe" for step in compare.counting(loaded))
+    tests = sum(len(step.event.values) > 0 and step.event.kind == "observe" for step in loaded.counting)
     with title, st.container(gap=None):
         st.markdown(f"#### {labels.markdown(labels.short(loaded.label, 60))}", anchors=False)
         model = f"model {labels.markdown(trace.model)}" if trace.model else "model not installed"

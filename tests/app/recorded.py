@@ -31,3 +31,8 @@ def eventful(memory: CohortMemory) -> Patient:
     patient = patient.observe(salts, reason="drawn already")
     patient = patient.unavailable("scan", reason="broken").undo().observe("lactate", 3.6)
     return patient.correct("lactate", 0.5, limit="below").stop("clear enough")
+
+
+def changing_their_mind(memory: CohortMemory) -> Patient:
+    """Of three classes (`outcome_cohort`), one leads at first, and another after a correction."""
+    return memory.start({"age": 60.0}).observe("lactate", 0.3).correct("lactate", 5.0)

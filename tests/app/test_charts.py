@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from app.ui import charts
-from app.ui.charts.gains import CIVIDIS
+from app.ui.charts.gains import _PALETTE, CIVIDIS
 
 HOSTILE = "<b>$x$</b> ![i](http://example.invalid/p.png)"
 FEATURES = ["lactate", HOSTILE, "scan"]
@@ -72,6 +72,25 @@ def test_the_icon_array_fills_as_many_as_it_says() -> None:
     assert "31 have died" in chart.alt and chart.table["of 100"].tolist() == [31, 69]
 
 
+def bars(before: bool, band: bool) -> ElementTree.Element:
+    now, then = {"a": 0.46, "b": 0.5, "c": 0.04}, {"a": 0.45, "b": 0.5, "c": 0.05}
+    ends = {"a": (0.3, 0.6), "b": (0.4, 0.7), "c": (0.0, 0.1)}
+    return ElementTree.fromstring(charts.class_bars(now, then if before else None, ends if band else None).spec)
+
+
+@pytest.mark.parametrize(("before", "band"), [(False, False), (True, False), (False, True), (True, True)])
+def test_the_number_of_each_class_stands_apart_from_its_marks_in_every_state(before: bool, band: bool) -> None:
+    picture = bars(before, band)
+    rows = [row for row in picture if row.get("class") == "row"]
+    assert [[cell.text for cell in row] for row in rows] == [["a", None, "46%"], ["b", None, "50%"], ["c", None, "4%"]]
+    marks = ["bar", *(["band"] if band else []), *(["before"] if before else [])]
+    assert all([mark.get("class") for mark in row[1]] == marks for row in rows)
+    styles = [mark.get("style") for mark in rows[0][1]]
+    assert styles == ["width:46.0%", *(["left:30.0%;width:30.0%"] if band else []), *(["left:45.0%"] if before else [])]
+    said = "".join(part.text or "" for part in picture if part.get("class") == "about")
+    assert ("a step ago" in said, "resampled" in said) == (before, band), "what a mark means is said where it is"
+
+
 def test_a_ranking_says_what_to_turn_to_and_leaves_empty_what_nobody_can_say() -> None:
     chart = made()["ranking"]
     table = ElementTree.fromstring(chart.spec)[0]
@@ -113,7 +132,7 @@ def test_the_heat_map_marks_states_by_signs_and_offers_each_row_for_clicking() -
     assert chart.table.iloc[:, 2].tolist() == ["known", "0.0100", "unavailable"]
 
 
-@pytest.mark.parametrize("top", [1e-6, 0.003, 0.27, 0.69, 1.0, 12.0])
+@pytest.mark.parametrize("top", [0.02, 0.27, 0.69, 1.0, 12.0])
 def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_nats(top: float) -> None:
     gains = {"large": top, "small": top / 20, "smaller": top / 100, "noise": -top / 50}
     picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "large")]).spec)
@@ -126,6 +145,17 @@ def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_na
     assert bar[0].text == "gain (nats)"
     assert nats[0] == 0 and len(nats) >= 4 and top / 3 <= nats[-1] <= top * (1 + 1e-9)
     assert np.allclose(places, np.sqrt(nats / top), atol=1e-3) and np.diff(places).min() >= 0.149
+
+
+@pytest.mark.parametrize("most", [1e-6, 0.0003])
+def test_gains_that_tell_nothing_are_dark_however_much_larger_than_the_others(most: float) -> None:
+    gains = {"most": most, "none": 0.0}
+    picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "most")]).spec)
+    shades = [_PALETTE.index(background(row[0])) / (len(_PALETTE) - 1) for row in cells(picture)]
+    assert max(shades) < 0.15
+    assert [row[0].get("title") for row in cells(picture)] == ["most, step 0: <0.001 nats", "none, step 0: 0.000 nats"]
+    (bar,) = (part for part in picture if part.get("class") == "bar")
+    assert bar[1].findall("span")[-1].text == "0.02", "the scale says where it ends"
 
 
 def test_a_brighter_cell_promises_more() -> None:
@@ -165,6 +195,16 @@ def test_of_many_steps_the_latest_are_drawn_and_all_are_in_the_table() -> None:
     assert [cell.get("title") for cell in cells(picture)[0]][0] == "a, step 25: 0.625 nats" and len(chart.table.columns) == 41
 
 
+def test_where_steps_are_left_out_the_others_keep_their_numbers() -> None:
+    columns = [charts.Column("start", {"a": 0.2}, {}, "a"), charts.Column("b", {"a": 0.1}, {}, "a")]
+    chart = charts.gain_map(["a"], columns, numbers=[0, 3])
+    assert [cell.get("title") for cell in cells(ElementTree.fromstring(chart.spec))[0]][1] == "a, step 3: 0.100 nats"
+    assert list(chart.table.columns) == ["feature", "0 start", "3 b"]
+    points = [charts.Point("start", {"died": 0.2}), charts.Point("b", {"died": 0.4})]
+    history = charts.history(points, "died", probability=True, numbers=[0, 3])
+    assert "step 3: b, 40%" in str(history.spec) and history.table["step"].tolist() == [0, 3]
+
+
 def ticks_of(picture: ElementTree.Element) -> list[tuple[str, float]]:
     """Text and height in percent of each line of the grid."""
     found = [mark for mark in picture[1] if mark.get("class") == "grid"]
@@ -199,6 +239,16 @@ def test_a_history_of_several_outcomes_tells_its_lines_apart_without_colour_and_
     (point,) = (mark for mark in banded[1] if "step 1" in mark.get("title", ""))
     assert "(30% to 50%)" in point.get("title", "")
     assert band.get("style", "").split(";")[0] == point.get("style", "").split(";")[0]
+
+
+def test_a_line_keeps_its_sign_whichever_others_are_shown() -> None:
+    points = [charts.Point("start", {"b": 0.2, "d": 0.5}), charts.Point("x", {"b": 0.1, "d": 0.6})]
+    picture = ElementTree.fromstring(charts.history(points, "probability", True, kinds=[1, 7]).spec)
+    assert [(mark.get("class"), mark.text) for mark in picture[0]] == [("s1", charts.SIGNS[1]), ("s7", charts.SIGNS[7])]
+    shown = [mark for mark in picture[1] if mark.get("class", "").startswith("point")]
+    assert [mark.get("class") for mark in shown] == ["point s1"] * 2 + ["point s7"] * 2
+    assert "b from 20% to 10%; d from 50% to 60%" in picture.get("aria-label", "")
+    assert len(set(charts.SIGNS)) == len(charts.SIGNS) == 10
 
 
 @pytest.mark.parametrize("steps", [1, 5, 14])

@@ -6,7 +6,9 @@ import tomllib
 import numpy as np
 import pytest
 
+from app.ui import charts
 from app.ui.charts.gains import _PALETTE, BRIGHT, CIVIDIS
+from app.ui.traces import report
 from tests.prerequisites import REPOSITORY
 
 THEME = tomllib.loads((REPOSITORY / "app" / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
@@ -54,8 +56,16 @@ def test_the_sequential_scale_grows_brighter_for_everyone(sight: str) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_marks_stand_out_from_the_background(theme: str) -> None:
-    for colour in THEME[theme]["chartCategoricalColors"][:3]:
+    for colour in THEME[theme]["chartCategoricalColors"]:
         assert contrast(colour, THEME[theme]["backgroundColor"]) >= 3
+
+
+@pytest.mark.parametrize("number", range(3, len(charts.SIGNS)))
+def test_the_lines_of_a_history_take_the_colours_of_the_theme(number: int) -> None:
+    style = (REPOSITORY / "app" / "ui" / "page.css").read_text("utf-8")
+    light, dark = (THEME[theme]["chartCategoricalColors"][number] for theme in ("light", "dark"))
+    assert f".s{number} {{\n    color: light-dark({light}, {dark});" in style
+    assert contrast(report.COLOURS[number], "#ffffff") >= 3
 
 
 @pytest.mark.parametrize("number, name", list(enumerate(["accent", "neutral", "attention"])))

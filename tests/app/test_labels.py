@@ -105,3 +105,11 @@ def test_links_of_a_model_card_that_lead_nowhere_in_the_app_keep_their_texts() -
 )
 def test_a_ratio_is_never_a_power_of_ten(value: float, shown: str) -> None:
     assert labels.ratio(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0.000"), (1e-7, "<0.001"), (0.0003, "<0.001"), (0.0005, "0.001"), (0.1234, "0.123"), (-0.0003, "0.000")],
+)
+def test_a_small_gain_is_not_called_none(value: float, shown: str) -> None:
+    assert labels.gain(value) == shown

@@ -1,15 +1,21 @@
 """The step-through page: every action is stored first and shown next."""
 
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.store import StoredCohort
+from app.ui import inputs, state
 from app.ui.services import Services
-from app.ui.steps import moment
+from app.ui.steps import moment, rules
+from app.ui.steps.record import Settings
+from l2m_core.acquire.stopping import Stopping
+from l2m_core.cohort import Cohort
 from l2m_core.memory import CohortMemory
-from tests.app.conftest import check, open_app, press, texts
+from l2m_core.session import Patient
+from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.stepping import NAMES, begin, enter, kinds, recorded, set_rule, step_id, turn_to
 
 
@@ -115,6 +121,28 @@ def test_a_value_unlike_all_of_the_cohort_is_asked_about_once(owner: str, app: A
     assert kinds(owner, app) == ["start", "observe"]
 
 
+def test_the_warning_names_the_value_that_is_in_the_table() -> None:
+    frame = small_frame()
+    frame["lactate"] = frame["lactate"].clip(0.06, 15.9)
+    frame.loc[0, "lactate"], frame.loc[1, "lactate"] = 0.06, 15.9
+    frame["sodium"] = frame["sodium"].clip(130)
+    cohort = Cohort.from_frame(frame, outcome="died", name="ward")
+    lactate = cohort.feature("lactate")
+    assert "(lowest: 0.06)" in str(inputs.unlike_the_cohort(cohort, lactate, 0.01))
+    assert "(highest: 15.9)" in str(inputs.unlike_the_cohort(cohort, lactate, 99.0))
+    for value in (0.06, 15.9):
+        assert inputs.unlike_the_cohort(cohort, lactate, value) is None, "read back from 32 bits it is still the same"
+
+
+def test_where_no_test_tells_anything_the_page_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "No open test is expected to tell much by itself"
+    assert sentence not in texts(app)
+    tests = tuple(replace(test, gain=0.0003) for test in moment.load(state.owner(), step_id(app)).patient.tests)
+    monkeypatch.setattr(Patient, "tests", tests)
+    page = texts(enter(app, "lactate", 2.2))
+    assert sentence in page and "**<0.001** nats" in page and "0.000 nats" not in page
+
+
 def test_a_value_that_is_impossible_is_refused(owner: str, app: AppTest) -> None:
     app = press(enter(app, "lactate", 380.0), "record-submit")
     assert "outside the allowed range: 0 to 40 mmol/L" in texts(app) and kinds(owner, app) == ["start"]
@@ -195,6 +223,32 @@ def test_below_its_limit_no_rule_advises_anything(app: AppTest) -> None:
     for rule, limit in (("cost", 13.0), ("gain", 0.0), ("confidence", 100.0), ("budget", 2)):
         app = set_rule(app, rule, limit)
     assert "Stopping is advised" not in texts(enter(app, "lactate", 2.2))
+
+
+def test_a_change_of_the_rules_is_a_line_of_the_log_and_counted_as_an_event(owner: str, app: AppTest) -> None:
+    app = enter(set_rule(set_rule(app, "budget", 3), "policy", "gain per cost"), "lactate", 2.2)
+    stored = recorded(owner, app)
+    assert stored.length == len(stored.events) + 2 == 4
+    assert "Log (4 events)" in [log.label for log in app.get("expander")]
+    app.session_state["step-log"] = True
+    lines = [caption.value.replace("\u2060", "") for caption in check(app.run()).caption if " UTC · " in caption.value]
+    assert [line.split(" UTC · ")[1].split(" · ")[0] for line in lines] == ["Recorded", "Rules", "Rules", "Began"]
+    assert lines[1].endswith("rank by expected gain per cost · advise stopping when tests done reach 3")
+    assert lines[2].endswith("rank by what the model ranks by · advise stopping when tests done reach 3")
+    assert [line.split(" ")[0] for line in (lines[0], lines[3])] == ["1", "0"], "steps keep their numbers"
+
+
+@pytest.mark.parametrize(
+    ("stopping", "words"),
+    [
+        (Stopping(), "advise stopping never"),
+        (Stopping(budget=2, cost_budget=12.5, least_gain=0.01, confidence=0.95),
+         "advise stopping when tests done reach 2 or cost reaches 12.5 or the best gain is below 0.01 nats or an outcome is "
+         "95% likely"),
+    ],
+)  # fmt: skip
+def test_rules_are_put_into_words(stopping: Stopping, words: str) -> None:
+    assert rules.in_words(Settings(stopping)) == f"rank by what the model ranks by · {words}"
 
 
 def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sqlite3
+import uuid
 from html.parser import HTMLParser
 
 import numpy as np
@@ -12,9 +13,12 @@ import pypdf
 import pytest
 
 from app.store import NotFound, StoredCohort
-from app.ui import identity, services
+from app.ui import identity, labels, services
 from app.ui.services import Services
-from app.ui.traces import checks, exchange, exports, loading, report, report_pdf
+from app.ui.steps.belief import most_believed
+from app.ui.steps.record import SETTINGS, Settings
+from app.ui.traces import answers, checks, exchange, exports, loading, report, report_pdf
+from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.events import Event
@@ -22,7 +26,8 @@ from l2m_core.schema import Feature, Outcome, Schema
 from l2m_core.session import Patient
 from l2m_core.trace import Trace
 from tests.app.conftest import small_cohort, small_frame
-from tests.app.recorded import eventful, keep, memory_of
+from tests.app.recorded import changing_their_mind, eventful, keep, memory_of
+from tests.app.stepping import outcome_cohort
 
 HOSTILE = "<script>alert(1)</script> ![x](http://example.invalid/p.png) \"'&amp; =1+1"
 
@@ -295,8 +300,6 @@ def test_the_font_is_shipped_with_its_licence() -> None:
 
 @pytest.mark.parametrize("kind", ["multiclass", "continuous"])
 def test_other_outcomes_have_reports_as_well(shared_services: Services, owner: str, kind: str) -> None:
-    from tests.app.stepping import outcome_cohort
-
     stored = shared_services.add_cohort(owner, outcome_cohort(kind))
     patient = memory_of(shared_services, owner, stored).start({"age": 60.0}).observe("lactate", 3.1)
     kept = loading.load(owner, keep(shared_services, owner, stored, patient).id)
@@ -305,6 +308,37 @@ def test_other_outcomes_have_reports_as_well(shared_services: Services, owner: s
     assert exports.to_pdf(kept).startswith(b"%PDF-")
     incoming = exchange.read_file(exchange.to_json(kept).encode())
     assert max(incoming.trace.differences(kept.conditioned.memory)) == 0.0
+
+
+def test_a_report_of_several_classes_says_which_one_led_at_each_step(shared_services: Services, owner: str) -> None:
+    stored = shared_services.add_cohort(owner, outcome_cohort("multiclass"))
+    patient = changing_their_mind(memory_of(shared_services, owner, stored))
+    kept = loading.load(owner, keep(shared_services, owner, stored, patient).id)
+    outcome, believed = kept.schema.outcome, [step.posterior for step in kept.trace.steps]
+    assert (max(believed[1], key=believed[1].get), max(believed[2], key=believed[2].get)) == ("medium", "long")
+    made = report.make(kept)
+    by_title = {grid.title: grid for grid in made.grids}
+    steps, classes = by_title["Step by step"], by_title["All classes"]
+    assert steps.head[5] == "stay, likeliest"
+    assert [row[5] for row in steps.rows] == [answers.short(outcome, posterior) for posterior in believed]
+    assert {line.name: line.values for line in made.curve.lines} == {
+        name: tuple(posterior[name] for posterior in believed) for name in outcome.classes
+    }
+    assert len({line.sign for line in made.curve.lines}) == len({line.colour for line in made.curve.lines}) == 3
+    ended = sorted(((value, name) for name, value in believed[-1].items()), reverse=True)
+    assert [(row[0], row[2]) for row in classes.rows] == [(name, labels.percent(value)) for value, name in ended]
+    for words in (squeezed("".join(Elements(exports.to_html(kept)).words)), squeezed(text_of_pdf(exports.to_pdf(kept)))):
+        for line in made.curve.lines:
+            assert f"{line.sign}{line.name}" in words
+        assert all(squeezed("".join(row)) in words for row in classes.rows)
+        assert all(squeezed(row[5]) in words for row in steps.rows)
+
+
+def test_what_led_once_is_shown_though_it_is_nothing_now() -> None:
+    outcome = Outcome("stay", kind="multiclass", classes=("a", "b", "c", "d"))
+    posteriors = [{"a": 0.9, "b": 0.04, "c": 0.03, "d": 0.03}, {"a": 0.02, "b": 0.5, "c": 0.08, "d": 0.4}]
+    assert most_believed(outcome, posteriors, 2) == ["a", "b"] and most_believed(outcome, posteriors[1:], 2) == ["b", "d"]
+    assert most_believed(outcome, posteriors, 9) == ["a", "b", "c", "d"], "in their own order, not in that of now"
 
 
 def test_a_name_without_blanks_and_a_long_table_fit_the_page(shared_services: Services, owner: str) -> None:
@@ -318,6 +352,17 @@ def test_a_name_without_blanks_and_a_long_table_fit_the_page(shared_services: Se
     reader = pypdf.PdfReader(io.BytesIO(exports.to_pdf(kept)))
     assert len(reader.pages) > 2
     assert squeezed(long) in squeezed("".join(page.extract_text() for page in reader.pages))
+
+
+def test_the_report_says_how_many_of_its_events_are_no_steps(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    kept = keep(shared_services, owner, ward, memory_of(shared_services, owner, ward).start({}))
+    assert dict(report.make(loading.load(owner, kept.id)).fingerprints)["Chain of events"].startswith("1 event, head")
+    settings = Settings(Stopping(budget=3)).to_payload()
+    shared_services.store.step_throughs.append_event(owner, kept.id, str(uuid.uuid4()), 1, SETTINGS, settings)
+    chain = dict(report.make(loading.load(owner, kept.id)).fingerprints)["Chain of events"]
+    assert chain.startswith("2 events, 1 of them of the rules for ranking and stopping, head")
 
 
 def test_times_are_said_in_utc() -> None:

@@ -1,6 +1,7 @@
 """The traces page: what was recorded is found, replayed, compared, verified, renamed, taken in and gone on with."""
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -9,13 +10,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.store import StepThrough, StoredCohort
-from app.ui import identity, state
+from app.ui import identity, labels, state
 from app.ui.services import Services
-from app.ui.steps import moment
-from app.ui.traces import compare, exchange, listing, loading, replay
+from app.ui.steps import belief, moment
+from app.ui.traces import answers, exchange, listing, loading, replay
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame, texts
-from tests.app.recorded import eventful, keep, memory_of
+from tests.app.recorded import changing_their_mind, eventful, keep, memory_of
 from tests.app.stepping import outcome_cohort
 
 
@@ -166,8 +167,8 @@ def test_an_override_shows_the_suggestion_the_reason_and_the_regret(owner: str, 
     event = loaded.events[1]
     assert event.suggested not in event.values, "the example is no override any more"
     gains = loaded.trace.steps[0].gains
-    assert f"Suggested then: **{event.suggested}** ({gains[event.suggested]:.3f} nats)" in page
-    done = ", ".join(f"**{name}** ({gains[name]:.3f} nats)" for name in event.about)
+    assert f"Suggested then: **{event.suggested}** ({labels.gain(gains[event.suggested])} nats)" in page
+    done = ", ".join(f"**{name}** ({labels.gain(gains[name])} nats)" for name in event.about)
     assert f"Done instead: {done}" in page and set(event.about) == {"sodium", "potassium"}
     assert "Step regret" in page and "drawn already" in page
     assert loaded.trace.regrets[1] == pytest.approx(gains[event.suggested] - max(gains["sodium"], gains["potassium"]))
@@ -179,6 +180,14 @@ def test_what_was_undone_later_says_so(owner: str, kept: StepThrough) -> None:
     page = texts(check(app.run()))
     assert "Not available" in page and "Undone later, by step 3" in page and "broken" in page
     assert loading.load(owner, kept.id).undone_by == {2: 3}
+
+
+def test_the_map_of_gains_gives_steps_their_own_numbers_where_others_were_undone(owner: str, kept: StepThrough) -> None:
+    present = loading.load(owner, kept.id).at(6)
+    assert present.numbers == [0, 1, 4, 5, 6], "2 was undone by 3"
+    (head,) = re.findall('<span class="head"><span>step</span>(.*?)</span></span>', str(belief.gain_map(present).spec))
+    assert re.findall(r"\d+", head) == ["0", "1", "4", "5", "6"]
+    assert [title.split(" ")[0] for title in belief.gain_map(present).table.columns[1:]] == ["0", "1", "4", "5", "6"]
 
 
 def test_all_steps_are_there_as_a_table(owner: str, kept: StepThrough) -> None:
@@ -209,6 +218,15 @@ def test_other_outcomes_replay_and_compare_as_well(shared_services: Services, ow
     assert "different questions" in texts(check(app.run()))
 
 
+def test_of_several_classes_the_table_of_steps_names_the_one_that_led_then(shared_services: Services, owner: str) -> None:
+    stored = shared_services.add_cohort(owner, outcome_cohort("multiclass"))
+    patient = changing_their_mind(memory_of(shared_services, owner, stored))
+    loaded = loading.load(owner, keep(shared_services, owner, stored, patient).id)
+    shown = replay.steps_table(loaded)["stay, likeliest"].tolist()
+    assert shown == [answers.short(loaded.schema.outcome, step.posterior) for step in loaded.trace.steps]
+    assert shown[1].startswith("medium ") and shown[2].startswith("long ")
+
+
 # -- comparing ------------------------------------------------------------------------------------------------------
 
 
@@ -219,7 +237,7 @@ def test_two_traces_stand_side_by_side(owner: str, kept: StepThrough, another: S
     assert "after 2 tests, cost **17**" in page and "after 2 tests, cost **92**" in page
     chart = json.loads(app.get("plotly_chart")[0].proto.spec)
     assert [trace["name"] for trace in chart["data"]] == ["Bed 4", "Night 7"]
-    mine = [step.posterior["yes"] for step in compare.counting(loading.load(owner, kept.id))]
+    mine = [step.posterior["yes"] for step in loading.load(owner, kept.id).counting]
     assert chart["data"][0]["y"] == pytest.approx(mine) and chart["data"][0]["x"] == [0, 1, 2, 2, 2]
     app.get("segmented_control")[0].set_value("cost")
     chart = json.loads(check(app.run()).get("plotly_chart")[0].proto.spec)

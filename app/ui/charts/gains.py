@@ -16,6 +16,7 @@ from app.ui.charts.marks import picture
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"
 LEGEND = f"{SUGGESTED} suggested then · " + " · ".join(f"{sign} {status}" for status, sign in STATUS_SIGNS.items())
+LEAST_TOP = 0.02  # nats, where the colour bar ends at least: gains too small to matter are never bright
 LEAST_APART = 0.15  # share of the colour bar between two of its numbers
 MOST_ROWS = 40  # features in one heat map; the table holds all
 LONGEST = 22  # characters of a feature's name
@@ -36,20 +37,22 @@ class Column:
     suggested: str | None
 
 
-def gain_map(features: Sequence[str], columns: Sequence[Column], name: str = "gains") -> Chart:
+def gain_map(
+    features: Sequence[str], columns: Sequence[Column], name: str = "gains", numbers: Sequence[int] = ()
+) -> Chart:
     """Features × steps. Signs mark what is known, cannot be had, or was suggested. name: what `clicks` knows it by; a
-    cell's data-pick is the feature's place in `features`."""
+    cell's data-pick is the feature's place in `features`. numbers: of the steps, where some are left out."""
     latest = columns[-1]
     ranked = sorted(features, key=lambda feature: -latest.gains.get(feature, -np.inf))
     best = set(ranked[:MOST_ROWS])
     first = max(0, len(columns) - MOST_COLUMNS)
-    drawn = list(enumerate(columns))[first:]
+    steps = list(zip(numbers or range(len(columns)), columns, strict=True))
+    drawn = steps[first:]
     gains = [column.gains.get(feature) for _, column in drawn for feature in best]
-    top = max((gain for gain in gains if gain is not None and gain == gain), default=0.0)
-    top = top if top > 0 else 1.0
+    top = max([LEAST_TOP, *(gain for gain in gains if gain is not None and gain == gain)])
     rows = [_row(number, feature, drawn, top) for number, feature in enumerate(features) if feature in best]
-    steps = "".join(f"<span>{step}</span>" for step, _ in drawn)
-    head = f'<span class="head"><span>step</span>{steps}</span>'
+    heads = "".join(f"<span>{step}</span>" for step, _ in drawn)
+    head = f'<span class="head"><span>step</span>{heads}</span>'
     best_now = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
     alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best_now}"
     style = f"--columns:{max(len(drawn), FEWEST_COLUMNS)}"
@@ -60,7 +63,7 @@ def gain_map(features: Sequence[str], columns: Sequence[Column], name: str = "ga
             f"{step} {column.title}": [
                 column.statuses.get(feature) or _gain_text(column.gains.get(feature)) for feature in features
             ]
-            for step, column in enumerate(columns)
+            for step, column in steps
         }
         return pd.DataFrame({"feature": list(features), **found})
 
@@ -80,7 +83,7 @@ def _cell(step: int, name: str, feature: str, column: Column, top: float) -> str
     if gain is None or gain != gain:
         return f'<i title="{name}, step {step}: {status or "not ranked"}">{sign}</i>'
     shade = _shade(gain, top)
-    words = status or f"{gain:.3f} nats"
+    words = status or f"{escape(labels.gain(gain))} nats"
     ink = f";color:{'#10181c' if shade > BRIGHT else '#fff'}" if sign else ""
     return f'<i style="background:{_colour(shade)}{ink}" title="{name}, step {step}: {words}">{sign}</i>'
 

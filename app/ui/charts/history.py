@@ -14,7 +14,8 @@ from app.ui import labels
 from app.ui.charts.base import Chart
 from app.ui.charts.marks import picture
 
-SIGNS = ("●", "■", "◆", "▲")  # of the series, in order; they tell lines apart without colour
+# Of lines, with the colours .s0, .s1 … of page.css: they tell lines apart without colour. As many as a model has classes.
+SIGNS = ("●", "■", "◆", "▲", "▼", "★", "✚", "✖", "○", "□")
 FEWEST_STEPS = 4  # so wide is the chart at the first step already
 MOST_NAMED = 9  # with more steps their numbers stand below
 MOST_TICKS = 6
@@ -30,9 +31,14 @@ class Point:
     high: Mapping[str, float] | None = None
 
 
-def history(points: Sequence[Point], axis: str, probability: bool) -> Chart:
-    """One line for each outcome shown; bars span the uncertainty band."""
+def history(
+    points: Sequence[Point], axis: str, probability: bool, kinds: Sequence[int] = (), numbers: Sequence[int] = ()
+) -> Chart:
+    """One line for each outcome shown; bars span the uncertainty band. kinds: of each line, the number of its sign and
+    colour, where a line should keep them whichever others are shown; numbers: of the steps, where some are left out."""
     series = list(points[0].values) if points else []
+    kinds = [kind % len(SIGNS) for kind in kinds or range(len(series))]
+    numbers = numbers or range(len(points))
     show = labels.percent if probability else labels.number
     low, high = _range(points, probability)
 
@@ -47,56 +53,58 @@ def history(points: Sequence[Point], axis: str, probability: bool) -> Chart:
         f'<span class="grid" style="top:{up(tick):.1f}%"><span>{escape(show(tick))}</span></span>'
         for tick in _ticks(low, high, probability)
     ]
-    for number, name in enumerate(series):
-        marks += _line(number, name, points, show, along, up)
+    for kind, name in zip(kinds, series, strict=True):
+        marks += _line(kind, name, points, numbers, show, along, up)
     marks += [
         f'<span class="step" style="left:{along(step):.1f}%;width:{100 / max(len(points), FEWEST_STEPS):.1f}%" '
         f'title="{escape(labels.plain(point.learned))}">'
-        f"{escape(labels.short(point.learned, 24)) if len(points) <= MOST_NAMED else step}</span>"
-        for step, point in enumerate(points)
+        f"{escape(labels.short(point.learned, 24)) if len(points) <= MOST_NAMED else number}</span>"
+        for step, (number, point) in enumerate(zip(numbers, points, strict=True))
     ]
     legend = "".join(
-        f'<span class="s{number % len(SIGNS)}">{SIGNS[number % len(SIGNS)]}</span> {escape(labels.short(name, 20))} '
-        for number, name in enumerate(series)
+        f'<span class="s{kind}">{SIGNS[kind]}</span> {escape(labels.short(name, 20))} '
+        for kind, name in zip(kinds, series, strict=True)
     )
     title = legend if len(series) > 1 else escape(labels.short("probability" if probability else axis, 44))
-    ends = [show(points[place].values[series[0]]) for place in (0, -1)] if points else ["", ""]
-    alt = f"{axis} after each of {len(points)} steps, from {ends[0]} to {ends[1]}."
+    moves = [
+        f"{f'{name} ' if len(series) > 1 else ''}from {show(points[0].values[name])} to {show(points[-1].values[name])}"
+        for name in series
+    ]
+    alt = f"{axis} after each of {len(points)} steps, {'; '.join(moves)}."
     html = picture("l2m-history", alt, f'<span class="title">{title}</span><span class="plot">{"".join(marks)}</span>')
-    columns = _columns(points, series)
+    columns = _columns(points, series, numbers)
     numbers = [column for column in columns if column not in ("step", "learned")]
     return Chart(html, alt, lambda: pd.DataFrame(columns), dict.fromkeys(numbers, "percent") if probability else {})
 
 
 def _line(
-    number: int, name: str, points: Sequence[Point], show: Callable[[float], str], along: Callable[[float], float],
-    up: Callable[[float], float],
+    kind: int, name: str, points: Sequence[Point], numbers: Sequence[int], show: Callable[[float], str],
+    along: Callable[[float], float], up: Callable[[float], float],
 ) -> list[str]:  # fmt: skip
     """A series: the line as the outline of its thickness, a bar for each band, a sign at each step."""
-    kind = f"s{number % len(SIGNS)}"
     places = [(along(step), up(point.values[name])) for step, point in enumerate(points)]
     above = [f"{x:.1f}% calc({y:.1f}% - 1px)" for x, y in places]
     below = [f"{x:.1f}% calc({y:.1f}% + 1px)" for x, y in reversed(places)]
     found = []
     if len(points) > 1:
-        found.append(f'<span class="line {kind}" style="clip-path:polygon({",".join([*above, *below])})"></span>')
-    for step, (point, (x, y)) in enumerate(zip(points, places, strict=True)):
-        words = f"step {step}: {point.learned}, {show(point.values[name])}"
+        found.append(f'<span class="line s{kind}" style="clip-path:polygon({",".join([*above, *below])})"></span>')
+    for number, point, (x, y) in zip(numbers, points, places, strict=True):
+        words = f"step {number}: {point.learned}, {show(point.values[name])}"
         if point.low and point.high and name in point.low:
             top, bottom = up(point.high[name]), up(point.low[name])
             found.append(
-                f'<span class="band {kind}" style="left:{x:.1f}%;top:{top:.1f}%;height:{bottom - top:.1f}%"></span>'
+                f'<span class="band s{kind}" style="left:{x:.1f}%;top:{top:.1f}%;height:{bottom - top:.1f}%"></span>'
             )
             words += f" ({show(point.low[name])} to {show(point.high[name])})"
         found.append(
-            f'<span class="point {kind}" style="left:{x:.1f}%;top:{y:.1f}%" title="{escape(labels.plain(words))}">'
-            f"{SIGNS[number % len(SIGNS)]}</span>"
+            f'<span class="point s{kind}" style="left:{x:.1f}%;top:{y:.1f}%" title="{escape(labels.plain(words))}">'
+            f"{SIGNS[kind]}</span>"
         )
     return found
 
 
-def _columns(points: Sequence[Point], series: Sequence[str]) -> dict[str, Any]:
-    columns: dict[str, Any] = {"step": list(range(len(points))), "learned": [point.learned for point in points]}
+def _columns(points: Sequence[Point], series: Sequence[str], numbers: Sequence[int]) -> dict[str, Any]:
+    columns: dict[str, Any] = {"step": list(numbers), "learned": [point.learned for point in points]}
     for name in series:
         columns[name] = [point.values[name] for point in points]
         columns[f"{name}, low"] = [(point.low or {}).get(name, np.nan) for point in points]

@@ -5,8 +5,9 @@ How they look is in page.css. Streamlit shows HTML without scripts; what is clic
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 import pandas as pd
 
@@ -25,6 +26,40 @@ def icon_array(probability: float, outcome: str) -> Chart:
                              "probability": [probability, 1 - probability]})  # fmt: skip
 
     return Chart(picture("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
+
+
+def class_bars(
+    probabilities: Mapping[str, float], before: Mapping[str, float] | None = None,
+    band: Mapping[str, tuple[float, float]] | None = None,
+) -> Chart:  # fmt: skip
+    """Probability of each class, as a bar and, apart from it, where nothing covers it, as a number; a hollow mark where
+    it was a step ago, a line for the uncertainty band."""
+    rows = []
+    for name, value in probabilities.items():
+        words, marks = f"{name}: {labels.percent(value)}", f'<span class="bar" style="width:{100 * value:.1f}%"></span>'
+        if band:
+            low, high = band[name]
+            words += f", {labels.percent(low)} to {labels.percent(high)} under resampled cohorts"
+            marks += f'<span class="band" style="left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"></span>'
+        if before:
+            words += f", a step ago {labels.percent(before[name])}"
+            marks += f'<span class="before" style="left:{100 * before[name]:.1f}%"></span>'
+        rows.append(
+            f'<span class="row" title="{escape(labels.plain(words))}"><span>{escape(labels.short(name, 44))}</span>'
+            f'<span class="track">{marks}</span><span class="value">{escape(labels.percent(value))}</span></span>'
+        )
+    signs = [*(["◇ a step ago"] if before else []), *(["├─┤ under resampled cohorts"] if band else [])]
+    about = f'<span class="about">{" · ".join(signs)}</span>' if signs else ""
+    values = list(probabilities.values())
+    columns: dict[str, Any] = {"outcome": list(probabilities), "probability": values, "of 100": [round(100 * v) for v in values]}
+    if band:
+        columns |= {end: [band[name][place] for name in probabilities] for place, end in enumerate(("low", "high"))}
+    if before:
+        columns["a step ago"] = [before[name] for name in probabilities]
+    likeliest = max(probabilities, key=lambda name: probabilities[name])
+    alt = f"Probability of each of {len(values)} outcomes; likeliest is {likeliest} with {labels.percent(max(values))}."
+    formats = dict.fromkeys([name for name in columns if name not in ("outcome", "of 100")], "percent")
+    return Chart(picture("l2m-classes", alt, "".join(rows) + about), alt, lambda: pd.DataFrame(columns), formats)
 
 
 def preview(results: Sequence[str], values: Sequence[float], now: float, axis: str, probability: bool,

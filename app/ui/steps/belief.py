@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import streamlit as st
@@ -12,6 +12,7 @@ from app.ui.headings import heading
 from app.ui.steps import actions, wording
 from app.ui.steps.moment import Moment, Uncertainty, View
 from l2m_core.predictive import Predictive
+from l2m_core.schema import Outcome
 from l2m_core.trace import summarise_predictive
 
 SHOWN_CLASSES = 4  # lines in the history of a multi-class outcome
@@ -139,24 +140,28 @@ def _look_for_band(moment: Moment, looks: list[bool]) -> None:
 def _history(moment: Moment, uncertainties: list[Uncertainty | None]) -> charts.Chart:
     cohort = moment.patient.memory.cohort
     outcome = cohort.schema.outcome
+    shown = [] if cohort.kind == "continuous" else _shown_classes(moment)
     points = []
     for view, uncertainty in zip(moment.views, uncertainties, strict=True):
-        points.append(_point(moment, view, uncertainty))
+        points.append(_point(moment, view, uncertainty, shown))
+    numbers = moment.numbers
     if cohort.kind == "continuous":
         axis = labels.with_unit(f"median {labels.plain(outcome.name)}", f"({outcome.unit})" if outcome.unit else "")
-        return charts.history(points, axis, probability=False)
-    axis = wording.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(outcome.name)}"
-    return charts.history(points, axis, probability=True)
+        return charts.history(points, axis, probability=False, numbers=numbers)
+    if cohort.kind == "binary":
+        return charts.history(points, wording.positive(outcome), probability=True, numbers=numbers)
+    kinds = [outcome.classes.index(name) for name in shown]
+    axis = f"probability of {labels.plain(outcome.name)}"
+    return charts.history(points, axis, probability=True, kinds=kinds, numbers=numbers)
 
 
-def _point(moment: Moment, view: View, uncertainty: Uncertainty | None) -> charts.Point:
+def _point(moment: Moment, view: View, uncertainty: Uncertainty | None, shown: Sequence[str]) -> charts.Point:
     posterior = view.step.posterior
     learned = wording.learned(view.last_event)
     kind = moment.patient.memory.cohort.kind
     if kind == "continuous":
         middle, low, high = ({"median": posterior[key]} for key in (MEDIAN, LOW, HIGH))
         return charts.Point(learned, middle, low, high)
-    shown = shown_classes(moment)
     values = {_series(moment, name): posterior[name] for name in shown}
     if uncertainty is None:
         return charts.Point(learned, values)
@@ -164,12 +169,19 @@ def _point(moment: Moment, view: View, uncertainty: Uncertainty | None) -> chart
     return charts.Point(learned, values, lows, highs)
 
 
-def shown_classes(moment: Moment) -> list[str]:
+def _shown_classes(moment: Moment) -> list[str]:
     outcome = moment.patient.memory.cohort.schema.outcome
     if outcome.kind == "binary":
         return [outcome.classes[1]]
-    now = moment.view.step.posterior
-    return sorted(now, key=lambda name: -now[name])[:SHOWN_CLASSES]
+    return most_believed(outcome, [view.step.posterior for view in moment.views], SHOWN_CLASSES)
+
+
+def most_believed(outcome: Outcome, posteriors: Sequence[Mapping[str, float]], count: int) -> list[str]:
+    """The classes that were likeliest at any step, in the order of the outcome's classes: a class that leads at the end
+    may have been nothing before, and one that led before may be nothing now."""
+    peaks = {name: max(posterior[name] for posterior in posteriors) for name in outcome.classes}
+    kept = sorted(peaks, key=lambda name: -peaks[name])[:count]
+    return [name for name in outcome.classes if name in kept]
 
 
 def _series(moment: Moment, name: str) -> str:
@@ -185,4 +197,4 @@ def gain_map(moment: Moment) -> charts.Chart:
         )
         for view in moment.views
     ]  # fmt: skip
-    return charts.gain_map(cohort.schema.acquirable, columns, GAINS)
+    return charts.gain_map(cohort.schema.acquirable, columns, GAINS, moment.numbers)

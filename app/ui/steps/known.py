@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.ui import inputs, labels, notices
 from app.ui.headings import heading
-from app.ui.steps import actions, wording
+from app.ui.steps import actions, rules, wording
 from app.ui.steps.moment import Moment
 
 REASON = "correct-reason"
@@ -38,7 +38,7 @@ def show(moment: Moment) -> None:
         with st.container(gap=None, key="known-statuses"):
             for name, status in patient.state.statuses.items():
                 _status(moment, name, status)
-    count = len(moment.record.events)
+    count = moment.record.length
     title = f"Log ({count} event{'s' if count != 1 else ''})"
     log = st.expander(title, key="step-log", type="compact", on_change="rerun")
     if log.open:
@@ -89,6 +89,12 @@ def _correct(moment: Moment, name: str) -> None:
 
 
 def _log(moment: Moment) -> None:
-    cohort = moment.patient.memory.cohort
-    for number, event in reversed(list(enumerate(moment.record.events))):
-        st.caption(f"{number} · {event.at[11:16]} UTC · {labels.markdown(wording.event(cohort, event))}")
+    """All that is stored, newest first. A change of rules is an event, and no step: it has no number."""
+    record, cohort = moment.record, moment.patient.memory.cohort
+    lines = []
+    for number, event in enumerate(record.events):
+        lines.append(f"{number} · {event.at[11:16]} UTC · {wording.event(cohort, event)}")
+        changes = (change for change in record.rules_set if change.after == number + 1)
+        lines += [f"{change.at:%H:%M} UTC · Rules · {rules.in_words(change.settings)}" for change in changes]
+    for line in reversed(lines):
+        st.caption(labels.markdown(line))

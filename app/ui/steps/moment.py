@@ -106,6 +106,12 @@ class Moment:
         return self.view.patient
 
     @property
+    def numbers(self) -> list[int]:
+        """Of each view, the number of the event that led to it: undone ones are counted and have no view."""
+        position = {event.id: number for number, event in enumerate(self.record.events)}
+        return [position[view.last_event.id] for view in self.views]
+
+    @property
     def before(self) -> View | None:
         return self.views[-2] if len(self.views) > 1 else None
 

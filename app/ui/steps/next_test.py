@@ -19,7 +19,7 @@ SELECT = "step-test"
 RANKING = "step-ranking"
 RANKING_COLUMNS = {
     "test": charts.RankingColumn("test"),
-    "gain": charts.RankingColumn("gain (nats)", "Expected drop in log loss", "%.3f"),
+    "gain": charts.RankingColumn("gain (nats)", "Expected drop in log loss", "%.3g", labels.gain),
     "support": charts.RankingColumn("support", "'thin': too few cohort rows for advice, overall or near this patient"),
     "cost": charts.RankingColumn("cost", format="%g"),
     "per cost": charts.RankingColumn("nats per cost", format="%.2g", write=labels.ratio),
@@ -54,6 +54,8 @@ def show(moment: Moment) -> None:
         return
     _choose(moment, suggestion, chosen)
     _facts(moment, chosen)
+    if np.isfinite(moment.patient.best_gain) and moment.patient.best_gain < labels.SMALL_GAIN:
+        st.markdown(":small[No open test is expected to tell much by itself: each gain is below 0.001 nats.]")
     _record(moment, chosen, suggestion)
     notices.show_waiting(actions.NEXT)
     with st.container(gap="xsmall"):
@@ -92,7 +94,7 @@ def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
     def describe(name: str) -> str:
         test = tests[name]
         what = "suggested" if name == suggestion else test.status if test.status != "open" else ""
-        gain = f"{test.gain:.3f} nats" if np.isfinite(test.gain) else ""
+        gain = f"{labels.gain(test.gain)} nats" if np.isfinite(test.gain) else ""
         return " · ".join(part for part in (labels.plain(name), gain, what) if part)
 
     # The box belongs to one state of the record: after each event it starts at the new suggestion.
@@ -126,7 +128,8 @@ def is_thin(support: int, near: int) -> bool:
 def _facts(moment: Moment, name: str) -> None:
     test = next(test for test in moment.view.tests if test.feature == name)
     feature = moment.patient.memory.cohort.feature(name)
-    parts = [f"**{test.gain:.3f}** nats" if np.isfinite(test.gain) else "", f"cost **{feature.cost:g}**"]
+    gain = f"**{labels.markdown(labels.gain(test.gain))}** nats" if np.isfinite(test.gain) else ""
+    parts = [gain, f"cost **{feature.cost:g}**"]
     if np.isfinite(test.gain_per_cost):
         parts.append(f"{labels.ratio(test.gain_per_cost)} nats per cost")
     if feature.turnaround is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from app.store import NewEvent, StepThrough, StoredCohort, StoredEvent
@@ -32,9 +33,19 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class RulesSet:
+    """Settings were stored: after how many of the core's events, when, and what they are."""
+
+    after: int
+    at: datetime
+    settings: Settings
+
+
+@dataclass(frozen=True)
 class Record:
     """events: the core's, in order. Of each of them, hashes: its hash in the chain; believed: the posterior that was
-    shown after it, where that was stored; rules: the settings in force when the next event came. settings: those now."""
+    shown after it, where that was stored; rules: the settings in force when the next event came. settings: those now;
+    rules_set: each time that they were stored."""
 
     step_through: StepThrough
     cohort: StoredCohort
@@ -43,6 +54,7 @@ class Record:
     believed: tuple[Mapping[str, float] | None, ...]
     rules: tuple[Settings, ...]
     settings: Settings
+    rules_set: tuple[RulesSet, ...]
     event_ids: frozenset[str]
 
     @property
@@ -59,6 +71,7 @@ class Record:
         return replace(
             self, events=self.events[:count], hashes=self.hashes[:count], believed=self.believed[:count],
             rules=self.rules[:count], settings=self.rules[count - 1],
+            rules_set=tuple(change for change in self.rules_set if change.after <= count),
         )  # fmt: skip
 
 
@@ -74,10 +87,12 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
     payloads = [{**event.payload} for event in core]
     believed = tuple(payload.pop(BELIEVED, None) for payload in payloads)
     rules: list[Settings] = []
+    rules_set: list[RulesSet] = []
     settings = Settings()
     for event in stored:
         if event.kind == SETTINGS:
             settings = Settings.from_payload(event.payload)
+            rules_set.append(RulesSet(len(rules), event.recorded_at, settings))
             rules[-1:] = [settings] if rules else []
         else:
             rules.append(settings)
@@ -89,6 +104,7 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
         believed,
         tuple(rules),
         settings,
+        tuple(rules_set),
         frozenset(event.event_id for event in stored),
     )
 

@@ -16,7 +16,9 @@ MODELS_OWN = ""  # in the select box: whatever the model orders tests by
 def show(moment: Moment) -> None:
     """A popover in the head of the page."""
     key = f"rules-{moment.record.id}-{moment.record.length}"
-    with st.popover("Rules", icon=":material/tune:", help="How tests are ranked, and when stopping is advised"):
+    # Another key is another popover: saved, it no longer lies over what it says.
+    with st.popover("Rules", key=f"popover-{key}", icon=":material/tune:",
+                    help="How tests are ranked, and when stopping is advised"):  # fmt: skip
         with st.form(f"form-{key}", border=False):
             ask_rules(moment.record.settings, key, moment.patient.memory.model.release.inference.policy)
             st.form_submit_button("Save", key="rules-save", type="primary", on_click=_save,
@@ -44,6 +46,20 @@ def ask_rules(settings: Settings, key: str, models_own: str | None = None) -> No
         st.number_input("an outcome is this likely (%)", min_value=50.0, max_value=100.0, format="%g", step=1.0,
                         value=None if stopping.confidence is None else 100 * stopping.confidence,
                         key=f"{key}-confidence", placeholder="no limit")  # fmt: skip
+
+
+def in_words(settings: Settings) -> str:
+    """As the log says what was set."""
+    stopping = settings.stopping
+    limits = {
+        "tests done reach {:g}": stopping.budget,
+        "cost reaches {:g}": stopping.cost_budget,
+        "the best gain is below {:g} nats": stopping.least_gain,
+        "an outcome is {:g}% likely": None if stopping.confidence is None else 100 * stopping.confidence,
+    }
+    when = [words.format(limit) for words, limit in limits.items() if limit is not None]
+    rank = labels.POLICIES[settings.policy] if settings.policy else "what the model ranks by"
+    return f"rank by {rank} · advise stopping {'when ' + ' or '.join(when) if when else 'never'}"
 
 
 def entered_rules(key: str) -> Settings:

@@ -40,6 +40,11 @@ def short(outcome: Outcome, posterior: Mapping[str, float] | None) -> str:
     return f"{labels.plain(key)} {text}" if outcome.kind == "multiclass" else text
 
 
+def column(outcome: Outcome) -> str:
+    """What stands above a column of `short` answers: of several classes, each names the one that it is of."""
+    return f"{labels.plain(outcome.name)}, likeliest" if outcome.kind == "multiclass" else name_of(outcome, "")
+
+
 def sentence(outcome: Outcome, posterior: Mapping[str, float]) -> str:
     """The answer as people say it, with a natural frequency or an interval."""
     if not posterior:

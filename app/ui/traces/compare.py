@@ -12,7 +12,6 @@ from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import regret_text
 from l2m_core.events import effective
 from l2m_core.schema import Outcome
-from l2m_core.trace import Step
 
 ACROSS = {"tests": "Tests done", "cost": "Cost"}
 
@@ -61,9 +60,9 @@ def _pair(one: LoadedTrace, two: LoadedTrace, across: str) -> None:
                     st.caption("What was believed was not recorded.")
     if one.record.step_through.model_fingerprint != two.record.step_through.model_fingerprint:
         notices.show("info", "They were made with different models, so their numbers differ for that reason as well.")
-    for place, loaded, name, key in zip(st.columns(2, gap="large"), (one, two), names, keys, strict=True):
+    for place, loaded, name in zip(st.columns(2, gap="large"), (one, two), names, strict=True):
         with place:
-            _order(loaded, name, key)
+            _order(loaded, name)
 
 
 def _names(one: LoadedTrace, two: LoadedTrace) -> tuple[str, str]:
@@ -82,14 +81,8 @@ def _same_question(one: LoadedTrace, two: LoadedTrace) -> bool:
     return (a.name, a.kind, a.classes, a.unit) == (b.name, b.kind, b.classes, b.unit)
 
 
-def counting(loaded: LoadedTrace) -> list[Step]:
-    """The steps that were not taken back."""
-    kept = {event.id for event in effective(loaded.events)}
-    return [step for step in loaded.trace.steps if step.event.id in kept]
-
-
 def _path(loaded: LoadedTrace, name: str, key: str, across: str) -> charts.Path | None:
-    steps = counting(loaded)
+    steps = loaded.counting
     if not all(key in step.posterior for step in steps):
         return None
     tests, places = 0, []
@@ -108,10 +101,10 @@ def _chart(paths: list[charts.Path], outcome: Outcome, key: str, across: str, pl
     )
 
 
-def _order(loaded: LoadedTrace, name: str, key: str) -> None:
+def _order(loaded: LoadedTrace, name: str) -> None:
     outcome = loaded.schema.outcome
     final = loaded.trace.steps[-1]
-    steps = counting(loaded)
+    steps = loaded.counting
     tests = sum(step.event.kind == "observe" for step in steps)
     st.subheader(labels.markdown(labels.short(name, 40)), anchor=False)
     st.markdown(
@@ -127,7 +120,7 @@ def _order(loaded: LoadedTrace, name: str, key: str) -> None:
         same = suggested is None or suggested in step.event.about
         rows["Suggested"].append("" if suggested is None else "✓" if same else labels.markdown(labels.short(suggested, 24)))
         rows["Cost"].append(f"{step.spent:g}")
-        rows["Answer"].append(labels.markdown(answers.number(outcome, step.posterior, key)))
+        rows["Answer"].append(labels.markdown(answers.short(outcome, step.posterior)))
     st.table(rows, border="horizontal", hide_index=True, alt=f"Order of tests of {labels.plain(name)}")
 
 

@@ -12,7 +12,7 @@ from app.ui.steps import moment
 from app.ui.steps.moment import Moment
 from app.ui.steps.record import Record, record_of
 from l2m_core.errors import L2MError
-from l2m_core.events import Event, fold
+from l2m_core.events import Event, effective, fold
 from l2m_core.schema import Schema
 from l2m_core.trace import Step, Trace, versions
 
@@ -40,6 +40,12 @@ class LoadedTrace:
     def at(self, number: int) -> Moment | None:
         """The step-through as it stood after event `number`, as the step-through page shows it."""
         return moment.of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
+
+    @property
+    def counting(self) -> list[Step]:
+        """The steps that were not taken back."""
+        kept = {event.id for event in effective(self.events)}
+        return [step for step in self.trace.steps if step.event.id in kept]
 
     @property
     def undone_by(self) -> dict[int, int]:

@@ -124,7 +124,7 @@ def _choice(loaded: LoadedTrace, at: int) -> list[str]:
 
 
 def _nats(gain: float | None) -> str:
-    return "" if gain is None else f" ({gain:.3f} nats)"
+    return "" if gain is None else f" ({labels.markdown(labels.gain(gain))} nats)"
 
 
 def _known(loaded: LoadedTrace, at: int) -> None:
@@ -171,8 +171,6 @@ def _all_steps(loaded: LoadedTrace) -> None:
 
 def steps_table(loaded: LoadedTrace) -> pd.DataFrame:
     outcome = loaded.schema.outcome
-    final = loaded.trace.steps[-1].posterior
-    key = answers.leading(outcome, final) if final else ""
     undone = loaded.undone_by
     rows = []
     for number, (step, regret) in enumerate(zip(loaded.trace.steps, loaded.trace.regrets, strict=True)):
@@ -183,7 +181,7 @@ def steps_table(loaded: LoadedTrace) -> pd.DataFrame:
                 "what happened": wording.event(loaded.schema, step.event),
                 "suggested": labels.plain(step.event.suggested or ""),
                 "regret (nats)": regret,
-                answers.name_of(outcome, key) if key else "answer": answers.number(outcome, step.posterior, key),
+                answers.column(outcome): answers.short(outcome, step.posterior),
                 "cost": step.spent,
                 "undone": f"by step {undone[number]}" if number in undone else "",
             }

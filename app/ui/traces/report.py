@@ -8,13 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.ui import inputs, labels
+from app.ui import charts, inputs, labels
 from app.ui.notices import RESEARCH_ONLY
 from app.ui.steps import wording
+from app.ui.steps.belief import most_believed
 from app.ui.traces import answers
 from app.ui.traces.loading import LoadedTrace
-from l2m_core.events import Event, effective, fold
+from l2m_core.events import Event, fold
 
+MOST_LINES = 5  # classes in the chart; a table has them all
+# Of the lines, with the signs of `charts`: the theme's on white, since a report is for paper.
+COLOURS = ("#0b6b7d", "#7b8a92", "#b4540a", "#5b4b8a", "#2f7d4f", "#8c3b52", "#4a5a63", "#a0832a", "#356a9c", "#6b6b6b")
 REASONS = {
     "unavailable": "not available",
     "declined": "declined",
@@ -35,11 +39,28 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """How one number moved: its name, its value after each event, what was learned then, and the axis it needs."""
+class Line:
+    """A number after each event. kind: of its sign and colour, where it is one of several."""
 
     name: str
     values: tuple[float, ...]
+    kind: int = 0
+
+    @property
+    def sign(self) -> str:
+        return charts.SIGNS[self.kind % len(charts.SIGNS)]
+
+    @property
+    def colour(self) -> str:
+        return COLOURS[self.kind % len(COLOURS)]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How what is believed moved: its name, a line for each number, what was learned at each event, and the axis."""
+
+    name: str
+    lines: tuple[Line, ...]
     learned: tuple[str, ...]
     low: float
     high: float
@@ -48,12 +69,16 @@ class Curve:
     def tick(self, value: float) -> str:
         return labels.percent(value) if self.percent else labels.number(value)
 
-    @property
-    def places(self) -> tuple[tuple[float, float], ...]:
+    def places(self, line: Line) -> tuple[tuple[float, float], ...]:
         """Each point as shares of the width and of the height, from the lower left."""
         span = (self.high - self.low) or 1.0
-        last = max(1, len(self.values) - 1)
-        return tuple((number / last, (value - self.low) / span) for number, value in enumerate(self.values))
+        last = max(1, len(line.values) - 1)
+        return tuple((number / last, (value - self.low) / span) for number, value in enumerate(line.values))
+
+    @property
+    def moves(self) -> str:
+        """In words, for those who cannot see it."""
+        return "; ".join(f"{line.name}: from {self.tick(line.values[0])} to {self.tick(line.values[-1])}" for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -82,7 +107,7 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
         ("Tests", f"{tests} {'test' if tests == 1 else 'tests'}, cost {trace.steps[-1].spent:g}"),
         ("Report made", f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
     )
-    grids = (_steps(loaded), _known(loaded), _missing(loaded))
+    grids = (_classes(loaded), _steps(loaded), _known(loaded), _missing(loaded))
     return Report(
         loaded.label, RESEARCH_ONLY, answers.sentence(outcome, trace.steps[-1].posterior), facts, curve(loaded),
         tuple(grid for grid in grids if grid.rows), _limits(loaded), _fingerprints(loaded),
@@ -97,18 +122,24 @@ def moment_text(at: str) -> str:
 
 
 def curve(loaded: LoadedTrace) -> Curve | None:
-    """The leading number after each event that counts."""
+    """The leading number after each event that counts; of several classes, all that were ever likely."""
     outcome = loaded.schema.outcome
-    counting = {event.id for event in effective(loaded.events)}
-    steps = [step for step in loaded.trace.steps if step.event.id in counting]
+    steps = loaded.counting
     if not all(step.posterior for step in steps):
         return None
-    key = answers.leading(outcome, loaded.trace.steps[-1].posterior)
-    values = tuple(step.posterior[key] for step in steps)
     learned = tuple(wording.learned(step.event) for step in steps)
+    if outcome.kind == "multiclass":
+        shown = most_believed(outcome, [step.posterior for step in steps], MOST_LINES)
+        lines = tuple(
+            Line(labels.plain(name), tuple(step.posterior[name] for step in steps), outcome.classes.index(name))
+            for name in shown
+        )
+        return Curve(f"Probability of {labels.plain(outcome.name)}", lines, learned, 0.0, 1.0, True)
+    key = answers.leading(outcome, steps[-1].posterior)
+    name, values = answers.name_of(outcome, key), tuple(step.posterior[key] for step in steps)
     percent = outcome.kind != "continuous"
     low, high = (0.0, 1.0) if percent else _roomy(values)
-    return Curve(answers.name_of(outcome, key), values, learned, low, high, percent)
+    return Curve(name, (Line(name, values),), learned, low, high, percent)
 
 
 def _roomy(values: tuple[float, ...]) -> tuple[float, float]:
@@ -117,9 +148,23 @@ def _roomy(values: tuple[float, ...]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
+def _classes(loaded: LoadedTrace) -> Grid:
+    """All classes, likeliest first. Two of them need no table: the answer says it."""
+    outcome, steps = loaded.schema.outcome, loaded.trace.steps
+    began, ended = steps[0].posterior, steps[-1].posterior
+    rows = []
+    if outcome.kind == "multiclass" and ended:
+        for name in sorted(ended, key=lambda name: -ended[name]):
+            start = answers.number(outcome, began, name)
+            rows.append((labels.plain(name), start, answers.number(outcome, ended, name)))
+    return Grid(
+        "All classes", (labels.plain(outcome.name), "At the start", "At the end"), tuple(rows), (64, 18, 18), (1, 2)
+    )
+
+
 def _steps(loaded: LoadedTrace) -> Grid:
     outcome = loaded.schema.outcome
-    key = answers.leading(outcome, loaded.trace.steps[-1].posterior) if loaded.trace.steps[-1].posterior else ""
+    several = outcome.kind == "multiclass"
     undone = loaded.undone_by
     moments = [moment_text(event.at) for event in loaded.events]
     if len({moment[:10] for moment in moments}) == 1:
@@ -132,14 +177,13 @@ def _steps(loaded: LoadedTrace) -> Grid:
         rows.append(
             (
                 str(number), moments[number], what, _suggested(step.event), regret_text(regret),
-                answers.number(outcome, step.posterior, key), f"{step.spent:g}",
+                answers.short(outcome, step.posterior), f"{step.spent:g}",
             )
         )  # fmt: skip
-    name = answers.name_of(outcome, key) if key else "answer"
     return Grid(
         "Step by step",
-        ("Step", "Time (UTC)", "What happened", "Suggested", "Regret (nats)", labels.short(name, 40), "Cost"),
-        tuple(rows), (7, 11, 34, 17, 10, 13, 8), (0, 4, 5, 6),
+        ("Step", "Time (UTC)", "What happened", "Suggested", "Regret (nats)", labels.short(answers.column(outcome), 40), "Cost"),
+        tuple(rows), (7, 11, 28, 15, 9, 22, 8) if several else (7, 11, 34, 17, 10, 13, 8), (0, 4, 6) if several else (0, 4, 5, 6),
         "Regret: the expected gain of the suggested test minus that of the one done instead; 0 where the suggestion was "
         "followed, empty where nothing was measured.",
     )  # fmt: skip
@@ -181,14 +225,13 @@ def _missing(loaded: LoadedTrace) -> Grid:
         cohort = loaded.conditioned.memory.cohort
         support = dict(zip(cohort.names, cohort.r.sum(axis=0).tolist(), strict=True))
     rows = []
-    for name in schema.used:
+    for name in sorted(schema.used, key=lambda name: -gains.get(name, -float("inf"))):
         if name in state.values:
             continue
         feature = schema.feature(name)
         why = REASONS.get(state.statuses.get(name, ""), "not measured" if feature.role == "acquirable" else "not given")
-        gain = f"{gains[name]:.3f}" if name in gains else ""
+        gain = labels.gain(gains[name]) if name in gains else ""
         rows.append((labels.plain(name), why, gain, f"{feature.cost:g}", str(support.get(name, ""))))
-    rows.sort(key=lambda row: -float(row[2] or "-inf"))
     return Grid(
         "What is not known", ("Feature", "Why", "Expected gain (nats)", "Cost", "Cohort rows with it"), tuple(rows),
         (38, 20, 18, 8, 16), (2, 3, 4),
@@ -214,11 +257,14 @@ def _limits(loaded: LoadedTrace) -> tuple[str, ...]:
 
 def _fingerprints(loaded: LoadedTrace) -> tuple[tuple[str, str], ...]:
     record = loaded.record
+    events = f"{record.length} event{'s' if record.length != 1 else ''}"
+    changes = len(record.rules_set)
+    of_rules = f", {changes} of them of the rules for ranking and stopping" if changes else ""
     software = ", ".join(f"{name} {version}" for name, version in loaded.trace.versions.items())
     return (
         ("Model", record.step_through.model_fingerprint),
         ("Cohort", record.step_through.cohort_hash),
         ("Software", software),
         ("Step-through", record.id),
-        ("Chain of events", f"{record.length} events, head {record.step_through.head_hash}"),
+        ("Chain of events", f"{events}{of_rules}, head {record.step_through.head_hash}"),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from app.ui import labels
-from app.ui.traces.report import Curve, Grid, Report
+from app.ui.traces.report import Curve, Grid, Line, Report
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
@@ -25,6 +25,7 @@ th { border-bottom: 2px solid #6d7f87; font-weight: 600; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 tr { break-inside: avoid; } thead { display: table-header-group; }
 .note, li { color: #33454d; font-size: .88rem; }
+.legend { list-style: none; padding: 0; margin: 0 0 .3rem; }
 code { font: .85rem ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; }
 svg { width: 100%; height: auto; max-height: 15rem; } svg text { font-size: 11px; fill: #33454d; }
 @media print { body { margin: 0; max-width: none; padding: 0; font-size: 11pt; } @page { margin: 16mm; } }
@@ -86,25 +87,43 @@ def _grid(grid: Grid) -> str:
 
 
 def _curve(curve: Curve) -> str:
-    width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-    points = [(LEFT + across * width, TOP + (1 - up) * height) for across, up in curve.places]
+    height = HEIGHT - TOP - BOTTOM
     lines = []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = TOP + (1 - share) * height
         tick = text(curve.tick(curve.low + share * (curve.high - curve.low)))
         lines.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#d4dde1"/>')
         lines.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
-    every = max(1, -(-len(points) // 9))
-    for number, (x, y) in enumerate(points):
-        lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#0b6b7d"/>')
+    several = len(curve.lines) > 1
+    lines += [_line(curve, line, several) for line in curve.lines]
+    every = max(1, -(-len(curve.learned) // 9))
+    for number, (x, _) in enumerate(_points(curve, curve.lines[0])):
         if number % every == 0:
-            anchor = "start" if number == 0 else "end" if number == len(points) - 1 else "middle"
+            anchor = "start" if number == 0 else "end" if number == len(curve.learned) - 1 else "middle"
             learned = text(labels.short(curve.learned[number], 16))
             lines.append(f'<text x="{x:.1f}" y="{HEIGHT - 12}" text-anchor="{anchor}">{learned}</text>')
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    moves = f"{curve.name}: from {curve.tick(curve.values[0])} to {curve.tick(curve.values[-1])}"
+    names = [f'<li><strong style="color:{line.colour}">{line.sign}</strong> {text(line.name)}</li>' for line in curve.lines]
+    legend = f'<ul class="legend">{"".join(names)}</ul>\n' if several else ""
     return (
-        f'<h2>{text(curve.name)}, step by step</h2>\n<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{text(moves)}">\n{"".join(lines)}<polyline points="{path}" fill="none" stroke="#0b6b7d" '
-        f'stroke-width="2"/>\n</svg>'
+        f'<h2>{text(curve.name)}, step by step</h2>\n{legend}<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{text(curve.moves)}">\n{"".join(lines)}\n</svg>'
     )
+
+
+def _points(curve: Curve, line: Line) -> list[tuple[float, float]]:
+    width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    return [(LEFT + across * width, TOP + (1 - up) * height) for across, up in curve.places(line)]
+
+
+def _line(curve: Curve, line: Line, several: bool) -> str:
+    """With a sign at each point where there are others to tell it from."""
+    points = _points(curve, line)
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    drawn = [f'<polyline points="{path}" fill="none" stroke="{line.colour}" stroke-width="2"/>']
+    for x, y in points:
+        if several:
+            style = f"font-size:15px;fill:{line.colour};text-anchor:middle;dominant-baseline:central"
+            drawn.append(f'<text x="{x:.1f}" y="{y:.1f}" style="{style}">{line.sign}</text>')
+        else:
+            drawn.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{line.colour}"/>')
+    return "".join(drawn)

@@ -14,15 +14,16 @@ from fpdf.enums import TableBordersLayout, XPos, YPos
 from fpdf.fonts import FontFace
 
 from app.ui import labels
-from app.ui.traces.report import Curve, Grid, Report
+from app.ui.traces.report import Curve, Grid, Line, Report
 
 FONTS = Path(__file__).with_name("fonts")
 REGULAR, BOLD = FONTS / "DejaVuSansCondensed.ttf", FONTS / "DejaVuSansCondensed-Bold.ttf"
 FAMILY = "DejaVu"
 REPLACEMENT = "\ufffd"
-INK, FAINT, RULE, ACCENT = (23, 37, 43), (77, 95, 103), (200, 210, 215), (11, 107, 125)
+INK, FAINT, RULE = (23, 37, 43), (77, 95, 103), (200, 210, 215)
 HEAD, BANNER = (238, 243, 245), (255, 246, 224)
 CURVE_HEIGHT = 48.0  # millimetres
+SIGN_ROOM = 4.2  # millimetres for a line of the legend
 SHORT = "Research use only, not a medical device"
 
 
@@ -138,9 +139,12 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
 
 
 def _curve(pdf: _Pages, curve: Curve) -> None:
-    if pdf.will_page_break(CURVE_HEIGHT + 22):
+    several = len(curve.lines) > 1
+    if pdf.will_page_break(CURVE_HEIGHT + 22 + (SIGN_ROOM * len(curve.lines) if several else 0)):
         pdf.add_page()
     pdf.heading(f"{curve.name}, step by step")
+    if several:
+        _legend(pdf, curve.lines)
     left, top = pdf.l_margin + 14, pdf.get_y() + 2
     width, height = pdf.epw - 18, CURVE_HEIGHT - 10
     pdf.set_font(FAMILY, "", 7.5)
@@ -152,17 +156,42 @@ def _curve(pdf: _Pages, curve: Curve) -> None:
         pdf.set_text_color(FAINT)
         pdf.set_xy(left - 15, y - 2)
         pdf.cell(13, 4, pdf.words(curve.tick(curve.low + share * (curve.high - curve.low))), align="R")
-    points = [(left + across * width, top + (1 - up) * height) for across, up in curve.places]
-    pdf.set_draw_color(ACCENT)
-    pdf.set_fill_color(ACCENT)
-    pdf.set_line_width(0.6)
-    pdf.polyline(points)
+    for line in curve.lines:
+        points = [(left + across * width, top + (1 - up) * height) for across, up in curve.places(line)]
+        _line(pdf, line, points, several)
+    pdf.set_text_color(FAINT)
+    pdf.set_font(FAMILY, "", 7.5)
     every = max(1, -(-len(points) // 8))
-    for number, (x, y) in enumerate(points):
-        pdf.circle(x=x, y=y, radius=0.9, style="F")
+    for number, (x, _) in enumerate(points):
         if number % every == 0:
             align = "L" if number == 0 else "R" if number == len(points) - 1 else "C"
             pdf.set_xy(x - {"L": 1, "R": 23, "C": 12}[align], top + height + 1.5)
             pdf.cell(24, 4, pdf.words(labels.short(curve.learned[number], 15)), align=align)
     pdf.set_line_width(0.2)
     pdf.set_xy(pdf.l_margin, top + height + 7)
+
+
+def _legend(pdf: _Pages, lines: tuple[Line, ...]) -> None:
+    pdf.set_font(FAMILY, "", 8)
+    for line in lines:
+        pdf.set_text_color(line.colour)
+        pdf.cell(5, SIGN_ROOM, line.sign)
+        pdf.set_text_color(INK)
+        pdf.multi_cell(0, SIGN_ROOM, pdf.words(line.name), align="L", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+    pdf.ln(1.5)
+
+
+def _line(pdf: _Pages, line: Line, points: list[tuple[float, float]], several: bool) -> None:
+    """With a sign at each point where there are others to tell it from."""
+    pdf.set_draw_color(line.colour)
+    pdf.set_fill_color(line.colour)
+    pdf.set_text_color(line.colour)
+    pdf.set_line_width(0.6)
+    pdf.polyline(points)
+    pdf.set_font(FAMILY, "", 9)
+    aside, below = pdf.get_string_width(line.sign) / 2, 0.12 * 9  # a sign's middle lies a third of its size above the line
+    for x, y in points:
+        if several:
+            pdf.text(x - aside, y + below, line.sign)
+        else:
+            pdf.circle(x=x, y=y, radius=0.9, style="F")
