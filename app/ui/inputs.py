@@ -126,8 +126,8 @@ def _ranges(cohort: Cohort) -> dict[str, tuple[float, float]]:
     ranges = {}
     for index, name in enumerate(cohort.names):
         column = cohort.x[cohort.r[:, index], index]
-        ends = (float(f"{end:.6g}") for end in (column.min(), column.max())) if len(column) else (-np.inf, np.inf)
-        ranges[name] = tuple(ends)
+        low, high = (column.min(), column.max()) if len(column) else (-np.inf, np.inf)
+        ranges[name] = float(f"{low:.6g}"), float(f"{high:.6g}")
     return ranges
 
 

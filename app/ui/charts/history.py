@@ -73,8 +73,8 @@ def history(
     alt = f"{axis} after each of {len(points)} steps, {'; '.join(moves)}."
     html = picture("l2m-history", alt, f'<span class="title">{title}</span><span class="plot">{"".join(marks)}</span>')
     columns = _columns(points, series, numbers)
-    numbers = [column for column in columns if column not in ("step", "learned")]
-    return Chart(html, alt, lambda: pd.DataFrame(columns), dict.fromkeys(numbers, "percent") if probability else {})
+    values = [column for column in columns if column not in ("step", "learned")]
+    return Chart(html, alt, lambda: pd.DataFrame(columns), dict.fromkeys(values, "percent") if probability else {})
 
 
 def _line(
