@@ -57,7 +57,7 @@ class Stopping:
         if not np.isfinite(best_gain):
             return "No test is left to ask for."
         if self.least_gain is not None and best_gain < self.least_gain:
-            return f"The best test left promises {best_gain:.3f} nats, less than the threshold of {self.least_gain:g}."
+            return f"The best test left promises {best_gain:.2g} nats, less than the threshold of {self.least_gain:g}."
         if self.confidence is not None and isinstance(prediction, np.ndarray):
             top = float(prediction.max())
             if top >= self.confidence:
