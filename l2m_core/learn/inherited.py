@@ -17,13 +17,15 @@ STATE = "state.json"
 OF_GAIN_JOBS = "reveals"  # a setting that only those have that teach the gain head
 
 
-def inherited(init: str | Path) -> Inference:
-    """init: a released model (name or folder), a job's folder, or a checkpoint. Plain where what it began with is gone."""
+def inherited(init: str | Path, seen: frozenset[Path] = frozenset()) -> Inference:
+    """init: a released model (name or folder), a job's folder, or a checkpoint. Plain where what it began with is gone, or
+    is itself: a job may go on in the folder that it begins with. seen: where the way led here from."""
     folder = Path(init)
     if str(init) in model_folders() or (folder / FACTS).is_file():
         return load_release(init).inference
-    facts = _facts(folder)
-    return Inference() if facts is None else _of_job(facts["job"])
+    place = folder.resolve()
+    facts = None if place in seen else _facts(folder)
+    return Inference() if facts is None else _of_job(facts["job"], seen | {place})
 
 
 def _facts(folder: Path) -> dict[str, Any] | None:
@@ -35,7 +37,7 @@ def _facts(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _of_job(job: Mapping[str, Any]) -> Inference:
+def _of_job(job: Mapping[str, Any], seen: frozenset[Path]) -> Inference:
     """Of fresh weights nothing is known to help, and their gains mean nothing until a job has taught them."""
-    found = inherited(job["init"]) if job.get("init") else Inference(policy="monte carlo")
+    found = inherited(job["init"], seen) if job.get("init") else Inference(policy="monte carlo")
     return replace(found, policy="gain") if OF_GAIN_JOBS in job else found

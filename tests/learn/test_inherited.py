@@ -44,3 +44,7 @@ def test_fresh_weights_rank_by_trying_values(tmp_path: Path) -> None:
 
 def test_where_what_it_began_with_is_gone_it_is_read_plainly(tmp_path: Path) -> None:
     assert inherited(checkpoint(tmp_path / "orphan", init=str(tmp_path / "erased"))) == Inference()
+
+
+def test_a_job_that_began_with_its_own_folder_is_read_plainly(tmp_path: Path) -> None:
+    assert inherited(checkpoint(tmp_path / "again", init=str(tmp_path / "again"))) == Inference()
