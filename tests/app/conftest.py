@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from app.settings import Settings
 from app.store import StoredCohort
 from app.ui import identity, services, state
+from app.ui.traces import loading
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature, Outcome, Schema
 from tests.prerequisites import REPOSITORY
@@ -71,6 +72,19 @@ def owner(monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def ward(shared_services: services.Services, owner: str) -> StoredCohort:
     return shared_services.add_cohort(owner, small_cohort())
+
+
+@pytest.fixture
+def loaded(shared_services: services.Services, owner: str, ward: StoredCohort) -> loading.LoadedTrace:
+    from tests.app.recorded import eventful, keep, memory_of  # which builds on this file
+
+    patient = eventful(memory_of(shared_services, owner, ward))
+    return loading.load(owner, keep(shared_services, owner, ward, patient).id)
+
+
+@pytest.fixture
+def someone_else() -> str:
+    return identity.browser_owner(np.random.default_rng().bytes(16).hex())
 
 
 def open_app(page: str = "cohort", **query: str) -> AppTest:

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import plotly.graph_objects
 import pytest
 import torch
+import yaml
 
 from l2m_core.model.interface import ModelConfig, build
 from l2m_core.released import Inference, Range, save_model
@@ -29,3 +32,25 @@ def tiny_model(tmp_path_factory) -> Path:
     torch.manual_seed(0)
     save_model(folder, build(config), config, Range(), Inference(), {"note": "for tests"})
     return folder
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Cohorts of the layout that the real ones have."""
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(260, 4))
+    frame = pd.DataFrame(np.round(x, 3), columns=["age", "lactate", "sodium", "note"])
+    frame.loc[::7, "sodium"] = np.nan
+    frame["died"] = (x[:, 1] > 0).astype(int)
+    frame["score"] = x[:, 1] + 0.1 * x[:, 2]
+    frame.drop(columns="score").to_csv(tmp_path / "icu.csv", index=False)
+    frame.drop(columns="died").to_csv(tmp_path / "scores.csv", index=False)
+    common = {"rows": 260, "baseline_columns": ["age"], "acquirable_columns": ["lactate", "sodium"]}
+    entries = [
+        {"name": "icu", "file": "icu.csv", "outcome": "died", "task": "binary", "positive_label": 1, **common},
+        {"name": "scores", "file": "scores.csv", "outcome": "score", "task": "regression", **common},
+        {"name": "raw", "file": "raw/", "task": "none"},
+        {"name": "pictures", "file": "pictures.npz", "task": "multiclass", "outcome": "label", "rows": 9},
+    ]
+    (tmp_path / "manifest.yaml").write_text(yaml.safe_dump({"datasets": entries}))
+    return tmp_path

@@ -14,6 +14,7 @@ from l2m_core.baselines.interface import Gaussian
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
+from tests.experiments.manifests import rewrite
 from train import evaluate
 from train.__main__ import main as run_command
 from train.evaluate import evaluate_real, main, parse, published_command, with_config
@@ -203,84 +204,6 @@ def test_the_page_names_the_losing_cells(records):
     assert "| b | 100 |" in losing and "gdfs 0.2800" in losing and "| a |" not in losing
 
 
-@pytest.fixture
-def folder(tmp_path) -> Path:
-    """Cohorts of the layout that the real ones have."""
-    generator = np.random.default_rng(0)
-    x = generator.normal(size=(260, 4))
-    frame = pd.DataFrame(np.round(x, 3), columns=["age", "lactate", "sodium", "note"])
-    frame.loc[::7, "sodium"] = np.nan
-    frame["died"] = (x[:, 1] > 0).astype(int)
-    frame["score"] = x[:, 1] + 0.1 * x[:, 2]
-    frame.drop(columns="score").to_csv(tmp_path / "icu.csv", index=False)
-    frame.drop(columns="died").to_csv(tmp_path / "scores.csv", index=False)
-    common = {"rows": 260, "baseline_columns": ["age"], "acquirable_columns": ["lactate", "sodium"]}
-    entries = [
-        {"name": "icu", "file": "icu.csv", "outcome": "died", "task": "binary", "positive_label": 1, **common},
-        {"name": "scores", "file": "scores.csv", "outcome": "score", "task": "regression", **common},
-        {"name": "raw", "file": "raw/", "task": "none"},
-        {"name": "pictures", "file": "pictures.npz", "task": "multiclass", "outcome": "label", "rows": 9},
-    ]
-    (tmp_path / "manifest.yaml").write_text(yaml.safe_dump({"datasets": entries}))
-    return tmp_path
-
-
-def test_a_manifest_gives_roles_and_leaves_other_columns_out(folder):
-    icu, scores = read_manifest(folder)
-    cohort = icu.load()
-    assert cohort.names == ("age", "lactate", "sodium")
-    assert cohort.acquirable.tolist() == [False, True, True]
-    assert scores.load().kind == "continuous"
-
-
-def rewrite(folder: Path, **changes) -> None:
-    """The manifest with its first cohort alone, and other settings of it."""
-    entry = yaml.safe_load((folder / "manifest.yaml").read_text())["datasets"][0] | changes
-    kept = {key: value for key, value in entry.items() if value is not None}
-    (folder / "manifest.yaml").write_text(yaml.safe_dump({"datasets": [kept]}))
-
-
-WRITINGS = {"byte order mark": {"encoding": "utf-8-sig"}, "semicolons": {"sep": ";"}, "windows": {"encoding": "cp1252"}}
-
-
-@pytest.mark.parametrize("writing", WRITINGS)
-def test_a_manifest_s_roles_hold_however_the_file_is_written(folder, writing):
-    frame = pd.read_csv(folder / "icu.csv").rename(columns={"age": "âge", "sodium": "sodium, serum"})
-    frame = frame[["note", "âge", "lactate", "sodium, serum", "died"]]
-    frame.to_csv(folder / "icu.csv", index=False, **WRITINGS[writing])
-    rewrite(folder, baseline_columns=["âge"], acquirable_columns=["lactate", "sodium, serum"])
-    (source,) = read_manifest(folder)
-    cohort = source.load()
-    assert cohort.names == ("âge", "lactate", "sodium, serum")
-    assert cohort.acquirable.tolist() == [False, True, True]
-
-
-@pytest.mark.parametrize("key", ["baseline_columns", "acquirable_columns", "ignored_columns", "outcome"])
-def test_a_manifest_that_names_a_column_that_is_not_there_is_refused(folder, key):
-    rewrite(folder, **{key: "lactat" if key == "outcome" else ["lactat"]})
-    (source,) = read_manifest(folder)
-    with pytest.raises(ConfigError, match=f"'icu'.*no column 'lactat'.*{key}.*Did you mean 'lactate'"):
-        source.load()
-
-
-def test_a_column_has_one_role_in_a_manifest(folder):
-    rewrite(folder, ignored_columns=["note", "sodium"])
-    (source,) = read_manifest(folder)
-    with pytest.raises(ConfigError, match="'sodium' under acquirable_columns and under ignored_columns"):
-        source.load()
-
-
-def test_columns_whose_names_are_numbers_keep_their_roles(folder):
-    pd.read_csv(folder / "icu.csv").rename(columns={"lactate": "7", "note": "8"}).to_csv(folder / "icu.csv", index=False)
-    rewrite(folder, acquirable_columns=[7, "sodium"])
-    assert read_manifest(folder)[0].load().names == ("age", "7", "sodium")
-
-
-def test_a_folder_without_a_manifest_is_refused_with_what_it_should_hold(tmp_path):
-    with pytest.raises(ConfigError, match="acquirable_columns"):
-        read_manifest(tmp_path)
-
-
 ARGUMENTS = ["--contexts", "100", "--missing", "0.3", "--seeds", "0", "--methods", "base_rate", "logistic"]
 
 
@@ -325,13 +248,6 @@ def test_a_wide_cohort_is_left_out_by_name_and_compared_when_asked_for(folder, m
     assert "icu: more than" in run(folder)
     assert "icu: more than" not in run(folder, "--cohorts", "icu")
     assert set(pd.read_csv(folder / "results" / "real.csv")["cohort"]) == {"icu"}
-
-
-@pytest.mark.parametrize("key", ["outcome", "task", "baseline_columns", "acquirable_columns"])
-def test_a_manifest_that_lacks_what_is_needed_is_refused_by_name(folder, key):
-    rewrite(folder, **{key: None})
-    with pytest.raises(ConfigError, match=f"no {key} .*icu.csv"):
-        read_manifest(folder)
 
 
 def test_a_score_that_fails_is_one_method_s_error_and_the_others_go_on(folder, monkeypatch):
