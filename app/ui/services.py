@@ -153,7 +153,10 @@ class Services:
         return stored
 
     def cohort(self, owner: str, stored: StoredCohort) -> Cohort:
-        """With its own table: what is ignored in two tables may differ where the cohorts' contents are the same."""
+        """With its own table: what is ignored in two tables may differ where the cohorts' contents are the same.
+
+        `stored` must come from the store for this owner: what it says of sharing is the permission to use it.
+        """
         if stored.deleted_at is not None:
             raise NotFound(
                 f"The data of cohort '{stored.name}' were deleted, so nothing can be computed from them any more. "
