@@ -25,8 +25,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--port", type=int, help=f"default: the first free one from {FIRST_PORT} on; 0: any free one")
     parser.add_argument("--data-dir", type=Path, help="folder for the app's data; the same as L2M_DATA_DIR")
-    parser.add_argument("--processes", type=int, default=1, metavar="N",
-                        help="serving processes, one for each core that many people at once may use (default: 1)")  # fmt: skip
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="serving processes, one for each core that many people at once may use (default: 1)",
+    )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     return parser
 
@@ -94,9 +99,9 @@ def serve(listener: socket.socket, processes: int) -> int:
         from app.server import one
 
         return one.serve(listener)
+    from app.host.identity import load_signer
+    from app.host.settings import Settings
     from app.server.several import Front
-    from app.settings import Settings
-    from app.ui.identity import load_signer
 
     return Front(listener, processes, load_signer(Settings.from_environment().prepare().data_dir)).run()
 

@@ -25,11 +25,10 @@ from starlette.routing import Route
 from streamlit import config
 from streamlit.config_option import ConfigOption
 
-from app import sign_in
+from app.host import services, sign_in
+from app.host.guard import Guard
+from app.host.sweeping import sweep_now_and_then
 from app.store import StoreError
-from app.sweeping import sweep_now_and_then
-from app.ui import services
-from app.ui.guard import Guard
 from l2m_core.errors import ConfigError, L2MError
 
 MAIN = Path(__file__).with_name("main.py")
@@ -59,14 +58,14 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
 def warm_up() -> None:
     import torch
 
-    from app.ui import warm
+    from app.host import warm_up
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # sessions spread over the cores; two threads on one busy core are slower than one
     config.set_option("server.allowedHosts", allowed_hosts())
     try:
-        reading = warm.read_again(services.get())
-        warm.one_step(services.get())
+        reading = warm_up.read_again(services.get())
+        warm_up.one_step(services.get())
         futures.wait([reading], timeout=READING_PATIENCE)
         services.get().runner.pump()  # what waited when the server stopped
     except L2MError as problem:  # the pages say what is wrong and how to mend it
@@ -158,9 +157,12 @@ class WithoutValues(logging.Filter):
 
 def keep_values_out_of_logs() -> None:
     for name in (
-        "streamlit.error_util", "streamlit.runtime.scriptrunner.script_runner",
-        "streamlit.runtime.backend_operation_handler", "uvicorn.error", "asyncio",
-    ):  # fmt: skip
+        "streamlit.error_util",
+        "streamlit.runtime.scriptrunner.script_runner",
+        "streamlit.runtime.backend_operation_handler",
+        "uvicorn.error",
+        "asyncio",
+    ):
         logging.getLogger(name).addFilter(WithoutValues())
 
 

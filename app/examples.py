@@ -55,9 +55,19 @@ def chest_pain(rows: int = CHEST_PAIN_ROWS, seed: int = 7) -> pd.DataFrame:
     infection = draw.random(rows) < 0.14
     strain = (draw.random(rows) < _sigmoid(-2.2 + 0.04 * (age - 60))).astype(float)
     ischaemia = syndrome * (0.7 + np.abs(noise(0.6)))
-    pain = np.array(PAIN)[_choose(draw, np.column_stack(
-        [0.9 - 0.5 * syndrome, 0.5 + 1.6 * syndrome, 0.8 + 0.6 * infection - 0.7 * syndrome, np.full(rows, -1.8)]
-    ))]  # fmt: skip
+    pain = np.array(PAIN)[
+        _choose(
+            draw,
+            np.column_stack(
+                [
+                    0.9 - 0.5 * syndrome,
+                    0.5 + 1.6 * syndrome,
+                    0.8 + 0.6 * infection - 0.7 * syndrome,
+                    np.full(rows, -1.8),
+                ]
+            ),
+        )
+    ]
     radiates = draw.random(rows) < _sigmoid(-1.3 + 1.3 * syndrome)
 
     leaks = 1.1 * ischaemia + 0.6 * strain
@@ -82,9 +92,18 @@ def chest_pain(rows: int = CHEST_PAIN_ROWS, seed: int = 7) -> pd.DataFrame:
         "wall motion": np.array(WALL)[wall],
         "coronary calcium": (np.expm1((1.9 + 1.5 * burden + noise(0.9)).clip(0, 8))).round(),
     }
-    frame = pd.DataFrame({"age": age, "sex": np.where(male, "male", "female"), "smoker": _yes(smoker),
-                          "diabetes": _yes(diabetes), "prior infarction": _yes(prior), "pain": pain,
-                          "radiates": _yes(radiates), **values})  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "sex": np.where(male, "male", "female"),
+            "smoker": _yes(smoker),
+            "diabetes": _yes(diabetes),
+            "prior infarction": _yes(prior),
+            "pain": pain,
+            "radiates": _yes(radiates),
+            **values,
+        }
+    )
     worry = 0.03 * (age - 60) + 0.8 * (pain == "pressing") + 0.7 * prior
     for group, base, slope in _DONE:
         skipped = draw.random(rows) >= _sigmoid(base + slope * worry)
@@ -114,12 +133,28 @@ def _chest_pain_features() -> tuple[Feature, ...]:
     def known(name: str, kind: str = "binary", **more) -> Feature:
         return Feature(name, kind=kind, role="baseline", cost=0.0, **more)
 
-    def test(name: str, unit: str, cost: float, turnaround: float, reference: tuple[float | None, float | None],
-             allowed: tuple[float, float], description: str, group: str | None = None) -> Feature:  # fmt: skip
+    def test(
+        name: str,
+        unit: str,
+        cost: float,
+        turnaround: float,
+        reference: tuple[float | None, float | None],
+        allowed: tuple[float, float],
+        description: str,
+        group: str | None = None,
+    ) -> Feature:
         return Feature(
-            name, unit=unit, cost=cost, turnaround=turnaround, group=group, minimum=allowed[0], maximum=allowed[1],
-            reference_low=reference[0], reference_high=reference[1], description=description,
-        )  # fmt: skip
+            name,
+            unit=unit,
+            cost=cost,
+            turnaround=turnaround,
+            group=group,
+            minimum=allowed[0],
+            maximum=allowed[1],
+            reference_low=reference[0],
+            reference_high=reference[1],
+            description=description,
+        )
 
     return (
         known("age", "number", unit="years", minimum=18, maximum=110, description="Age on arrival"),
@@ -173,10 +208,15 @@ def _breast_cancer_cohort() -> Cohort:
     frame = data.data.copy()
     frame["diagnosis"] = np.where(data.target == 0, "malignant", "benign")
     features = tuple(
-        Feature(name, group=_cell_feature(name), cost=1.0, minimum=0.0,
-                description=f"{name.split(' ')[0].capitalize()} over the cell nuclei of one aspirate")
+        Feature(
+            name,
+            group=_cell_feature(name),
+            cost=1.0,
+            minimum=0.0,
+            description=f"{name.split(' ')[0].capitalize()} over the cell nuclei of one aspirate",
+        )
         for name in frame.columns[:-1]
-    )  # fmt: skip
+    )
     outcome = Outcome("diagnosis", classes=("benign", "malignant"), description="Histology of the breast mass")
     return Cohort.from_frame(frame, schema=Schema(features, outcome), name="Breast cancer (Wisconsin)")
 
@@ -215,20 +255,23 @@ def _diabetes_cohort() -> Cohort:
 
 EXAMPLES = (
     Example(
-        "Chest pain triage", "Chest pain triage (generated)",
+        "Chest pain triage",
+        "Chest pain triage (generated)",
         "1,000 generated patients, 20 features with units, costs, turnaround and panels; many tests were not done. "
         "The mechanism is known, so advice can be checked against the truth. Outcome: acute coronary syndrome.",
         _chest_pain_cohort,
     ),
     Example(
-        "Breast cancer (Wisconsin)", "Breast cancer, Wisconsin (real)",
+        "Breast cancer (Wisconsin)",
+        "Breast cancer, Wisconsin (real)",
         "569 real breast masses, 30 measurements of cell nuclei in ten panels, all recorded. Outcome: malignant or "
         "not. From scikit-learn.",
         _breast_cancer_cohort,
     ),
     Example(
-        "Diabetes progression", "Diabetes progression (real)",
+        "Diabetes progression",
+        "Diabetes progression (real)",
         "442 real patients, 10 features. Outcome: a continuous score of progression after one year. From scikit-learn.",
         _diabetes_cohort,
     ),
-)  # fmt: skip
+)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.columns import DEFAULT_RULES, LARGEST, Rules, read_columns
 from l2m_core.errors import CohortError, FeatureError
-from l2m_core.frames import table_from_frame
-from l2m_core.inference import FEWEST_ROWS, combine, how_to_read, infer
 from l2m_core.lazy import lazy
-from l2m_core.reading import DEFAULT_LIMITS, Limits, Table, read_table
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
-from l2m_core.texts import number_text
-from l2m_core.values import UnseenLevelWarning, code_of, encode_values, value_text
+from l2m_core.tables.cell_parsing import number_text
+from l2m_core.tables.column_parsing import DEFAULT_RULES, LARGEST, Rules, read_columns
+from l2m_core.tables.entered_values import UnseenLevelWarning, code_of, encode_values, value_text
+from l2m_core.tables.frames import table_from_frame
+from l2m_core.tables.reading import DEFAULT_LIMITS, Limits, Table, read_table
+from l2m_core.tables.schema_inference import FEWEST_ROWS, combine, how_to_read, infer
 
 __all__ = ["Cohort", "UnseenLevelWarning"]
 
@@ -53,15 +53,30 @@ class Cohort:
     # Reading
 
     @classmethod
-    def from_file(cls, source: Any, outcome: str | None = None, *, name: str | None = None,
-                  delimiter: str | None = None, limits: Limits = DEFAULT_LIMITS, **options) -> Cohort:  # fmt: skip
+    def from_file(
+        cls,
+        source: Any,
+        outcome: str | None = None,
+        *,
+        name: str | None = None,
+        delimiter: str | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        **options,
+    ) -> Cohort:
         """CSV, gzipped CSV or Parquet, told by the content. `source` is a path, bytes or an open file."""
         return cls.from_table(read_table(source, delimiter, limits, name), outcome, **options)
 
     @classmethod
-    def from_csv(cls, source: Any, outcome: str | None = None, baseline: Iterable[str] = (),
-                 costs: Mapping[str, float] | None = None, schema: Any = None, name: str | None = None,
-                 **options) -> Cohort:  # fmt: skip
+    def from_csv(
+        cls,
+        source: Any,
+        outcome: str | None = None,
+        baseline: Iterable[str] = (),
+        costs: Mapping[str, float] | None = None,
+        schema: Any = None,
+        name: str | None = None,
+        **options,
+    ) -> Cohort:
         """Like `from_table`; further options are `delimiter`, `limits`, and those of `Rules`.
 
         >>> rows = "\\n".join(f"{40 + i},{i % 3}.5,{i % 2}" for i in range(20))
@@ -74,17 +89,34 @@ class Cohort:
     from_parquet = from_csv
 
     @classmethod
-    def from_frame(cls, frame: pd.DataFrame, outcome: str | None = None, baseline: Iterable[str] = (),
-                   costs: Mapping[str, float] | None = None, schema: Any = None, name: str | None = None,
-                   limits: Limits = DEFAULT_LIMITS, **options) -> Cohort:  # fmt: skip
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        outcome: str | None = None,
+        baseline: Iterable[str] = (),
+        costs: Mapping[str, float] | None = None,
+        schema: Any = None,
+        name: str | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        **options,
+    ) -> Cohort:
         table = table_from_frame(frame, limits, name or "cohort")
         return cls.from_table(table, outcome, baseline, costs, schema, **options)
 
     @classmethod
-    def from_table(cls, table: Table, outcome: str | None = None, baseline: Iterable[str] = (),
-                   costs: Mapping[str, float] | None = None, schema: Any = None, *, positive: str | None = None,
-                   decimal: str | None = None, missing: Iterable[str] = (), censored: str = "refuse",
-                   ) -> Cohort:  # fmt: skip
+    def from_table(
+        cls,
+        table: Table,
+        outcome: str | None = None,
+        baseline: Iterable[str] = (),
+        costs: Mapping[str, float] | None = None,
+        schema: Any = None,
+        *,
+        positive: str | None = None,
+        decimal: str | None = None,
+        missing: Iterable[str] = (),
+        censored: str = "refuse",
+    ) -> Cohort:
         """What `schema` (a Schema, YAML text, a path to YAML, or nested dicts) leaves out is inferred.
 
         outcome: the column to predict; positive: the class that counts as positive;
@@ -95,16 +127,35 @@ class Cohort:
         rules = Rules(decimal, missing, censored)
         content = infer(table, combine(schema, outcome, positive, baseline, costs or {}), rules)
         return cls(
-            content.schema, content.x, content.y, table.name, content.warnings, table, content.kept, rules,
+            content.schema,
+            content.x,
+            content.y,
+            table.name,
+            content.warnings,
+            table,
+            content.kept,
+            rules,
             content.decimals,
-        )  # fmt: skip
+        )
 
     @classmethod
-    def from_arrays(cls, x, y, names: Sequence[str] | None = None, kind: str | None = None, acquirable=None,
-                    categorical=None, *, levels: Mapping[str, Sequence[str]] | None = None,
-                    classes: Sequence[str] | None = None, costs=None, groups: Sequence[str | None] | None = None,
-                    outcome: str = "outcome", name: str = "cohort", fewest_rows: int = FEWEST_ROWS,
-                    ) -> Cohort:  # fmt: skip
+    def from_arrays(
+        cls,
+        x,
+        y,
+        names: Sequence[str] | None = None,
+        kind: str | None = None,
+        acquirable=None,
+        categorical=None,
+        *,
+        levels: Mapping[str, Sequence[str]] | None = None,
+        classes: Sequence[str] | None = None,
+        costs=None,
+        groups: Sequence[str | None] | None = None,
+        outcome: str = "outcome",
+        name: str = "cohort",
+        fewest_rows: int = FEWEST_ROWS,
+    ) -> Cohort:
         """Arrays as they are: no column is dropped or reordered, no row is left out.
 
         x: (N, d) numbers, NaN where not recorded, codes 0, 1, … in categorical columns; y: (N,) labels or numbers;
@@ -254,9 +305,7 @@ class Cohort:
         found = [value_text(value) for value in texts]
         for text in found:
             if text not in codes:
-                raise CohortError(
-                    f"'{text}' is not a class of '{name}'.{did_you_mean(text, codes)}"
-                )
+                raise CohortError(f"'{text}' is not a class of '{name}'.{did_you_mean(text, codes)}")
         return np.array([codes[text] for text in found], dtype=np.int64)
 
     def decode(self, feature_name: str, code: float) -> str:

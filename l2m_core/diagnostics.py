@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from l2m_core.inference import looks_like_identifier
 from l2m_core.schema import OTHER
-from l2m_core.texts import parse_number
+from l2m_core.tables.cell_parsing import parse_number
+from l2m_core.tables.schema_inference import looks_like_identifier
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort

@@ -18,16 +18,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from l2m_core.answering.predictive import Predictive
 from l2m_core.cohort import Cohort
-from l2m_core.columns import DEFAULT_RULES, Reading, Rules, read_column, read_columns
 from l2m_core.errors import CohortError
-from l2m_core.frames import column_of
-from l2m_core.inference import decimals_of_texts, infer_feature
 from l2m_core.memory import L2M, CohortMemory, load
-from l2m_core.predictive import Predictive
-from l2m_core.reading import DEFAULT_LIMITS, Column, TextColumn, clean_names
 from l2m_core.schema import Feature, Overrides
-from l2m_core.values import encode_values
+from l2m_core.tables.column_parsing import DEFAULT_RULES, Reading, Rules, read_column, read_columns
+from l2m_core.tables.entered_values import encode_values
+from l2m_core.tables.frames import column_of
+from l2m_core.tables.reading import DEFAULT_LIMITS, Column, TextColumn, clean_names
+from l2m_core.tables.schema_inference import decimals_of_texts, infer_feature
 
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
 
@@ -53,9 +53,15 @@ class _InContext(BaseEstimator):
         model = _loaded(str(self.model), self.device, self.dtype)
         names = _names(self, x.shape[1])
         cohort = Cohort.from_arrays(
-            x, y, names=names, kind=kind, categorical=self._categorical(x.shape[1]),
-            levels=self._levels(names), classes=classes, fewest_rows=1,
-        )  # fmt: skip
+            x,
+            y,
+            names=names,
+            kind=kind,
+            categorical=self._categorical(x.shape[1]),
+            levels=self._levels(names),
+            classes=classes,
+            fewest_rows=1,
+        )
         self.memory_ = model.condition(cohort)
 
     def _learn_columns(self, X: Any) -> Any:
@@ -144,9 +150,14 @@ class L2MRegressor(RegressorMixin, _InContext):
 
     def fit(self, X: Any, y: Any) -> L2MRegressor:
         X, y = validate_data(
-            self, self._learn_columns(X), y, ensure_all_finite="allow-nan", dtype=np.float64, ensure_min_samples=2,
+            self,
+            self._learn_columns(X),
+            y,
+            ensure_all_finite="allow-nan",
+            dtype=np.float64,
+            ensure_min_samples=2,
             y_numeric=True,
-        )  # fmt: skip
+        )
         y = column_or_1d(y, warn=True).astype(np.float32)
         self._condition(_to_float32(X), y, "continuous", None)
         return self
@@ -179,7 +190,9 @@ def _only_numbers(values: pd.Series) -> bool:
     return len(present) > 0 and all(isinstance(value, NUMBERS) for value in present)
 
 
-def _read_texts(texts: dict[int, pd.Series], stated: Container[int]) -> Iterator[tuple[int, Feature, Rules, np.ndarray]]:
+def _read_texts(
+    texts: dict[int, pd.Series], stated: Container[int]
+) -> Iterator[tuple[int, Feature, Rules, np.ndarray]]:
     """Columns by their place, read as `Cohort.from_frame` reads them, with the rules for later values.
 
     stated: places of columns that are categories, be their texts numbers.

@@ -16,26 +16,28 @@ import numpy as np
 import pandas as pd
 import torch
 
-from l2m_core.care import Questions, even_rows, joined, prevalence_shift
+from l2m_core.answering.batching import MOST_AT_ONCE, Recent
+from l2m_core.answering.calibration import sharpness_of
+from l2m_core.answering.class_codings import Questions, even_rows, joined, prevalence_shift
+from l2m_core.answering.parallel import Each, in_turn, side_by_side
+from l2m_core.answering.predictive import Predictive
+from l2m_core.answering.release import Release, load_release
 from l2m_core.cohort import Cohort
-from l2m_core.columns import LARGEST, Rules, without_markers
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
 from l2m_core.lazy import lazy
 from l2m_core.model.density import Density
 from l2m_core.model.interface import Context, Memory, Output
-from l2m_core.predictive import Predictive
-from l2m_core.recent import MOST_AT_ONCE, Recent
-from l2m_core.released import Release, load_release
 from l2m_core.schema import Feature
-from l2m_core.sharpness import sharpness_of
-from l2m_core.side_by_side import Each, in_turn, side_by_side
-from l2m_core.values import warn_unseen
+from l2m_core.tables.column_parsing import LARGEST, Rules, without_markers
+from l2m_core.tables.entered_values import warn_unseen
 
 if TYPE_CHECKING:
     from l2m_core.acquire.rollout import Rollout
-    from l2m_core.session import Patient
+    from l2m_core.step_through.patient import Patient
 
-MOST_ROWS = 2048  # of a cohort that are read, or as many as the model was trained on: see `python -m train long_cohorts`
+MOST_ROWS = (
+    2048  # of a cohort that are read, or as many as the model was trained on: see `python -m train long_cohorts`
+)
 CONTEXT_CHUNK = 1024  # rows worked on at a time when conditioning
 QUERY_CELLS = 2_000_000  # context cells × query rows read at a time; bounds peak memory
 
@@ -143,7 +145,7 @@ class CohortMemory:
     questions: Questions | None = None
     """How the cohort was put to the model, as the tasks of `memories`; None for a continuous outcome."""
     sharpness: float = 1.0
-    """The exponent of predicted probabilities that the cohort's own rows ask for; see l2m_core/sharpness.py."""
+    """The exponent of predicted probabilities that the cohort's own rows ask for; see l2m_core/answering/calibration.py."""
     _recent: Recent = field(default_factory=Recent, repr=False)
 
     @property
@@ -184,7 +186,7 @@ class CohortMemory:
 
     def start(self, values: Mapping[str, Any] | None = None, **details: Any) -> Patient:
         """A patient of whom `values` are known; immutable, every step returns a new one."""
-        from l2m_core.session import Patient
+        from l2m_core.step_through.patient import Patient
 
         return Patient.start(self, values or {}, **details)
 
@@ -203,7 +205,9 @@ class CohortMemory:
             with np.errstate(over="ignore"):
                 x = X.astype(np.float32)
         except (TypeError, ValueError) as error:
-            raise FeatureError("An array of patients must hold numbers. For texts, give a DataFrame or dicts.") from error
+            raise FeatureError(
+                "An array of patients must hold numbers. For texts, give a DataFrame or dicts."
+            ) from error
         for column, feature in enumerate(self.cohort.features):
             x[:, column] = _checked_column(x[:, column], feature, self.cohort.rules_of(feature.name))
         return x
@@ -290,7 +294,6 @@ class CohortMemory:
             middle = np.nanmedian(self.cohort.x, axis=0)
             scale = np.nanstd(self.cohort.x, axis=0)
         return np.nan_to_num(middle), np.where(scale > 0, scale, 1.0)
-
 
     @lazy
     def typical(self) -> np.ndarray:

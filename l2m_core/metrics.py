@@ -81,8 +81,14 @@ def ece(p: np.ndarray, y: np.ndarray, bins: int = 15, by: str = "mass") -> float
     return _binned_error(confidence, correct, _bin(confidence, bins, by), bins)
 
 
-def ece_if_calibrated(p: np.ndarray, generator: np.random.Generator, bins: int = 15, by: str = "mass",
-                      draws: int = 20, rows: np.ndarray | None = None) -> float:  # fmt: skip
+def ece_if_calibrated(
+    p: np.ndarray,
+    generator: np.random.Generator,
+    bins: int = 15,
+    by: str = "mass",
+    draws: int = 20,
+    rows: np.ndarray | None = None,
+) -> float:
     """The `ece` that perfectly calibrated probabilities would show on as many rows, by chance alone.
 
     rows: (n,) which patient each prediction is about; predictions of one patient share one outcome.
@@ -166,8 +172,13 @@ class Interval:
         return f"{self.mean:.4f} [{self.low:.4f}, {self.high:.4f}]"
 
 
-def paired_interval(differences: np.ndarray, generator: np.random.Generator, level: float = 0.95, draws: int = 10_000,
-                    groups: np.ndarray | None = None) -> Interval:  # fmt: skip
+def paired_interval(
+    differences: np.ndarray,
+    generator: np.random.Generator,
+    level: float = 0.95,
+    draws: int = 10_000,
+    groups: np.ndarray | None = None,
+) -> Interval:
     """Percentile bootstrap of the mean of paired differences: (n,).
 
     groups: (n,) what belongs together (cells of one cohort, say) is drawn together, which is the wider, safer interval.

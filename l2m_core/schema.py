@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from l2m_core.errors import SchemaError
-from l2m_core.strict_yaml import YamlProblem, read_yaml, write_yaml
+from l2m_core.tables.strict_yaml import YamlProblem, read_yaml, write_yaml
 
 FEATURE_KINDS = ("number", "category", "binary")
 ROLES = ("baseline", "acquirable", "ignored")

@@ -34,8 +34,11 @@ def kinds() -> list[tuple[str, list[type]]]:
     inside_jobs = [kind for job in jobs for kind in held_by(job)]
     found = []
     for heading, wanted in (
-        ("Jobs", jobs), ("What jobs hold", inside_jobs), ("Priors", priors), ("What priors hold", inside_priors),
-    ):  # fmt: skip
+        ("Jobs", jobs),
+        ("What jobs hold", inside_jobs),
+        ("Priors", priors),
+        ("What priors hold", inside_priors),
+    ):
         fresh = [kind for number, kind in enumerate(wanted) if kind not in seen and kind not in wanted[:number]]
         seen += fresh
         found.append((heading, fresh))
@@ -62,7 +65,11 @@ def words_of(kind: type) -> dict[str, str]:
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
         assert isinstance(body, ast.ClassDef)
         for field, below in zip(body.body, body.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+            ):
                 assert isinstance(field.target, ast.Name)
                 words[field.target.id] = " ".join(str(below.value.value).split())
     return words

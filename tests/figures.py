@@ -52,7 +52,9 @@ def _cell(text: str) -> str:
 def read(page: Path = PAGE) -> dict[str, str]:
     """Check → its line, as the page has them."""
     text = page.read_text("utf-8") if page.exists() else ""
-    return {m[1]: m[0] for m in re.finditer(r"^\| ([^|]+?) \|.*\|$", text, re.MULTILINE) if m[1] not in ("check", "---")}
+    return {
+        m[1]: m[0] for m in re.finditer(r"^\| ([^|]+?) \|.*\|$", text, re.MULTILINE) if m[1] not in ("check", "---")
+    }
 
 
 def write(figures: list[Figure], page: Path = PAGE) -> None:

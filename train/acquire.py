@@ -28,10 +28,10 @@ import pandas as pd
 from l2m_core.acquire.policies import READY
 from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.answering.release import FACTS, find_model
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.memory import CohortMemory, load
-from l2m_core.released import FACTS, find_model
 from l2m_core.schema import did_you_mean
 from train.engines import ENGINES, cores, fan_out
 
@@ -68,14 +68,27 @@ class Context:
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     context = Context(
-        given.model, str(given.cohort), given.outcome or "", tuple(given.baseline), str(given.schema or ""),
-        given.policy, given.budget, given.least_gain, given.threads, tuple(given.keep),
-    )  # fmt: skip
+        given.model,
+        str(given.cohort),
+        given.outcome or "",
+        tuple(given.baseline),
+        str(given.schema or ""),
+        given.policy,
+        given.budget,
+        given.least_gain,
+        given.threads,
+        tuple(given.keep),
+    )
     start = time.perf_counter()
     patients = acquire(
-        context, given.patients, given.out, chunk=given.chunk, engine=given.engine, workers=given.workers,
+        context,
+        given.patients,
+        given.out,
+        chunk=given.chunk,
+        engine=given.engine,
+        workers=given.workers,
         say=lambda text: print(text, file=sys.stderr, flush=True),
-    )  # fmt: skip
+    )
     print(f"{given.out}: {patients:,} patients in {time.perf_counter() - start:.0f} s")
     return 0
 
@@ -102,8 +115,16 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def acquire(context: Context, patients: Path, out: Path, *, chunk: int = 2000, engine: str = "processes",
-            workers: int = 1, say=lambda text: None) -> int:  # fmt: skip
+def acquire(
+    context: Context,
+    patients: Path,
+    out: Path,
+    *,
+    chunk: int = 2000,
+    engine: str = "processes",
+    workers: int = 1,
+    say=lambda text: None,
+) -> int:
     """Writes `out` and returns the number of patients. Columns: row, action_1 …, the prediction before and after."""
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")

@@ -34,8 +34,16 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def fan_out(function: Callable[[Job], Result], jobs: Iterable[Job], *, engine: str = "processes", workers: int = 1,
-            threads: int = 1, gpus: int = 0, ordered: bool = False) -> Iterator[tuple[int, Result]]:  # fmt: skip
+def fan_out(
+    function: Callable[[Job], Result],
+    jobs: Iterable[Job],
+    *,
+    engine: str = "processes",
+    workers: int = 1,
+    threads: int = 1,
+    gpus: int = 0,
+    ordered: bool = False,
+) -> Iterator[tuple[int, Result]]:
     """(number of the job, its result), as they finish, or in the jobs' order.
 
     function: of a module, so that other processes find it; threads: of each worker; gpus: that a job needs, which a

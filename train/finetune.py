@@ -7,13 +7,13 @@ from pathlib import Path
 
 import torch
 
+from l2m_core.answering.release import Range, save_model
 from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
-from l2m_core.learn.inherited import inherited
+from l2m_core.learn.inherited_settings import inherited
 from l2m_core.learn.processes import place
-from l2m_core.released import Range, save_model
 from train.config import to_plain
-from train.starting import load_initial
+from train.initial_model import load_initial
 
 
 @dataclass(frozen=True)
@@ -55,4 +55,6 @@ def run(job: FinetuneJob, resume: bool) -> None:
     target = Path(job.folder) / "model"
     facts = {"job": to_plain(job), "loss": [before, after]}
     save_model(target, tuned, tuned.config, trained, inherited(job.init), facts)
-    print(f"{target}: log loss of the rows that told when to stop, without care: {before:.4f} before, {after:.4f} after")
+    print(
+        f"{target}: log loss of the rows that told when to stop, without care: {before:.4f} before, {after:.4f} after"
+    )

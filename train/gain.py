@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from l2m_core.learn.held_out import evaluate_loss
 from l2m_core.learn.losses import GainLoss
+from train.initial_model import load_initial, train_only
 from train.pretraining import DrawnTasks, prepare, pretrain
-from train.starting import load_initial, train_only
 
 
 @dataclass(frozen=True, kw_only=True)

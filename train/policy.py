@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from l2m_core.learn.held_out import evaluate_loss
 from l2m_core.learn.policy import PolicyConfig, PolicyLoss
+from train.initial_model import HEADS, load_initial, train_only, untaught
 from train.pretraining import DrawnTasks, prepare, pretrain
-from train.starting import HEADS, load_initial, train_only, untaught
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ from torch import nn
 from l2m_core.learn.held_out import evaluate
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
 from l2m_core.model.interface import ModelConfig, build
+from train.initial_model import load_initial, with_vote
 from train.pretraining import DrawnTasks, prepare, pretrain
-from train.starting import load_initial, with_vote
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from l2m_core.answering.release import Inference, Range, save_model
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors, write_text
 from l2m_core.model.interface import ModelConfig, build
-from l2m_core.released import Inference, Range, save_model
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,12 @@ def run(job: ReleaseJob) -> None:
     module.load_state_dict(load_tensors(path, "average"), strict=False)
     folder = Path(job.folder)
     training = {
-        "job": facts["job"], "steps": facts["step"], "tasks_seen": facts["tasks_seen"],
-        "seconds": round(facts["seconds"], 1), "skipped_steps": facts["skipped"],
-    }  # fmt: skip
+        "job": facts["job"],
+        "steps": facts["step"],
+        "tasks_seen": facts["tasks_seen"],
+        "seconds": round(facts["seconds"], 1),
+        "skipped_steps": facts["skipped"],
+    }
     save_model(folder, module, config, job.trained, job.inference, training)
     for number, leg in enumerate((*job.curves, job.run), start=1):
         log = Path(leg) / "log.jsonl"

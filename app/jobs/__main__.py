@@ -10,12 +10,12 @@ import traceback
 import warnings
 from collections.abc import Callable
 
+from app.host.services import Services
+from app.host.settings import Settings
 from app.jobs import folders
 from app.jobs.runner import PATIENCE
 from app.jobs.work import Outcome, Stopped, Work
-from app.settings import Settings
 from app.store import Conflict, Job, StoreError
-from app.ui.services import Services
 from l2m_core.errors import L2MError
 
 SECONDS_BETWEEN_REPORTS = 2.0
@@ -23,14 +23,14 @@ SECONDS_TO_STOP = 180.0  # then the worker ends without waiting for its work
 
 
 def kinds() -> dict[str, Callable[[Work], Outcome]]:
-    from app.jobs import evidence, releasing, studies, training
+    from app.jobs import evidence_job, releasing, study_jobs, training_job
 
     return {
-        evidence.KIND: evidence.run,
-        training.KIND: training.run,
+        evidence_job.KIND: evidence_job.run,
+        training_job.KIND: training_job.run,
         releasing.KIND: releasing.run,
-        studies.EVALUATE: studies.run,
-        studies.REPRODUCE: studies.run,
+        study_jobs.EVALUATE: study_jobs.run,
+        study_jobs.REPRODUCE: study_jobs.run,
     }
 
 

@@ -17,7 +17,7 @@ from app.jobs.work import Outcome, Work
 from app.store import Job, StoredModel
 from l2m_core.errors import ConfigError, L2MError
 from l2m_core.learn.checkpoints import write_text
-from l2m_core.learn.inherited import inherited
+from l2m_core.learn.inherited_settings import inherited
 from l2m_core.memory import load
 
 KIND = "release"
@@ -66,9 +66,11 @@ def release(work: Work, of: Job, checked: Checked, name: str) -> StoredModel:
 def _write(work: Work, source: Path, target: Path, checked: Checked) -> None:
     config = work.folder / "release.yaml"
     plain = {
-        "run": str(source), "folder": str(target), "trained": trained_range(checked),
+        "run": str(source),
+        "folder": str(target),
+        "trained": trained_range(checked),
         "inference": asdict(inherited(source)),
-    }  # fmt: skip
+    }
     config.write_text(yaml.safe_dump(plain), encoding="utf-8")
     status = trainer.run(work, ["release", "--config", str(config)], lambda: (work.progress, "Writing the model."))
     if status != 0:
@@ -109,25 +111,36 @@ CAUTION = {
 
 
 def card_of(of: Job, checked: Checked, name: str, source: Path) -> str:
-    from app.jobs.training import last_step, read_log
+    from app.jobs.training_job import last_step, read_log
 
     held = [line for line in read_log(source) if any(key.startswith("held_out/") for key in line)]
-    figures = [f"| {key.removeprefix('held_out/')} | {value:.4f} |" for key, value in (held[-1] if held else {}).items()
-               if key.startswith("held_out/")]  # fmt: skip
+    figures = [
+        f"| {key.removeprefix('held_out/')} | {value:.4f} |"
+        for key, value in (held[-1] if held else {}).items()
+        if key.startswith("held_out/")
+    ]
     started = of.config.get("init") or {}
     what = {"model": f"model `{started.get('name')}`", "job": "an earlier training job"}.get(
         started.get("from", ""), "fresh weights"
     )
-    caution = CAUTION[of.config["job"]] if of.config["job"] != "predictor" or not started else (
-        "Its predictor was trained on; the heads that rank tests are those it began with."
-    )  # fmt: skip
+    caution = (
+        CAUTION[of.config["job"]]
+        if of.config["job"] != "predictor" or not started
+        else ("Its predictor was trained on; the heads that rank tests are those it began with.")
+    )
     return "\n".join(
         [
-            f"# {name}", "",
+            f"# {name}",
+            "",
             f"Trained on this installation, {datetime.now(UTC):%d %B %Y}, by a `{of.config['job']}` job that began with "
-            f"{what}: {last_step(source):,} of {checked.steps:,} steps.", "",
-            f"**Nobody has evaluated it.** {caution} Gather evidence on your own cohort before you rely on it.", "",
+            f"{what}: {last_step(source):,} of {checked.steps:,} steps.",
+            "",
+            f"**Nobody has evaluated it.** {caution} Gather evidence on your own cohort before you rely on it.",
+            "",
             *(["| held-out loss | nats |", "| --- | --- |", *figures, ""] if figures else []),
-            "```", of.config["yaml"].replace("```", "").strip(), "```", "",
+            "```",
+            of.config["yaml"].replace("```", "").strip(),
+            "```",
+            "",
         ]
-    )  # fmt: skip
+    )

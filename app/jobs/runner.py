@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from app.host.settings import Settings
 from app.jobs import folders
-from app.settings import Settings
 from app.store import Conflict, Job, Store, StoreError
 from l2m_core.errors import ConfigError, L2MError
 
@@ -121,9 +121,14 @@ class Runner:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (folder / folders.LOG).open("ab") as log:
                 child = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "app.jobs", job.id], cwd=folder, env=worker_environment(self.settings),
-                    stdin=subprocess.PIPE, stdout=log, stderr=log, **_detached(),
-                )  # fmt: skip
+                    [sys.executable, "-P", "-m", "app.jobs", job.id],
+                    cwd=folder,
+                    env=worker_environment(self.settings),
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    **_detached(),
+                )
         except OSError as error:
             self._give_up(job, f"No process could be started for it ({error.strerror}).")
             return
@@ -147,9 +152,13 @@ def worker_environment(settings: Settings) -> dict[str, str]:
     path = os.pathsep.join([str(_HOME), *filter(None, [kept.get("PYTHONPATH")])])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(settings.job_threads))
     return {
-        **kept, **threads, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "L2M_DATA_DIR": str(settings.data_dir),
+        **kept,
+        **threads,
+        "PYTHONPATH": path,
+        "PYTHONUNBUFFERED": "1",
+        "L2M_DATA_DIR": str(settings.data_dir),
         "L2M_DATABASE_URL": settings.database_url,
-    }  # fmt: skip
+    }
 
 
 def _detached() -> dict[str, Any]:

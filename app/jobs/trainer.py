@@ -17,13 +17,13 @@ from typing import Any
 
 import yaml
 
+from app.host.settings import Settings
 from app.jobs import folders
 from app.jobs.runner import worker_environment
 from app.jobs.work import Work
-from app.settings import Settings
 from app.store import processes
 from l2m_core.errors import ConfigError
-from l2m_core.strict_yaml import YamlProblem, read_values
+from l2m_core.tables.strict_yaml import YamlProblem, read_values
 
 LARGEST_CONFIG = 100_000  # characters
 NO_LINES = "The settings must be lines of `name: value`."
@@ -97,9 +97,14 @@ def check(job: str, text: str, decided: Mapping[str, Any], settings: Settings) -
         command = [sys.executable, "-P", "-m", "train", job, "--config", str(path), "--check"]
         try:
             answer = subprocess.run(
-                command, env=worker_environment(settings), capture_output=True, text=True, timeout=SECONDS_TO_CHECK,
-                cwd=folder, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+                command,
+                env=worker_environment(settings),
+                capture_output=True,
+                text=True,
+                timeout=SECONDS_TO_CHECK,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+            )
         except subprocess.TimeoutExpired:
             raise ConfigError("The trainer did not answer in time; this computer is very busy. Try again.") from None
     if answer.returncode:
@@ -115,9 +120,13 @@ def run(work: Work, arguments: Sequence[str], progress: Callable[[], tuple[float
     with log.open("ab") as file:
         command = [sys.executable, "-P", "-m", "app.jobs.tether", str(os.getpid()), "-P", "-m", "train", *arguments]
         child = subprocess.Popen(
-            command, cwd=work.folder, env=worker_environment(work.services.settings), stdin=subprocess.DEVNULL,
-            stdout=file, stderr=file,
-        )  # fmt: skip
+            command,
+            cwd=work.folder,
+            env=worker_environment(work.services.settings),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+        )
     (work.folder / PROCESS).write_text(processes.identity(child.pid))
     told = False
     while child.poll() is None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from app.host.services import Services
 from app.store import Job
-from app.ui.services import Services
 
 
 class Stopped(Exception):

@@ -16,8 +16,8 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from app.host.identity import COOKIE, Signer
 from app.server import READY
-from app.ui.identity import COOKIE, Signer
 
 LONGEST_HEAD = 65_536  # bytes in which the cookie must come
 PATIENCE = 120.0  # seconds for it; browsers open connections ahead of need
@@ -95,7 +95,9 @@ class Process:
 class Front:
     """listener: bound and listening. command: of a serving process, without the number of its channel."""
 
-    def __init__(self, listener: socket.socket, processes: int, signer: Signer, command: list[str] | None = None) -> None:
+    def __init__(
+        self, listener: socket.socket, processes: int, signer: Signer, command: list[str] | None = None
+    ) -> None:
         command = command or [sys.executable, "-m", "app.server.worker"]
         self.listener, self.signer = listener, signer
         self.places = Places(processes)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from app.settings import Settings
+from app.host.settings import Settings
 from l2m_core.errors import L2MError
 
 from . import schema

@@ -119,9 +119,7 @@ class Cohorts:
         alive = select(CohortRow.content_hash).where(CohortRow.deleted_at.is_(None))
         return self._those(alive, CohortRow.content_hash, content_hashes)
 
-    def _those(
-        self, query: Select[Any], column: InstrumentedAttribute[str], values: Collection[str]
-    ) -> frozenset[str]:
+    def _those(self, query: Select[Any], column: InstrumentedAttribute[str], values: Collection[str]) -> frozenset[str]:
         if not values:
             return frozenset()
         with self._database.reading() as session:
@@ -134,9 +132,7 @@ def _erase_orphaned_evidence(session: Session, owner: str, content_hash: str) ->
     if not session.scalar(select(exists().where(alive))):
         session.execute(delete(EvidenceRow).where(EvidenceRow.cohort_hash == content_hash))
     elif not session.scalar(select(exists().where(alive, CohortRow.owner == owner))):
-        session.execute(
-            delete(EvidenceRow).where(EvidenceRow.cohort_hash == content_hash, EvidenceRow.owner == owner)
-        )
+        session.execute(delete(EvidenceRow).where(EvidenceRow.cohort_hash == content_hash, EvidenceRow.owner == owner))
 
 
 def _alive(content_hash: str) -> ColumnElement[bool]:

@@ -148,9 +148,7 @@ class StepThroughs:
         event = checked(NewEvent(event_id, kind, payload))
         with self._database.writing() as session:
             row = _own(session, owner, step_through_id, lock=True)
-            known = session.scalars(
-                _KNOWN_EVENT, {"step_through": row.id, "event": event.event_id}
-            ).one_or_none()
+            known = session.scalars(_KNOWN_EVENT, {"step_through": row.id, "event": event.event_id}).one_or_none()
             if known is not None:
                 if (known.kind, known.payload) != (event.kind, chain.canonical_json(event.payload)):
                     raise Conflict("This event id is in use for another event. Make a new one.", row.length)

@@ -8,7 +8,7 @@ from . import backup, schema, verification
 from .audit import Audit
 from .cohorts import Cohorts
 from .database import Database
-from .evidence import Evidence
+from .evidence_records import Evidence
 from .jobs import Jobs
 from .models import Models
 from .step_throughs import StepThroughs

@@ -10,12 +10,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.ui import labels, notices, schema_table, services, state
+from app.host import services
+from app.ui import labels, notices, schema_table, state
 from l2m_core.cohort import Cohort
 from l2m_core.diagnostics import SENTINEL
 from l2m_core.errors import CohortError, L2MError
-from l2m_core.reading import Table
 from l2m_core.schema import Schema
+from l2m_core.tables.reading import Table
 
 DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"
@@ -40,9 +41,16 @@ def begin() -> None:
         state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACE)
         return
     st.session_state[DRAFT] = {
-        "key": key, "name": name[:120], "outcome": guess_outcome(table), "positive": None, "kind": None,
-        "censored": "refuse", "missing": "", "stated": None, "round": 0,
-    }  # fmt: skip
+        "key": key,
+        "name": name[:120],
+        "outcome": guess_outcome(table),
+        "positive": None,
+        "kind": None,
+        "censored": "refuse",
+        "missing": "",
+        "stated": None,
+        "round": 0,
+    }
 
 
 def discard() -> None:
@@ -77,27 +85,42 @@ def show() -> None:
         if cohort is not None:
             _tell(cohort)
         with st.container(horizontal=True):
-            st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:",
-                      on_click=_save)  # fmt: skip
+            st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:", on_click=_save)
             st.button("Discard", key="draft-discard", on_click=discard)
 
 
 def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> None:
     columns = st.columns([2, 2, 1.4, 1.6])
     columns[0].text_input("Name of the cohort", value=draft["name"], max_chars=120, key="draft-name")
-    columns[1].selectbox("Outcome: the column to predict", table.names, key="draft-outcome",
-                         index=table.names.index(draft["outcome"]), on_change=_restate)  # fmt: skip
+    columns[1].selectbox(
+        "Outcome: the column to predict",
+        table.names,
+        key="draft-outcome",
+        index=table.names.index(draft["outcome"]),
+        on_change=_restate,
+    )
     kinds = ("told from the values", "binary", "multiclass", "continuous")
     columns[2].selectbox("Kind of outcome", kinds, key="draft-kind", on_change=_restate)
     if cohort is not None and cohort.kind == "binary":
-        columns[3].selectbox("Class that counts as positive", cohort.classes[::-1], key="draft-positive",
-                             on_change=_restate)  # fmt: skip
+        columns[3].selectbox(
+            "Class that counts as positive", cohort.classes[::-1], key="draft-positive", on_change=_restate
+        )
     texts, limits = st.columns([4, 3])
-    texts.text_input("Also means not measured", key="draft-missing", max_chars=200, on_change=_restate,
-                     placeholder="such as -999, not done", help="Separated by commas; empty cells, NA and the like are "
-                     "understood anyway")  # fmt: skip
-    limits.selectbox("Cells such as <5", ("refuse", "limit"), key="draft-censored", on_change=_restate,
-                     help="Detection limits: refuse and name them, or take the limit itself")  # fmt: skip
+    texts.text_input(
+        "Also means not measured",
+        key="draft-missing",
+        max_chars=200,
+        on_change=_restate,
+        placeholder="such as -999, not done",
+        help="Separated by commas; empty cells, NA and the like are understood anyway",
+    )
+    limits.selectbox(
+        "Cells such as <5",
+        ("refuse", "limit"),
+        key="draft-censored",
+        on_change=_restate,
+        help="Detection limits: refuse and name them, or take the limit itself",
+    )
 
 
 def _tell(cohort: Cohort) -> None:
@@ -135,8 +158,13 @@ def _ask_for_schema(table: Table, draft: dict[str, Any], cohort: Cohort | None) 
         "not be used. The rest can be measured."
     )
     schema_table.edit(_rows(table, draft, cohort), _editor(draft))
-    st.file_uploader("Or take the schema from a YAML file", type=["yaml", "yml"], key=SCHEMA_UPLOAD,
-                     on_change=_take_yaml, max_upload_size=5)  # fmt: skip
+    st.file_uploader(
+        "Or take the schema from a YAML file",
+        type=["yaml", "yml"],
+        key=SCHEMA_UPLOAD,
+        on_change=_take_yaml,
+        max_upload_size=5,
+    )
 
 
 def _rows(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> pd.DataFrame:
@@ -160,8 +188,11 @@ def _take_yaml() -> None:
         schema = Schema.from_yaml(read_text(upload.getvalue()))
         settings = schema_table.stated(schema_table.table_of(schema), schema.outcome, schema)
         st.session_state[DRAFT] = {
-            **draft, "outcome": schema.outcome.name, "stated": settings, "round": draft["round"] + 1,
-        }  # fmt: skip
+            **draft,
+            "outcome": schema.outcome.name,
+            "stated": settings,
+            "round": draft["round"] + 1,
+        }
         st.session_state["draft-outcome"] = schema.outcome.name
 
 

@@ -55,20 +55,40 @@ def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None) -> None:
     if value is not None:
         st.session_state.setdefault(key, value)
     if feature.kind == "number":
-        st.number_input(label, value=None, step=_step(cohort, feature.name), format="%g", key=key,
-                        help=help_text(feature), placeholder="not known", required=False)  # fmt: skip
+        st.number_input(
+            label,
+            value=None,
+            step=_step(cohort, feature.name),
+            format="%g",
+            key=key,
+            help=help_text(feature),
+            placeholder="not known",
+            required=False,
+        )
     else:
-        st.selectbox(label, list(feature.levels), index=None, key=key, help=help_text(feature),
-                     placeholder="not known", format_func=labels.plain)  # fmt: skip
+        st.selectbox(
+            label,
+            list(feature.levels),
+            index=None,
+            key=key,
+            help=help_text(feature),
+            placeholder="not known",
+            format_func=labels.plain,
+        )
 
 
 def ask_limit(key: str, of: Feature | None = None) -> None:
     """Whether the number is the result, or the limit of detection that it lies beyond. of: where several are asked."""
     st.segmented_control(
-        f"Result of {labels.markdown(of.name)}" if of else "Result", list(LIMITS), default=EXACT, required=True,
-        format_func=LIMITS.__getitem__, key=key, label_visibility="collapsed" if of else "visible",
+        f"Result of {labels.markdown(of.name)}" if of else "Result",
+        list(LIMITS),
+        default=EXACT,
+        required=True,
+        format_func=LIMITS.__getitem__,
+        key=key,
+        label_visibility="collapsed" if of else "visible",
         help="Below or above detection: enter the limit and choose < or >",
-    )  # fmt: skip
+    )
 
 
 def entered_limit(key: str) -> str | None:

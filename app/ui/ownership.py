@@ -8,14 +8,23 @@ import streamlit as st
 
 
 def show(
-    what: str, identifier: str, shared: bool, erased: str, share: Callable[[str, bool], None],
+    what: str,
+    identifier: str,
+    shared: bool,
+    erased: str,
+    share: Callable[[str, bool], None],
     delete: Callable[[str], None],
-) -> None:  # fmt: skip
+) -> None:
     """what: the kind of thing, in one word; erased: what deleting it means, in sentences."""
     key = f"share-{identifier}"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.toggle("Share with everyone who uses this installation", value=shared, key=key, on_change=_share,
-                  args=(share, identifier, key))  # fmt: skip
+        st.toggle(
+            "Share with everyone who uses this installation",
+            value=shared,
+            key=key,
+            on_change=_share,
+            args=(share, identifier, key),
+        )
         with st.popover(f"Delete this {what}", icon=":material/delete:"):
             st.write(erased)
             st.button("Delete for good", key=f"{what}-delete", type="primary", on_click=delete, args=(identifier,))

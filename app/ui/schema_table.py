@@ -11,8 +11,20 @@ from l2m_core.schema import FEATURE_KINDS, ROLES, Feature, Outcome, Schema
 
 TEXTS = ("unit", "group", "description")
 NUMBERS = ("cost", "turnaround", "minimum", "maximum", "reference_low", "reference_high")
-COLUMNS = ("name", "role", "kind", "unit", "cost", "turnaround", "group", "minimum", "maximum", "reference_low",
-           "reference_high", "description")  # fmt: skip
+COLUMNS = (
+    "name",
+    "role",
+    "kind",
+    "unit",
+    "cost",
+    "turnaround",
+    "group",
+    "minimum",
+    "maximum",
+    "reference_low",
+    "reference_high",
+    "description",
+)
 NARROWEST, WIDEST = 80, 280  # pixels of a column that is as wide as its texts
 
 
@@ -44,12 +56,17 @@ def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
     """The editor. Limits given here help while typing; the core checks everything again."""
     number = st.column_config.NumberColumn
     return st.data_editor(
-        table, key=key, hide_index=True, width="stretch", alt="Schema: one row for each feature, editable",
+        table,
+        key=key,
+        hide_index=True,
+        width="stretch",
+        alt="Schema: one row for each feature, editable",
         height=min(620, 38 + 35 * max(len(table), 1)),
         column_config={
             "name": st.column_config.TextColumn("feature", disabled=True, pinned=True, width="medium"),
             "role": st.column_config.SelectboxColumn(
-                options=list(ROLES), required=True,
+                options=list(ROLES),
+                required=True,
                 help="baseline: known from the start · acquirable: can be measured · ignored: not used",
             ),
             "kind": st.column_config.SelectboxColumn(options=list(FEATURE_KINDS), help="Empty: told from the values"),
@@ -68,7 +85,7 @@ def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
             "reference_high": number("reference to", help="Shown, never enforced"),
             "description": st.column_config.TextColumn(width="large"),
         },
-    )  # fmt: skip
+    )
 
 
 def width_of(texts: pd.Series) -> int:

@@ -12,8 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import sign_in
-from app.ui import identity, services
+from app.host import identity, services, sign_in
 
 STEP_THROUGH = "step"  # query parameter: id of the step-through being looked at
 COHORT = "cohort"  # query parameter: id of the cohort being looked at

@@ -8,7 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 import streamlit as st
 
 import l2m_core
-from app.ui import labels, notices, services, state
+from app.host import services
+from app.ui import labels, notices, state
 
 PACKAGES = ("torch", "numpy", "pandas", "streamlit", "plotly", "sqlalchemy")
 

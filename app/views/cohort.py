@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app.examples import EXAMPLES
+from app.host import downloads, services
 from app.store import NotFound, StoredCohort
-from app.ui import charts, cohort_draft, downloads, labels, notices, ownership, schema_table, services, state
+from app.ui import charts, cohort_draft, labels, notices, ownership, schema_table, state
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError
 from l2m_core.schema import Overrides
@@ -53,15 +54,23 @@ def _ways_to_open(owner: str, stored: tuple[StoredCohort, ...], narrow: bool = F
             if not narrow:
                 st.caption(labels.markdown(example.description))
                 st.space("stretch")
-            st.button("Open", key=f"open-example-{number}", icon=":material/folder_open:", width="stretch",
-                      type="primary" if number == 0 and not stored else "secondary",
-                      on_click=_open_example, args=(number,))  # fmt: skip
+            st.button(
+                "Open",
+                key=f"open-example-{number}",
+                icon=":material/folder_open:",
+                width="stretch",
+                type="primary" if number == 0 and not stored else "secondary",
+                on_click=_open_example,
+                args=(number,),
+            )
     st.file_uploader(
-        "Or your own: CSV, gzipped CSV or Parquet, up to 50 MB", key=cohort_draft.UPLOAD,
-        type=["csv", "gz", "tsv", "txt", "parquet"], on_change=cohort_draft.begin,
+        "Or your own: CSV, gzipped CSV or Parquet, up to 50 MB",
+        key=cohort_draft.UPLOAD,
+        type=["csv", "gz", "tsv", "txt", "parquet"],
+        on_change=cohort_draft.begin,
         help="One row for each earlier patient, one column for each feature, one for the outcome. Holes are welcome. "
         "Leave names and record numbers out.",
-    )  # fmt: skip
+    )
 
 
 def _open_example(number: int) -> None:
@@ -102,8 +111,14 @@ def _show_cohort(owner: str, stored: StoredCohort) -> None:
     cohort = services.get().cohort(owner, stored)
     _summary(cohort)
     with st.container(horizontal=True):
-        st.button("Start a step-through", key="start-step-through", type="primary", icon=":material/footprint:",
-                  on_click=_start, args=(stored.id,))  # fmt: skip
+        st.button(
+            "Start a step-through",
+            key="start-step-through",
+            type="primary",
+            icon=":material/footprint:",
+            on_click=_start,
+            args=(stored.id,),
+        )
     check, schema, manage = st.tabs(["Check before use", "Schema", "Manage"], key="cohort-tabs", on_change="rerun")
     if check.open:
         with check:
@@ -128,9 +143,15 @@ def _summary(cohort: Cohort) -> None:
     with st.grid(4, gap="small"):
         st.metric("Rows", f"{len(cohort):,}", border=True, height="stretch")
         measurable = len(cohort.schema.acquirable)
-        st.metric("Features", f"{len(cohort.names)}", border=True, height="stretch",
-                  delta=f"{measurable} to measure, {len(cohort.names) - measurable} known at the start",
-                  delta_color="off", delta_arrow="off")  # fmt: skip
+        st.metric(
+            "Features",
+            f"{len(cohort.names)}",
+            border=True,
+            height="stretch",
+            delta=f"{measurable} to measure, {len(cohort.names) - measurable} known at the start",
+            delta_color="off",
+            delta_arrow="off",
+        )
         if diagnostics.outcome_range:
             low, middle, high = diagnostics.outcome_range
             value, detail = labels.number(middle), f"median; from {labels.number(low)} to {labels.number(high)}"
@@ -139,12 +160,25 @@ def _summary(cohort: Cohort) -> None:
             value, detail = labels.percent(share), f"{labels.of_100(share)} patients: {labels.plain(cohort.classes[1])}"
         else:
             value, detail = f"{cohort.n_classes} classes", ", ".join(labels.plain(name) for name in cohort.classes)
-        st.metric(labels.markdown(outcome.name), value, border=True, height="stretch",
-                  delta=labels.markdown(labels.short(detail, 60)), delta_color="off", delta_arrow="off")  # fmt: skip
+        st.metric(
+            labels.markdown(outcome.name),
+            value,
+            border=True,
+            height="stretch",
+            delta=labels.markdown(labels.short(detail, 60)),
+            delta_color="off",
+            delta_arrow="off",
+        )
         recorded = float(cohort.r.mean())
-        st.metric("Recorded", labels.percent(recorded), border=True, height="stretch",
-                  delta=f"{labels.percent(1 - recorded)} of the cells are empty", delta_color="off",
-                  delta_arrow="off")  # fmt: skip
+        st.metric(
+            "Recorded",
+            labels.percent(recorded),
+            border=True,
+            height="stretch",
+            delta=f"{labels.percent(1 - recorded)} of the cells are empty",
+            delta_color="off",
+            delta_arrow="off",
+        )
 
 
 def _check(owner: str, cohort: Cohort) -> None:
@@ -177,9 +211,12 @@ def _check(owner: str, cohort: Cohort) -> None:
         table = diagnostics.features.reset_index().drop(columns=["p_value"])
         shares = [column for column in table.columns if column.startswith(("share", "explained"))]
         st.dataframe(
-            table, hide_index=True, key="feature-table", alt="How often each feature was recorded, overall and by class",
+            table,
+            hide_index=True,
+            key="feature-table",
+            alt="How often each feature was recorded, overall and by class",
             column_config={column: st.column_config.NumberColumn(format="percent") for column in shares},
-        )  # fmt: skip
+        )
 
 
 # -- schema ---------------------------------------------------------------------------------------------------------
@@ -190,12 +227,29 @@ def _schema(owner: str, stored: StoredCohort, cohort: Cohort) -> None:
     notices.show_waiting("schema")
     schema_table.edit(schema_table.table_of(cohort.schema), _editor(stored))
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.button("Save as a new version", key="schema-save", type="primary", icon=":material/save:",
-                  on_click=_save_schema, args=(stored.id,))  # fmt: skip
-        downloads.button("Schema as YAML", cohort.schema.to_yaml, downloads.file_name(stored.name, "schema", ending="yaml"),
-                         "application/yaml", "schema-download")  # fmt: skip
-        st.file_uploader("Take the schema from a YAML file", type=["yaml", "yml"], key="schema-upload", max_upload_size=5,
-                         on_change=_take_schema, args=(stored.id,))  # fmt: skip
+        st.button(
+            "Save as a new version",
+            key="schema-save",
+            type="primary",
+            icon=":material/save:",
+            on_click=_save_schema,
+            args=(stored.id,),
+        )
+        downloads.button(
+            "Schema as YAML",
+            cohort.schema.to_yaml,
+            downloads.file_name(stored.name, "schema", ending="yaml"),
+            "application/yaml",
+            "schema-download",
+        )
+        st.file_uploader(
+            "Take the schema from a YAML file",
+            type=["yaml", "yml"],
+            key="schema-upload",
+            max_upload_size=5,
+            on_change=_take_schema,
+            args=(stored.id,),
+        )
 
 
 def _editor(stored: StoredCohort) -> str:
@@ -229,8 +283,12 @@ def _store_version(owner: str, stored: StoredCohort, overrides: Overrides) -> No
     saved = services.get().add_cohort(owner, Cohort.from_frame(frame, schema=overrides, name=stored.name))
     state.acted("save schema")
     same = saved.content_hash == stored.content_hash
-    state.notify("info" if same else "success", "Nothing was changed." if same else
-                 f"'{saved.name}' is stored as version {saved.version}; earlier versions stay.")  # fmt: skip
+    state.notify(
+        "info" if same else "success",
+        "Nothing was changed."
+        if same
+        else f"'{saved.name}' is stored as version {saved.version}; earlier versions stay.",
+    )
     state.open_id(state.COHORT, saved.id)
 
 

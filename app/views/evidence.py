@@ -6,9 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from app.jobs.evidence import grouping
+from app.host import services
+from app.jobs.evidence_job import grouping
 from app.store import StoredCohort, StoredEvidence
-from app.ui import labels, notices, services, state
+from app.ui import labels, notices, state
 from app.ui.evidence import figures, gathering
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
@@ -65,12 +66,21 @@ def _choose(owner: str, cohorts: dict[str, StoredCohort]) -> tuple[StoredCohort,
     identifiers = list(cohorts)
     index = identifiers.index(opened) if opened in cohorts else 0
     chosen = left.selectbox(
-        "Cohort", identifiers, index=index, key="evidence-cohort", on_change=_turn_to,
+        "Cohort",
+        identifiers,
+        index=index,
+        key="evidence-cohort",
+        on_change=_turn_to,
         format_func=lambda i: f"{labels.plain(cohorts[i].name)}, version {cohorts[i].version}",
-    )  # fmt: skip
+    )
     names = list(services.get().model_names(owner))
-    model = right.selectbox("Model", names, key="evidence-model", format_func=labels.plain,
-                            index=names.index(services.DEFAULT_MODEL) if services.DEFAULT_MODEL in names else 0)  # fmt: skip
+    model = right.selectbox(
+        "Model",
+        names,
+        key="evidence-model",
+        format_func=labels.plain,
+        index=names.index(services.DEFAULT_MODEL) if services.DEFAULT_MODEL in names else 0,
+    )
     return cohorts[str(chosen)], str(model)
 
 
@@ -82,8 +92,7 @@ def _pick(known: list[tuple[StoredEvidence, Evidence]]) -> tuple[StoredEvidence,
     """The newest, unless another is asked for."""
     if len(known) == 1:
         return known[0]
-    number = st.selectbox("Gathered", range(len(known)), key="evidence-shown",
-                          format_func=lambda i: _name(known[i][0]))  # fmt: skip
+    number = st.selectbox("Gathered", range(len(known)), key="evidence-shown", format_func=lambda i: _name(known[i][0]))
     return known[int(number)]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.ui import notices, services, state
+from app.host import services
+from app.ui import notices, state
 from app.ui.experiments import models, starting, watching
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.host import services
 from app.store import NotFound
-from app.ui import labels, notices, services, state
-from app.ui.steps import actions, belief, known, moment, next_test, reading, rules, start
-from app.ui.steps.record import Record, read
-from app.ui.together import together
+from app.streamlit_contact.batched_delivery import together
+from app.ui import labels, notices, state
+from app.ui.step_through import actions, belief, conditioning, known_values, rules, start, step_answers, suggestion
+from app.ui.step_through.stored_events import Record, read
 from app.ui.traces import exports
 from l2m_core.errors import L2MError
-from l2m_core.events import fold
+from l2m_core.step_through.events import fold
 
 
 def show() -> None:
@@ -23,13 +24,13 @@ def show() -> None:
         return
     try:
         record = read(owner, opened)
-        present = moment.of(record, reading.condition(owner, record))
+        present = step_answers.of(record, conditioning.condition(owner, record))
     except NotFound as refusal:
         _leave()
         notices.show("warning", str(refusal))
         start.show(owner)
         return
-    except moment.ModelGone as refusal:
+    except step_answers.ModelGone as refusal:
         notices.show("warning", str(refusal))
         _offer_again(owner, refusal.record)
         return
@@ -44,18 +45,18 @@ def show() -> None:
         with centre:
             belief.show(present)
         with right:
-            next_test.show(present)
+            suggestion.show(present)
         with head:
             _head(present)
         with waiting:
             notices.show_waiting()
         with left:
-            known.show(present)
+            known_values.show(present)
         with right:
-            next_test.show_ranking(present)
+            suggestion.show_ranking(present)
 
 
-def _head(present: moment.Moment) -> None:
+def _head(present: step_answers.Moment) -> None:
     record, patient = present.record, present.patient
     memory = patient.memory
     title, tools = st.columns([1.7, 1], vertical_alignment="center")
@@ -71,8 +72,13 @@ def _head(present: moment.Moment) -> None:
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         rules.show(present)
         exports.show(state.owner(), record.step_through)
-        st.button("New", key="new-patient", icon=":material/person_add:", help="Leave this one (it is kept) and begin "
-                  "another", on_click=_leave)  # fmt: skip
+        st.button(
+            "New",
+            key="new-patient",
+            icon=":material/person_add:",
+            help="Leave this one (it is kept) and begin another",
+            on_click=_leave,
+        )
 
 
 def _leave() -> None:
@@ -84,8 +90,9 @@ def _leave() -> None:
 def _offer_again(owner: str, record: Record) -> None:
     models = list(services.get().model_names(owner))
     chosen = st.selectbox("Model", models, key="again-model", format_func=labels.plain)
-    st.button("Begin again with the same values", key="again", type="primary", on_click=_begin_again,
-              args=(record.id, chosen))  # fmt: skip
+    st.button(
+        "Begin again with the same values", key="again", type="primary", on_click=_begin_again, args=(record.id, chosen)
+    )
     st.button("Leave this step-through", key="leave", on_click=_leave)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.host import services
 from app.store import Conflict, NotFound
-from app.ui import labels, notices, services, state
-from app.ui.steps import reading
+from app.ui import labels, notices, state
+from app.ui.step_through import conditioning
 from app.ui.traces import compare, exports, importing, listing, loading, replay, verify
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import L2MError
@@ -19,7 +20,7 @@ def show() -> None:
         _show_list(owner)
         return
     try:
-        loaded = loading.load(owner, opened, reading.condition)
+        loaded = loading.load(owner, opened, conditioning.condition)
     except NotFound as refusal:
         listing.open_trace(None)
         notices.show("warning", str(refusal))
@@ -48,14 +49,22 @@ def _show_unreadable(owner: str, identifier: str, refusal: L2MError) -> None:
     notices.show("error", f"This step-through cannot be read. {refusal}")
     with notices.shown_refusals():
         verdict = services.get().store.step_throughs.verify(owner, identifier)
-        notices.show("info", "Its chain of events is whole." if verdict.intact else
-                     f"Its chain of events is broken: {verdict.reason}.")  # fmt: skip
+        notices.show(
+            "info",
+            "Its chain of events is whole." if verdict.intact else f"Its chain of events is broken: {verdict.reason}.",
+        )
     _back()
 
 
 def _back() -> None:
-    st.button("All traces", key="trace-leave", icon=":material/arrow_back:", type="tertiary", on_click=listing.open_trace,
-              args=(None,))  # fmt: skip
+    st.button(
+        "All traces",
+        key="trace-leave",
+        icon=":material/arrow_back:",
+        type="tertiary",
+        on_click=listing.open_trace,
+        args=(None,),
+    )
 
 
 def _show_one(owner: str, loaded: LoadedTrace) -> None:
@@ -90,13 +99,25 @@ def _head(owner: str, loaded: LoadedTrace) -> None:
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         with st.popover("Rename", icon=":material/edit:"), st.form("trace-rename", border=False):
             key = f"trace-title-{record.id}-{record.step_through.version}"
-            st.text_input("Label", value=record.step_through.title, key=key, max_chars=120,
-                          help="No names or record numbers.")  # fmt: skip
-            st.form_submit_button("Save", key="trace-rename-save", type="primary", on_click=_rename,
-                                  args=(record.id, record.step_through.version, key))  # fmt: skip
+            st.text_input(
+                "Label", value=record.step_through.title, key=key, max_chars=120, help="No names or record numbers."
+            )
+            st.form_submit_button(
+                "Save",
+                key="trace-rename-save",
+                type="primary",
+                on_click=_rename,
+                args=(record.id, record.step_through.version, key),
+            )
         exports.show(owner, record.step_through)
-        st.button("Continue", key="trace-continue", type="primary", icon=":material/footprint:",
-                  on_click=listing.continue_with, args=(record.id,))  # fmt: skip
+        st.button(
+            "Continue",
+            key="trace-continue",
+            type="primary",
+            icon=":material/footprint:",
+            on_click=listing.continue_with,
+            args=(record.id,),
+        )
 
 
 def _rename(identifier: str, version: int, key: str) -> None:

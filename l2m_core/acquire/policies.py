@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from l2m_core.answering.predictive import Predictive
 from l2m_core.errors import ConfigError, FeatureError
 from l2m_core.memory import Answer, CohortMemory
 from l2m_core.metrics import entropies
-from l2m_core.predictive import Predictive
 
 
 class Policy(Protocol):
@@ -127,9 +127,11 @@ def nearest_rows(memory: CohortMemory, x: np.ndarray, count: int) -> np.ndarray:
         clipped = np.clip(values, -5, 5)
         # Σ over shared features of (u - v)², by products instead of an (n, N, d) array
         shared = known.astype(np.float32) @ recorded.T.astype(np.float32)
-        distance = (shown**2 * known) @ recorded.T + known @ (clipped**2 * recorded).T - 2 * (shown * known) @ (
-            clipped * recorded
-        ).T
+        distance = (
+            (shown**2 * known) @ recorded.T
+            + known @ (clipped**2 * recorded).T
+            - 2 * (shown * known) @ (clipped * recorded).T
+        )
         # A feature that a row lacks counts as an average disagreement (2 for standardised values).
         distance = distance + 2.0 * (known.sum(1, keepdims=True) - shared)
         nearest[start : start + 256] = np.argsort(distance, axis=1, kind="stable")[:, :count]

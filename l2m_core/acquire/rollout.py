@@ -51,19 +51,46 @@ class Rollout:
         )
 
 
-def roll_out(memory: CohortMemory, x: np.ndarray, budget: int = 8, policy=None, y=None, start: np.ndarray | None = None,
-             stopping: Stopping | None = None, **settings) -> Rollout:  # fmt: skip
+def roll_out(
+    memory: CohortMemory,
+    x: np.ndarray,
+    budget: int = 8,
+    policy=None,
+    y=None,
+    start: np.ndarray | None = None,
+    stopping: Stopping | None = None,
+    **settings,
+) -> Rollout:
     """L2M on complete (or partly complete) rows; `start`: (n, d) bool known at first (default: baseline features)."""
     guided = Guided(memory, make_policy(policy, memory.model.release.inference.policy, **settings))
     cohort = memory.cohort
     return roll_out_method(
-        guided, x, names=cohort.names, acquirable=cohort.acquirable, groups=cohort.groups, costs=cohort.costs,
-        budget=budget, y=y, start=start, stopping=stopping,
-    )  # fmt: skip
+        guided,
+        x,
+        names=cohort.names,
+        acquirable=cohort.acquirable,
+        groups=cohort.groups,
+        costs=cohort.costs,
+        budget=budget,
+        y=y,
+        start=start,
+        stopping=stopping,
+    )
 
 
-def roll_out_method(method, x: np.ndarray, *, names, acquirable, groups=None, costs=None, budget: int = 8, y=None,
-                    start: np.ndarray | None = None, stopping: Stopping | None = None) -> Rollout:  # fmt: skip
+def roll_out_method(
+    method,
+    x: np.ndarray,
+    *,
+    names,
+    acquirable,
+    groups=None,
+    costs=None,
+    budget: int = 8,
+    y=None,
+    start: np.ndarray | None = None,
+    stopping: Stopping | None = None,
+) -> Rollout:
     """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be had and is never asked for.
 
     groups, costs: (d,) as `Cohort` has them; features of one group are measured by one action, paid once.
@@ -113,4 +140,3 @@ def _ask(method, x, a, last: bool):
         return method.step(x, a)
     scores = method.rank(x, a)
     return method.predict(x, a), scores, scores
-

@@ -8,10 +8,10 @@ no answer ever comes from the row itself. Each patient is stepped through in sev
 with the same model predicting after every test: what differs between two curves is the order alone.
 """
 
-from l2m_core.evidence.asking import FoldAnswers, ask_fold
+from l2m_core.evidence.cross_fitting import gather
 from l2m_core.evidence.figures import Calibration, Curve, Evidence, Wishes, summarise
-from l2m_core.evidence.gathering import gather
-from l2m_core.evidence.plan import EvidenceSettings, Plan, make_plan
+from l2m_core.evidence.fold_answers import FoldAnswers, ask_fold
+from l2m_core.evidence.folds import EvidenceSettings, Plan, make_plan
 
 __all__ = [
     "Calibration",

@@ -14,8 +14,8 @@ from tqdm import tqdm
 from l2m_core.acquire.policies import GUIDED
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError, L2MError, RangeWarning
-from l2m_core.evidence.gathering import gather
-from l2m_core.evidence.plan import EvidenceSettings
+from l2m_core.evidence.cross_fitting import gather
+from l2m_core.evidence.folds import EvidenceSettings
 from l2m_core.memory import load
 
 DEFAULTS = EvidenceSettings()

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from l2m_core.cohort import Cohort
-from l2m_core.evidence.asking import FIXED, LEVELS, MODEL, FoldAnswers, orders_for
 from l2m_core.evidence.estimates import Bootstrap, Estimate, share_interval, weighted_auroc
+from l2m_core.evidence.fold_answers import FIXED, LEVELS, MODEL, FoldAnswers, orders_for
+from l2m_core.evidence.folds import EvidenceSettings, Plan
 from l2m_core.evidence.orders import actions_of
-from l2m_core.evidence.plan import EvidenceSettings, Plan
 from l2m_core.metrics import ece, ece_if_calibrated, reliability
-from l2m_core.session import FEWEST_NEAR
+from l2m_core.step_through.patient import FEWEST_NEAR
 
 FORMAT = 2  # 1 had fixed orders whose tests may not have been judged, and did not say so
 BINS = 10
@@ -124,12 +124,12 @@ class Evidence:
 
     def summary(self) -> tuple[Any, ...]:
         """What the figures say, in sentences with a verdict each."""
-        from l2m_core.evidence.words import sentences
+        from l2m_core.evidence.sentences import sentences
 
         return sentences(self)
 
     def text(self) -> str:
-        from l2m_core.evidence.words import report
+        from l2m_core.evidence.sentences import report
 
         return report(self)
 
@@ -164,10 +164,15 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
     ends = bootstrap.mean(np.stack([base, model_loss[:, -1] - base, model_loss[:, -1] - model_loss[:, 0]], 1))
     taken = np.concatenate([np.zeros((*actions.shape[:2], 1)), (actions >= 0).cumsum(2)], 2)
     curves = tuple(
-        Curve(name, _floats(taken[o].mean(0)), _floats(cost[o].mean(0)), tuple(bootstrap.mean(loss[o])),
-              _scores(answers, o, y, bootstrap))
+        Curve(
+            name,
+            _floats(taken[o].mean(0)),
+            _floats(cost[o].mean(0)),
+            tuple(bootstrap.mean(loss[o])),
+            _scores(answers, o, y, bootstrap),
+        )
         for o, name in enumerate(names)
-    )  # fmt: skip
+    )
     differences = []
     for o, name in list(enumerate(names))[1:]:
         by_step = model_loss - loss[o]
@@ -176,11 +181,22 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
     budget = actions.shape[2]
     classes = np.bincount(y, minlength=cohort.n_classes) if cohort.kind != "continuous" else ()
     return Evidence(
-        kind=cohort.kind, outcome=cohort.schema.outcome.name, unit=cohort.schema.outcome.unit, classes=cohort.classes,
-        rows=len(cohort), asked=len(rows), patients=int(patient.max()) + 1,
-        asked_by_class=tuple(int(count) for count in classes), folds=plan.folds,
-        context_rows=min(len(plan.context(fold)) for fold in range(plan.folds)), budget=budget,
-        base=ends[0], curves=curves, differences=tuple(differences), over_base=ends[1], over_start=ends[2],
+        kind=cohort.kind,
+        outcome=cohort.schema.outcome.name,
+        unit=cohort.schema.outcome.unit,
+        classes=cohort.classes,
+        rows=len(cohort),
+        asked=len(rows),
+        patients=int(patient.max()) + 1,
+        asked_by_class=tuple(int(count) for count in classes),
+        folds=plan.folds,
+        context_rows=min(len(plan.context(fold)) for fold in range(plan.folds)),
+        budget=budget,
+        base=ends[0],
+        curves=curves,
+        differences=tuple(differences),
+        over_base=ends[1],
+        over_start=ends[2],
         calibration=tuple(_calibration(answers, t, y, settings) for t in range(budget + 1)),
         actions=tuple(action_name(cohort, action) for action in known),
         chosen=tuple(tuple(float((actions[0, :, t] == action).mean()) for action in known) for t in range(budget)),
@@ -189,7 +205,7 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
         unjudged=tuple(tuple(action_name(cohort, int(a)) for a in answer.unjudged) for answer in answers),
         unfounded=float(np.concatenate([_is_unfounded(answer, names) for answer in answers]).mean()),
         wishes=_wishes(cohort, answers, known),
-    )  # fmt: skip
+    )
 
 
 def action_name(cohort: Cohort, action: int) -> str:
@@ -226,19 +242,30 @@ def _calibration(answers, t: int, y: np.ndarray, settings: EvidenceSettings) -> 
         points = reliability(p, y, BINS)
         low, high = share_interval(points.observed * points.count, points.count)
         return Calibration(
-            t, _floats(points.predicted), _floats(points.observed), _floats(low), _floats(high),
-            tuple(int(count) for count in points.count), ece(p, y, BINS),
+            t,
+            _floats(points.predicted),
+            _floats(points.observed),
+            _floats(low),
+            _floats(high),
+            tuple(int(count) for count in points.count),
+            ece(p, y, BINS),
             ece_if_calibrated(p, generator, BINS, draws=CHANCE_DRAWS),
-        )  # fmt: skip
+        )
     covered = np.concatenate([answer.covered[:, t] for answer in answers])  # (n, L)
     n, observed = len(covered), covered.mean(0)
     low, high = share_interval(covered.sum(0), np.full(len(LEVELS), n))
     depth = generator.random((CHANCE_DRAWS, n, 1))
     chance = np.abs((depth < LEVELS).mean(1) - LEVELS).mean()
     return Calibration(
-        t, _floats(LEVELS), _floats(observed), _floats(low), _floats(high), (n,) * len(LEVELS),
-        float(np.abs(observed - LEVELS).mean()), float(chance),
-    )  # fmt: skip
+        t,
+        _floats(LEVELS),
+        _floats(observed),
+        _floats(low),
+        _floats(high),
+        (n,) * len(LEVELS),
+        float(np.abs(observed - LEVELS).mean()),
+        float(chance),
+    )
 
 
 def _wishes(cohort: Cohort, answers, known: Mapping[int, np.ndarray]) -> tuple[Wishes, ...]:
@@ -251,9 +278,14 @@ def _wishes(cohort: Cohort, answers, known: Mapping[int, np.ndarray]) -> tuple[W
         recorded = cohort.r[rows][:, members].any(1)[:, None]
         thin = asked & (near < FEWEST_NEAR)
         found.append(
-            Wishes(action_name(cohort, action), int(asked.sum()), int((asked & recorded).sum()), int(thin.sum()),
-                   int(cohort.r[:, members].any(1).sum()))
-        )  # fmt: skip
+            Wishes(
+                action_name(cohort, action),
+                int(asked.sum()),
+                int((asked & recorded).sum()),
+                int(thin.sum()),
+                int(cohort.r[:, members].any(1).sum()),
+            )
+        )
     return tuple(found)
 
 
@@ -274,10 +306,15 @@ def _read(key: str, value: Any) -> Any:
         return _estimate(value)
     if key == "curves":
         return tuple(
-            Curve(c["order"], tuple(c["tests"]), tuple(c["cost"]), _estimates(c["loss"]),
-                  {name: _estimates(score) for name, score in c["scores"].items()})
+            Curve(
+                c["order"],
+                tuple(c["tests"]),
+                tuple(c["cost"]),
+                _estimates(c["loss"]),
+                {name: _estimates(score) for name, score in c["scores"].items()},
+            )
             for c in value
-        )  # fmt: skip
+        )
     if key == "differences":
         return tuple(Difference(d["order"], _estimate(d["overall"]), _estimates(d["by_step"])) for d in value)
     if key == "calibration":

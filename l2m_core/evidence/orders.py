@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from l2m_core.cohort import Cohort
-from l2m_core.evidence.plan import deal
+from l2m_core.evidence.folds import deal
 from l2m_core.memory import L2M
 from l2m_core.metrics import row_losses
 
@@ -21,8 +21,14 @@ ASKED_AT_ONCE = 256  # rows between two looks at whether to go on
 Say = Callable[[float], None]
 
 
-def best_fixed_order(model: L2M, context: Cohort, patient: np.ndarray, budget: int, generator: np.random.Generator,
-                     say: Say = lambda share: None) -> tuple[tuple[int, ...], tuple[int, ...]]:  # fmt: skip
+def best_fixed_order(
+    model: L2M,
+    context: Cohort,
+    patient: np.ndarray,
+    budget: int,
+    generator: np.random.Generator,
+    say: Say = lambda share: None,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Actions by the index of their first feature, best first; and those of them that could not be judged.
 
     Any row of the context may judge, asked by a model that has read neither it nor another row of its patient. Tests

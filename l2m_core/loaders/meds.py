@@ -32,14 +32,39 @@ READMISSION_DAYS = 30
 ADULT = 18
 
 MEASUREMENTS = {
-    "heart_rate": 220045, "respiratory_rate": 220210, "oxygen_saturation": 220277, "systolic_pressure": 220179,
-    "diastolic_pressure": 220180, "temperature": 223761, "creatinine": 50912, "urea_nitrogen": 51006,
-    "sodium": 50983, "potassium": 50971, "chloride": 50902, "bicarbonate": 50882, "anion_gap": 50868,
-    "glucose": 50931, "calcium": 50893, "magnesium": 50960, "phosphate": 50970, "lactate": 50813,
-    "white_cells": 51301, "haemoglobin": 51222, "platelets": 51265, "inr": 51237, "ptt": 51275, "albumin": 50862,
-    "bilirubin": 50885, "alt": 50861, "ast": 50878, "alkaline_phosphatase": 50863, "troponin_t": 51003, "ph": 50820,
-    "oxygen_pressure": 50821, "carbon_dioxide_pressure": 50818,
-}  # fmt: skip
+    "heart_rate": 220045,
+    "respiratory_rate": 220210,
+    "oxygen_saturation": 220277,
+    "systolic_pressure": 220179,
+    "diastolic_pressure": 220180,
+    "temperature": 223761,
+    "creatinine": 50912,
+    "urea_nitrogen": 51006,
+    "sodium": 50983,
+    "potassium": 50971,
+    "chloride": 50902,
+    "bicarbonate": 50882,
+    "anion_gap": 50868,
+    "glucose": 50931,
+    "calcium": 50893,
+    "magnesium": 50960,
+    "phosphate": 50970,
+    "lactate": 50813,
+    "white_cells": 51301,
+    "haemoglobin": 51222,
+    "platelets": 51265,
+    "inr": 51237,
+    "ptt": 51275,
+    "albumin": 50862,
+    "bilirubin": 50885,
+    "alt": 50861,
+    "ast": 50878,
+    "alkaline_phosphatase": 50863,
+    "troponin_t": 51003,
+    "ph": 50820,
+    "oxygen_pressure": 50821,
+    "carbon_dioxide_pressure": 50818,
+}
 """Feature → MIMIC's item; its codes are LAB//ITEM//UNIT."""
 
 ADMISSION, DISCHARGE, BIRTH, DEATH = "HOSPITAL_ADMISSION", "HOSPITAL_DISCHARGE", "MEDS_BIRTH", "MEDS_DEATH"

@@ -96,9 +96,7 @@ class Cells(nn.Module):
             values.append(v.contiguous())
         return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale, self._labels(context))
 
-    def query(
-        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
-    ) -> Output:
+    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
         """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal, rank: see Encoder."""
         tokens = self.encode_query(memory, x, a, reveal, rank)
         outcome, features = tokens[:, :, 0], tokens[:, :, 1:]

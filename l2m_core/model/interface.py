@@ -134,9 +134,7 @@ class Encoder(Protocol):
 
     def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory: ...
 
-    def query(
-        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
-    ) -> Output:
+    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
         """reveal: (B, n, d) in 0 … 1, how far features beyond `a` are measured; then x must be finite everywhere.
 
         0 and 1 answer exactly as `a` does; the gradient in between is what a relaxed choice of features learns from.

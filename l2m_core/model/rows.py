@@ -101,9 +101,7 @@ class Rows(nn.Module):
                 tokens = torch.cat([block.read(part, k, v) for part in parts], dim=-2)
         return Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
 
-    def query(
-        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
-    ) -> Output:
+    def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
         """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal: see Encoder."""
         tokens = self._embed_query(memory, x[:, None], a[:, None], None if reveal is None else reveal[:, None])
         for block, k, v in zip(self.blocks, memory.keys, memory.values, strict=True):

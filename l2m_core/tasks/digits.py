@@ -61,9 +61,7 @@ class DigitsPrior:
     groups: (d,) int64, the action (block) that uncovers each pixel; every TaskBatch of this prior has these d features.
     """
 
-    def __init__(
-        self, config: DigitsConfig | None = None, *, images: np.ndarray | Tensor, labels: np.ndarray | Tensor
-    ):
+    def __init__(self, config: DigitsConfig | None = None, *, images: np.ndarray | Tensor, labels: np.ndarray | Tensor):
         self.config = config or DigitsConfig()
         pictures = torch.as_tensor(images)
         if pictures.ndim != 3 or len(pictures) != len(labels):

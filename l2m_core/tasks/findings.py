@@ -96,7 +96,9 @@ def _draw_centres(generator: torch.Generator, config: FindingsConfig, prevalence
     way = way * torch.where(coin(generator, (tasks, 1, features), 0.5), 1.0, -1.0)
     size = log_uniform(generator, (tasks, 1, 1), *config.size) * uniform(generator, shape, 0.3, 1.5)
     is_healthy = coin(generator, (tasks, 1, 1), config.healthy_share)
-    first = torch.arange(classes, device=generator.device)[:, None] == integers(generator, (tasks, 1, 1), 0, classes - 1)
+    first = torch.arange(classes, device=generator.device)[:, None] == integers(
+        generator, (tasks, 1, 1), 0, classes - 1
+    )
     return torch.where(tells & moves & ~(is_healthy & first), way * size, 0.0)
 
 

@@ -8,8 +8,8 @@ import pytest
 import l2m_core as l2m
 from l2m_core.acquire.policies import POLICIES, READY, MonteCarlo, block, make_policy, nearest_rows
 from l2m_core.acquire.rollout import roll_out_method
-from l2m_core.baselines.l2m import BaseRate
 from l2m_core.errors import ConfigError, FeatureError
+from l2m_core.methods.l2m import BaseRate
 
 
 @pytest.fixture(scope="module")
@@ -187,9 +187,14 @@ def test_rules_hold_for_a_method_of_its_own_with_a_continuous_outcome(rule, take
     y = rng.normal(size=50)
     cohort = l2m.Cohort.from_arrays(rng.normal(size=(50, 3)), (y - y.mean()) / y.std(), kind="continuous")
     rolled = roll_out_method(
-        BaseRate().fit(cohort), cohort.x, names=cohort.names, acquirable=cohort.acquirable, budget=2, y=cohort.y,
+        BaseRate().fit(cohort),
+        cohort.x,
+        names=cohort.names,
+        acquirable=cohort.acquirable,
+        budget=2,
+        y=cohort.y,
         stopping=l2m.Stopping(**rule),
-    )  # fmt: skip
+    )
     assert ((rolled.actions >= 0).sum(1) == taken).all() and np.isfinite(rolled.losses).all()
 
 

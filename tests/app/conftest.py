@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.settings import Settings
+from app.host import identity, services
+from app.host.settings import Settings
 from app.store import StoredCohort
-from app.ui import identity, services, state
+from app.ui import state
 from app.ui.traces import loading
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature, Outcome, Schema
@@ -108,7 +109,10 @@ def press(app: AppTest, key: str) -> AppTest:
 
 def texts(app: AppTest) -> str:
     """Everything that the page says, without the marks that keep names from being read as markdown."""
-    parts = [element.value for kind in ("title", "subheader", "markdown", "caption", "error", "warning", "info", "success")
-             for element in app.get(kind)]  # fmt: skip
+    parts = [
+        element.value
+        for kind in ("title", "subheader", "markdown", "caption", "error", "warning", "info", "success")
+        for element in app.get(kind)
+    ]
     parts += [button.label for button in app.button]
     return "\n".join(str(part) for part in parts).replace("\u2060", "").replace("\\", "")

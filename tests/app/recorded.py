@@ -1,11 +1,11 @@
 """Step-throughs put into the store as the step-through page does it, without driving the page."""
 
+from app.host.services import Services
 from app.store import StepThrough, StoredCohort
-from app.ui.services import Services
-from app.ui.steps.record import new_event
+from app.ui.step_through.stored_events import new_event
 from l2m_core.memory import CohortMemory
-from l2m_core.session import Patient
-from l2m_core.trace import summarise
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.trace import summarise
 
 
 def memory_of(shared: Services, owner: str, cohort: StoredCohort) -> CohortMemory:
@@ -17,9 +17,7 @@ def keep(shared: Services, owner: str, cohort: StoredCohort, patient: Patient, t
         new_event(event, summarise(Patient.replay(patient.memory, patient.events[: number + 1])))
         for number, event in enumerate(patient.events)
     ]
-    return shared.store.step_throughs.create(
-        owner, cohort.id, patient.memory.model.fingerprint, title, events=events
-    )
+    return shared.store.step_throughs.create(owner, cohort.id, patient.memory.model.fingerprint, title, events=events)
 
 
 def eventful(memory: CohortMemory) -> Patient:

@@ -4,7 +4,7 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 from app.store import StoredCohort
-from app.ui.steps import record
+from app.ui.step_through import stored_events
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame
 
@@ -45,8 +45,8 @@ def enter(app: AppTest, name: str, value) -> AppTest:
     return press(app, "record-submit")
 
 
-def recorded(owner: str, app: AppTest) -> record.Record:
-    return record.read(owner, step_id(app))
+def recorded(owner: str, app: AppTest) -> stored_events.Record:
+    return stored_events.read(owner, step_id(app))
 
 
 def kinds(owner: str, app: AppTest) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import l2m_core
-from app.ui import services
+from app.host import services
 from tests.app.conftest import open_app, texts
 from tests.app.test_experiments_page import turn_to
 

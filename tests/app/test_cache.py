@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.ui.cache import Bounded
+from app.host.cache import Bounded
 from tests.app.conftest import PATIENCE
 
 

@@ -18,7 +18,10 @@ def made() -> dict[str, charts.Chart]:
         charts.Point("start", {"died": 0.2}),
         charts.Point(HOSTILE, {"died": 0.4}, {"died": 0.3}, {"died": 0.5}),
     ]
-    classes = [charts.Point("start", {"a": 0.2, "b": 0.5, HOSTILE: 0.3}), charts.Point("x", {"a": 0.1, "b": 0.6, HOSTILE: 0.3})]
+    classes = [
+        charts.Point("start", {"a": 0.2, "b": 0.5, HOSTILE: 0.3}),
+        charts.Point("x", {"a": 0.1, "b": 0.6, HOSTILE: 0.3}),
+    ]
     columns = [
         charts.Column("start", {"lactate": 0.1, HOSTILE: 0.02, "scan": 0.0}, {}, "lactate"),
         charts.Column("lactate", {HOSTILE: 0.01}, {"lactate": "known", "scan": "unavailable"}, HOSTILE),
@@ -26,23 +29,37 @@ def made() -> dict[str, charts.Chart]:
     grid = np.linspace(0, 10, 21)
     return {
         "icons": charts.icon_array(0.31, HOSTILE),
-        "bars": charts.class_bars({"a": 0.2, HOSTILE: 0.8}, {"a": 0.5, HOSTILE: 0.5}, {"a": (0.1, 0.3), HOSTILE: (0.7, 0.9)}),
+        "bars": charts.class_bars(
+            {"a": 0.2, HOSTILE: 0.8}, {"a": 0.5, HOSTILE: 0.5}, {"a": (0.1, 0.3), HOSTILE: (0.7, 0.9)}
+        ),
         "density": charts.density(grid, np.exp(-grid), np.exp(-2 * grid), (0.1, 3.0), 0.7, HOSTILE, "mg/dL"),
         "history": charts.history(points, HOSTILE, probability=True),
         "histories": charts.history(classes, "probability", probability=True),
         "gains": charts.gain_map(FEATURES, columns),
         "preview": charts.preview(["low 1 mmol/L", HOSTILE], [0.1, 0.6], 0.3, HOSTILE, True),
         "comparison": charts.two_histories(
-            [charts.Path("Bed 4", [0, 1], [0.2, 0.4], ["start", HOSTILE]), charts.Path(HOSTILE, [0, 2.5], [0.3, 0.1], ["", ""])],
-            "cost", HOSTILE, True,
+            [
+                charts.Path("Bed 4", [0, 1], [0.2, 0.4], ["start", HOSTILE]),
+                charts.Path(HOSTILE, [0, 2.5], [0.3, 0.1], ["", ""]),
+            ],
+            "cost",
+            HOSTILE,
+            True,
         ),
         "ranking": charts.ranking(
-            {"test": charts.RankingColumn(HOSTILE), "gain": charts.RankingColumn("gain", HOSTILE, "%.3f"),
-             "per cost": charts.RankingColumn("per cost", write="<{:g}".format)},
-            {"test": [HOSTILE, "b"], "gain": [0.2, float("nan")], "per cost": [1, 2]}, [3, 1], 1, f"{HOSTILE} in order", "gains",
+            {
+                "test": charts.RankingColumn(HOSTILE),
+                "gain": charts.RankingColumn("gain", HOSTILE, "%.3f"),
+                "per cost": charts.RankingColumn("per cost", write="<{:g}".format),
+            },
+            {"test": [HOSTILE, "b"], "gain": [0.2, float("nan")], "per cost": [1, 2]},
+            [3, 1],
+            1,
+            f"{HOSTILE} in order",
+            "gains",
         ),
         "recorded": charts.recorded_map(np.random.default_rng(0).random((400, 3)) < 0.6, FEATURES),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("name", made())
@@ -127,7 +144,10 @@ def test_the_heat_map_marks_states_by_signs_and_offers_each_row_for_clicking() -
     assert picture.get("data-chart") == "gains"
     assert [[cell.text for cell in row] for row in cells(picture)] == [["★", "●"], [None, "★"], [None, "✕"]]
     assert [row.get("data-pick") for row in picture if row.get("class") == "row"] == ["0", "1", "2"]
-    assert [cell.get("title") for cell in cells(picture)[0]] == ["lactate, step 0: 0.100 nats", "lactate, step 1: known"]
+    assert [cell.get("title") for cell in cells(picture)[0]] == [
+        "lactate, step 0: 0.100 nats",
+        "lactate, step 1: known",
+    ]
     assert not background(cells(picture)[0][1]) and background(cells(picture)[1][1])
     assert chart.table.iloc[:, 2].tolist() == ["known", "0.0100", "unavailable"]
 
@@ -161,7 +181,9 @@ def test_gains_that_tell_nothing_are_dark_however_much_larger_than_the_others(mo
 def test_a_brighter_cell_promises_more() -> None:
     gains = {str(number): number / 50 for number in range(51)}
     picture = ElementTree.fromstring(charts.gain_map(list(gains)[-40:], [charts.Column("", gains, {}, "50")]).spec)
-    brightness = [sum(int(background(row[0])[i : i + 2], 16) * w for i, w in ((1, 2), (3, 7), (5, 1))) for row in cells(picture)]
+    brightness = [
+        sum(int(background(row[0])[i : i + 2], 16) * w for i, w in ((1, 2), (3, 7), (5, 1))) for row in cells(picture)
+    ]
     assert np.all(np.diff(brightness) >= 0) and brightness[0] < brightness[-1]
 
 
@@ -192,7 +214,9 @@ def test_of_many_steps_the_latest_are_drawn_and_all_are_in_the_table() -> None:
     picture = ElementTree.fromstring(chart.spec)
     (head,) = (part for part in picture if part.get("class") == "head")
     assert [step.text for step in head][1:] == [str(step) for step in range(25, 40)]
-    assert [cell.get("title") for cell in cells(picture)[0]][0] == "a, step 25: 0.625 nats" and len(chart.table.columns) == 41
+    assert [cell.get("title") for cell in cells(picture)[0]][0] == "a, step 25: 0.625 nats" and len(
+        chart.table.columns
+    ) == 41
 
 
 def test_where_steps_are_left_out_the_others_keep_their_numbers() -> None:
@@ -222,8 +246,9 @@ def test_a_history_shows_everything_and_never_magnifies_noise(values: list[float
     assert 0.3 <= -100 * per_percent <= 1.07 and 3 <= len(ticks) <= 6 and min(shares) >= 0 and max(shares) <= 1
     heights = [
         float(mark.get("style", "").split("top:")[1].removesuffix("%"))
-        for mark in picture[1] if mark.get("class", "").startswith("point")
-    ]  # fmt: skip
+        for mark in picture[1]
+        if mark.get("class", "").startswith("point")
+    ]
     assert all(0 <= height <= 100 for height in heights)
     drawn = [shares[0] + (height - ticks[0][1]) * per_percent for height in heights]
     assert np.allclose(drawn, values, atol=0.005)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.host.services import Services
 from app.store import StoredCohort
-from app.ui.services import Services
 from l2m_core.schema import Schema
 from tests.app.conftest import check, open_app, press, small_cohort, small_frame, texts
 
@@ -102,7 +102,9 @@ def test_what_was_refused_so_far_is_looked_over_before_it_is_stored(shared_servi
         (b"age,died\n" + b"50,1\n" * 20, "one and the same"),
     ],
 )
-def test_a_file_that_cannot_serve_is_refused_in_words(owner: str, shared_services, content: bytes, sentence: str) -> None:
+def test_a_file_that_cannot_serve_is_refused_in_words(
+    owner: str, shared_services, content: bytes, sentence: str
+) -> None:
     app = upload(open_app(), "broken.csv", content)
     assert app.error and sentence in app.error[0].value.replace("\\", "")
     assert "Learning to Measure" in texts(app), "the rest of the page is gone"
@@ -122,7 +124,9 @@ def test_a_column_that_cannot_be_used_can_be_ignored_and_the_rest_saved(shared_s
     assert Schema.from_yaml(stored.schema_yaml).used == ("age", "lactate")
 
 
-def test_yaml_describes_a_stored_cohort_in_a_new_version(shared_services: Services, owner: str, ward: StoredCohort) -> None:
+def test_yaml_describes_a_stored_cohort_in_a_new_version(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
     app = open_app(cohort=ward.id)
     app.session_state["cohort-tabs"] = "Schema"
     app = check(app.run())
@@ -130,7 +134,9 @@ def test_yaml_describes_a_stored_cohort_in_a_new_version(shared_services: Servic
     assert text != ward.schema_yaml
     app.file_uploader(key="schema-upload").upload("schema.yaml", text.encode()).run()
     check(app)
-    versions = {stored.version: Schema.from_yaml(stored.schema_yaml) for stored in shared_services.store.cohorts.list(owner)}
+    versions = {
+        stored.version: Schema.from_yaml(stored.schema_yaml) for stored in shared_services.store.cohorts.list(owner)
+    }
     assert versions[2].feature("lactate").cost == 13 and versions[1].feature("lactate").cost == 12
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import l2m_core as l2m
 from app.ui import charts
-from app.ui.charts import evidence as drawings
-from app.ui.charts import training
+from app.ui.charts import evidence_charts as drawings
+from app.ui.charts import training_charts
 from app.ui.experiments import watching
 from l2m_core.evidence import Evidence, EvidenceSettings, gather
 from tests.app.test_charts import HOSTILE
@@ -25,8 +25,9 @@ def binary() -> Evidence:
     draw = np.random.default_rng(0)
     x = draw.normal(size=(60, 3)).astype(np.float32)
     x[draw.random(x.shape) < 0.2] = np.nan
-    cohort = l2m.Cohort.from_arrays(x, draw.integers(0, 2, 60), names=["lactate", HOSTILE, "scan"], costs=[1, 2, 3],
-                                    classes=["no", HOSTILE])  # fmt: skip
+    cohort = l2m.Cohort.from_arrays(
+        x, draw.integers(0, 2, 60), names=["lactate", HOSTILE, "scan"], costs=[1, 2, 3], classes=["no", HOSTILE]
+    )
     return gather(l2m.load(), cohort, QUICK)
 
 
@@ -38,10 +39,14 @@ def continuous() -> Evidence:
 
 
 LOG = [
-    {"step": step, "seconds": step / 2, "loss": 1 / step, **({"held_out/own": 0.5, "held_out/own_base": 0.6}
-                                                           if step % 10 == 0 else {})}
+    {
+        "step": step,
+        "seconds": step / 2,
+        "loss": 1 / step,
+        **({"held_out/own": 0.5, "held_out/own_base": 0.6} if step % 10 == 0 else {}),
+    }
     for step in range(1, 1001)
-]  # fmt: skip
+]
 
 
 def made(found: Evidence) -> list[charts.Chart]:
@@ -95,13 +100,13 @@ def test_what_was_not_recorded_is_hatched(binary: Evidence) -> None:
 
 
 def test_learning_curves_are_valid_and_bounded() -> None:
-    loss, held_out = training.training_loss(LOG, 1000), training.held_out_loss(LOG, 1000)
+    loss, held_out = training_charts.training_loss(LOG, 1000), training_charts.held_out_loss(LOG, 1000)
     assert held_out is not None
     valid(loss), valid(held_out)
-    assert len(loss.spec["data"][0]["x"]) == training.MOST_POINTS and loss.spec["data"][0]["x"][-1] == 1000
+    assert len(loss.spec["data"][0]["x"]) == training_charts.MOST_POINTS and loss.spec["data"][0]["x"][-1] == 1000
     assert held_out.table["own"].iloc[-1] == pytest.approx(-0.1) and "minus base rate" in held_out.alt
-    assert training.held_out_loss(LOG[:5], 1000) is None
-    valid(training.training_loss(LOG[:1], 1000))
+    assert training_charts.held_out_loss(LOG[:5], 1000) is None
+    valid(training_charts.training_loss(LOG[:1], 1000))
 
 
 def test_the_rate_is_that_of_the_last_minute() -> None:

@@ -12,11 +12,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import l2m_core as l2m
-from app.jobs.evidence import KIND, KeptFolds, kept_under
+from app.host.services import Services
+from app.jobs.evidence_job import KIND, KeptFolds, kept_under
 from app.jobs.runner import Runner
 from app.store import Job, StoredCohort
 from app.ui.evidence import gathering
-from app.ui.services import Services
 from l2m_core.cohort import Cohort
 from l2m_core.evidence import EvidenceSettings, ask_fold, gather, make_plan
 from l2m_core.schema import Feature

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from app.examples import EXAMPLES, chest_pain
-from app.ui import services
+from app.host import services
 from l2m_core.cohort import Cohort
 
 
@@ -36,7 +36,9 @@ def test_its_mechanism_is_the_one_that_is_described(triage: Cohort) -> None:
 
 def test_what_always_is_recorded_decides_what_else_is(triage: Cohort) -> None:
     always = triage.r.all(axis=0)
-    assert {name for name, is_always in zip(triage.names, always, strict=True) if is_always} == set(triage.schema.baseline)
+    assert {name for name, is_always in zip(triage.names, always, strict=True) if is_always} == set(
+        triage.schema.baseline
+    )
 
 
 def test_it_is_the_same_each_time() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.jobs import folders, releasing, studies, training
+from app.host.services import Services
+from app.jobs import folders, releasing, study_jobs, training_job
 from app.jobs.runner import Runner
 from app.store import Job
 from app.ui.experiments import starting
-from app.ui.services import Services
 from tests.app.conftest import PATIENCE, check, open_app, press, texts
 from tests.jobs.conftest import end_jobs
 from tests.jobs.test_training import with_steps
@@ -27,7 +27,7 @@ def no_worker_is_left(shared_services: Services) -> Iterator[None]:
     end_jobs(shared_services)
 
 
-def jobs_of(services: Services, owner: str, kind: str = training.KIND) -> tuple[Job, ...]:
+def jobs_of(services: Services, owner: str, kind: str = training_job.KIND) -> tuple[Job, ...]:
     return services.store.jobs.list(owner, kind)
 
 
@@ -54,8 +54,8 @@ def stored_job(services: Services, owner: str, state: str, message: str = "") ->
     """A training job that this process took and that has written a few lines of its log."""
     checked = {"settings": {"stages": [{"steps": 100}], "stop_at": 0, "loop": {"threads": 1}}, "outcomes": ["classes"]}
     config = {"job": "predictor", "name": "mine", "yaml": "stages: [{steps: 100}]", "init": None, "checked": checked}
-    job = services.store.jobs.add(owner, training.KIND, config)
-    run = services.runner.folder(job) / training.RUN
+    job = services.store.jobs.add(owner, training_job.KIND, config)
+    run = services.runner.folder(job) / training_job.RUN
     run.mkdir(parents=True)
     lines = [{"step": step, "seconds": step / 2, "loss": 0.7 - step / 1000} for step in range(1, 41)]
     lines.append({"step": 40, "seconds": 20.0, "held_out/own": 0.6, "held_out/own_base": 0.65})
@@ -95,8 +95,8 @@ def test_a_job_is_started_watched_stopped_and_resumed(shared_services: Services,
     app.text_input(key="start-name-predictor").set_value("watched")
     app = press(app, "start-job")
     (job,) = jobs_of(shared_services, owner)
-    run = shared_services.runner.folder(job) / training.RUN
-    app = until(app, lambda: training.last_step(run) >= 3)
+    run = shared_services.runner.folder(job) / training_job.RUN
+    app = until(app, lambda: training_job.last_step(run) >= 3)
     assert "Running" in texts(app) and "‘watched’" in texts(app)
     assert [metric.label for metric in app.metric] == ["Steps", "Rate", "Time left", "Training loss"]
     app = press(app, "job-stop")
@@ -113,7 +113,7 @@ def test_a_job_is_started_watched_stopped_and_resumed(shared_services: Services,
     assert "watched" in shared_services.model_names(owner)
 
 
-@pytest.mark.parametrize("task", ["gain", "policy", "finetune", studies.EVALUATE, studies.REPRODUCE])
+@pytest.mark.parametrize("task", ["gain", "policy", "finetune", study_jobs.EVALUATE, study_jobs.REPRODUCE])
 def test_every_task_has_its_form(shared_services: Services, owner: str, ward, task: str) -> None:
     app = open_app("experiments")
     app = check(app.selectbox(key="start-task").set_value(task).run())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from app.ui import downloads, guard, services
-from app.ui.identity import COOKIE, Signer, load_signer, user_owner
+from app.host import downloads, guard, services
+from app.host.identity import COOKIE, Signer, load_signer, user_owner
 
 
 def test_a_cookie_comes_back_as_the_browser_it_was_made_for() -> None:

@@ -29,9 +29,18 @@ def test_nothing_that_markdown_reacts_to_is_left_bare(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["HbA1c (%)", "pH_arterial", "C-reactive protein (mg/L)", "Na+/K+ ratio", "12-lead ECG", "temp. (°C)",
-             "1.5 mg; 'fasting', second?", "5 % = much"]
-)  # fmt: skip
+    "text",
+    [
+        "HbA1c (%)",
+        "pH_arterial",
+        "C-reactive protein (mg/L)",
+        "Na+/K+ ratio",
+        "12-lead ECG",
+        "temp. (°C)",
+        "1.5 mg; 'fasting', second?",
+        "5 % = much",
+    ],
+)
 def test_a_usual_name_has_no_backslashes_for_screen_readers_to_read_aloud(text: str) -> None:
     assert labels.markdown(text) == text
 
@@ -93,7 +102,9 @@ def test_a_probability_is_never_rounded_to_certainty(probability: float, percent
 
 
 def test_links_of_a_model_card_that_lead_nowhere_in_the_app_keep_their_texts() -> None:
-    card = "Loss ([measured](../../docs/results/care.md)), [curve](c.jsonl 'the curve'), [paper](https://example.org/a)."
+    card = (
+        "Loss ([measured](../../docs/results/care.md)), [curve](c.jsonl 'the curve'), [paper](https://example.org/a)."
+    )
     assert labels.card(card) == "Loss (measured), curve, [paper](https://example.org/a)."
     hostile = "![p](https://example.invalid/p.png) [x](javascript:alert(1)) array[0] (aside)"
     assert labels.card(hostile) == "p x array[0] (aside)" and labels.card("") == ""
@@ -101,7 +112,15 @@ def test_links_of_a_model_card_that_lead_nowhere_in_the_app_keep_their_texts() -
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0.0, "0"), (4.5e-05, "<0.0001"), (0.0001, "0.0001"), (0.123, "0.12"), (9.96, "10"), (120.4, "120"), (45000.0, "45,000")],
+    [
+        (0.0, "0"),
+        (4.5e-05, "<0.0001"),
+        (0.0001, "0.0001"),
+        (0.123, "0.12"),
+        (9.96, "10"),
+        (120.4, "120"),
+        (45000.0, "45,000"),
+    ],
 )
 def test_a_ratio_is_never_a_power_of_ten(value: float, shown: str) -> None:
     assert labels.ratio(value) == shown

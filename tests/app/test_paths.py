@@ -8,12 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.host import downloads, services
 from app.store import StoreError
-from app.ui import downloads, services, state
+from app.ui import state
 from l2m_core.errors import L2MError
 from tests.app.test_identity import Client
 
-HOSTILE = ("../../etc/passwd", "/etc/passwd", "..\\..\\x", "general/../../x", "\x00", "~", "C:\\x", "%2e%2e%2f", "a\n/b")
+HOSTILE = (
+    "../../etc/passwd",
+    "/etc/passwd",
+    "..\\..\\x",
+    "general/../../x",
+    "\x00",
+    "~",
+    "C:\\x",
+    "%2e%2e%2f",
+    "a\n/b",
+)
 
 
 @given(st.lists(st.text(), max_size=3), st.sampled_from(["json", "csv", "yaml"]))

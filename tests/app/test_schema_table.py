@@ -33,12 +33,16 @@ def test_edits_are_taken_as_stated_and_empty_cells_are_inferred() -> None:
 
 def test_the_levels_of_a_category_stay_in_their_order() -> None:
     assert rebuilt(schema_table.table_of(small_cohort().schema)).schema.feature("scan").levels == (
-        "clear", "dense", "doubtful",
-    )  # fmt: skip
+        "clear",
+        "dense",
+        "doubtful",
+    )
 
 
 def test_edits_that_no_page_has_seen_yet_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = {"editor": {"edited_rows": {2: {"cost": 99.0}, "3": {"role": "ignored", "name": "renamed"}, 77: {"cost": 1}}}}
+    state = {
+        "editor": {"edited_rows": {2: {"cost": 99.0}, "3": {"role": "ignored", "name": "renamed"}, 77: {"cost": 1}}}
+    }
     monkeypatch.setattr(st, "session_state", state)
     table = schema_table.edited(schema_table.table_of(small_cohort().schema), "editor")
     assert table.cost[2] == 99.0 and table.role[3] == "ignored" and table.name[3] == "sodium"

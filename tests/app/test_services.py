@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.settings import Settings
+from app.host import services
+from app.host.services import NOBODY, Services
+from app.host.settings import Settings
 from app.store import NotFound, StoredCohort
-from app.ui import services
-from app.ui.services import NOBODY, Services
 from l2m_core.cohort import Cohort
-from l2m_core.columns import Rules
 from l2m_core.errors import ModelFileError
 from l2m_core.schema import Feature
+from l2m_core.tables.column_parsing import Rules
 from tests.app.conftest import small_cohort, small_frame
 
 
@@ -75,8 +75,13 @@ def test_a_cohort_that_is_no_longer_shared_is_not_computed_with(shared_services:
 
 def test_a_cohort_is_stored_as_it_was_read_and_needs_its_rules_no_more(shared_services: Services, owner: str) -> None:
     rows = "\n".join(f"{'-999' if i % 4 == 0 else f'{i}.500,5'};{'?' if i % 5 else 'x'};{i % 2}" for i in range(1, 41))
-    cohort = Cohort.from_csv(f"cells;mark;died\n{rows}".encode(), "died", missing=["-999", "x"], decimal=",",
-                             schema={"features": [{"name": "mark", "role": "ignored"}]})  # fmt: skip
+    cohort = Cohort.from_csv(
+        f"cells;mark;died\n{rows}".encode(),
+        "died",
+        missing=["-999", "x"],
+        decimal=",",
+        schema={"features": [{"name": "mark", "role": "ignored"}]},
+    )
     stored = shared_services.add_cohort(owner, cohort)
     again = shared_services.cohort(owner, stored)
     assert again.content_hash == cohort.content_hash and again.rules == Rules()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from streamlit.runtime.secrets import secrets_singleton
 
-from app import sign_in
-from app.ui import services, state
+from app.host import services, sign_in
+from app.ui import state
 from tests.app.conftest import open_app, texts
 
 GOOD = """[auth]
@@ -97,7 +97,9 @@ def test_settings_that_cannot_be_used_never_reach_streamlit(file: Path) -> None:
     assert asked is not None and "neither text" in asked.problem
 
 
-def test_a_sign_in_is_good_for_so_long_whatever_the_providers_token_says(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sign_in_is_good_for_so_long_whatever_the_providers_token_says(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = int(time.time())
     user(monkeypatch, **signed_in(iat=now - 11 * 3600, exp=now - 10 * 3600))
     assert not state.sign_in_is_required()

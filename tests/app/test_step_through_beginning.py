@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import state
-from app.ui.services import Services
-from app.ui.steps import reading
+from app.ui.step_through import conditioning
 from tests.app.conftest import check, open_app, press, small_cohort, texts
 from tests.app.stepping import begin, recorded, step_id
 
@@ -49,7 +49,9 @@ def test_a_value_out_of_range_is_refused_in_words_and_what_was_typed_stays(owner
 
 def test_an_example_patient_can_be_filled_in(owner: str, ward: StoredCohort, shared_services) -> None:
     app = press(open_app("step_through", cohort=ward.id), "start-example")
-    assert app.number_input(key=f"start-{ward.id}-0").value == np.quantile(small_cohort().x[:, 0], 0.5, method="nearest")
+    assert app.number_input(key=f"start-{ward.id}-0").value == np.quantile(
+        small_cohort().x[:, 0], 0.5, method="nearest"
+    )
     assert app.selectbox(key=f"start-{ward.id}-1").value in ("f", "m")
 
 
@@ -84,7 +86,7 @@ def test_while_the_cohort_is_read_for_the_first_time_the_page_says_so(
     ward: StoredCohort, shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(reading.st, "spinner", lambda text: said.append(text) or nullcontext())
+    monkeypatch.setattr(conditioning.st, "spinner", lambda text: said.append(text) or nullcontext())
     shared_services._memories.drop(lambda key: True)
     app = begin(ward)
     assert said == ["Reading the cohort's 80 rows …"]

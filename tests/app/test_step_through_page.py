@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import inputs, state
-from app.ui.services import Services
-from app.ui.steps import moment, rules
-from app.ui.steps.record import Settings
+from app.ui.step_through import rules, step_answers
+from app.ui.step_through.stored_events import Settings
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.memory import CohortMemory
-from l2m_core.session import Patient
+from l2m_core.step_through.patient import Patient
 from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.stepping import NAMES, begin, enter, kinds, recorded, set_rule, step_id, turn_to
 
@@ -31,7 +31,7 @@ def test_a_result_is_stored_and_moves_the_answer(owner: str, app: AppTest) -> No
     assert event.kind == "observe" and dict(event.values) == {"lactate": 3.6}
     page = texts(app)
     assert "3.6 mmol/L" in page and "▲ high" in page and "1 test · cost 12" in page
-    view = moment.load(owner, step_id(app)).view
+    view = step_answers.load(owner, step_id(app)).view
     assert app.metric[0].value == f"{view.step.posterior['yes']:.0%}" and len(before) > 0
 
 
@@ -40,7 +40,7 @@ def test_the_numbers_on_the_page_are_those_of_the_core(owner: str, app: AppTest,
     stored = recorded(owner, app)
     memory = shared_services.model(owner).condition(shared_services.cohort(owner, stored.cohort))
     patient = memory.start({"age": 71.0}).observe("lactate", 3.6)
-    view = moment.load(owner, step_id(app)).view
+    view = step_answers.load(owner, step_id(app)).view
     assert np.allclose(view.step.posterior["yes"], patient.posterior[1], atol=1e-6)
     preview = view.preview("sodium")
     after = patient.observe("sodium", float(preview.value[1])).posterior[1]
@@ -48,7 +48,7 @@ def test_the_numbers_on_the_page_are_those_of_the_core(owner: str, app: AppTest,
 
 
 def test_another_test_than_the_suggested_one_is_recorded_with_the_reason(owner: str, app: AppTest) -> None:
-    suggested = moment.load(owner, step_id(app)).view.step.suggested
+    suggested = step_answers.load(owner, step_id(app)).view.step.suggested
     other = "scan" if suggested != "scan" else "lactate"
     app = turn_to(app, other)
     app.text_input(key="step-reason").set_value("machine is free")
@@ -58,7 +58,7 @@ def test_another_test_than_the_suggested_one_is_recorded_with_the_reason(owner: 
 
 
 def test_the_way_back_to_the_suggestion_is_there_only_when_one_has_left_it(owner: str, app: AppTest) -> None:
-    suggested = moment.load(owner, step_id(app)).view.step.suggested
+    suggested = step_answers.load(owner, step_id(app)).view.step.suggested
     app = turn_to(app, "scan" if suggested != "scan" else "lactate")
     assert [b for b in app.button if b.key == "to-suggestion"]
     app = turn_to(app, suggested)
@@ -137,7 +137,7 @@ def test_the_warning_names_the_value_that_is_in_the_table() -> None:
 def test_where_no_test_tells_anything_the_page_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = "No open test is expected to tell much by itself"
     assert sentence not in texts(app)
-    tests = tuple(replace(test, gain=0.0003) for test in moment.load(state.owner(), step_id(app)).patient.tests)
+    tests = tuple(replace(test, gain=0.0003) for test in step_answers.load(state.owner(), step_id(app)).patient.tests)
     monkeypatch.setattr(Patient, "tests", tests)
     page = texts(enter(app, "lactate", 2.2))
     assert sentence in page and "**<0.001** nats" in page and "0.000 nats" not in page
@@ -152,7 +152,7 @@ def test_a_value_that_is_impossible_is_refused(owner: str, app: AppTest) -> None
 def test_what_cannot_be_had_is_not_suggested_again(owner: str, app: AppTest, kind: str) -> None:
     app = press(turn_to(app, "lactate"), f"mark-{kind}")
     assert kinds(owner, app) == ["start", kind] and f"lactate: {kind}" in texts(app)
-    assert moment.load(owner, step_id(app)).view.step.suggested != "lactate"
+    assert step_answers.load(owner, step_id(app)).view.step.suggested != "lactate"
     app = press(app, "status-2")
     app.number_input(key=f"value-{step_id(app)}-2").set_value(1.9)
     app = press(app, "record-submit")
@@ -179,7 +179,7 @@ def test_a_correction_is_a_new_event_and_the_old_value_stays_visible(owner: str,
     app.session_state["step-log"] = True
     assert "Began · age 71 years" in texts(check(app.run()))
     app = press(press(app, "edit-0"), "correct-take-back")
-    assert "age" not in moment.load(owner, step_id(app)).patient.known
+    assert "age" not in step_answers.load(owner, step_id(app)).patient.known
 
 
 def test_stopping_ends_and_reopening_goes_on(owner: str, app: AppTest, shared_services: Services) -> None:
@@ -242,18 +242,20 @@ def test_a_change_of_the_rules_is_a_line_of_the_log_and_counted_as_an_event(owne
     ("stopping", "words"),
     [
         (Stopping(), "advise stopping never"),
-        (Stopping(budget=2, cost_budget=12.5, least_gain=0.01, confidence=0.95),
-         "advise stopping when tests done reach 2 or cost reaches 12.5 or the best gain is below 0.01 nats or an outcome is "
-         "95% likely"),
+        (
+            Stopping(budget=2, cost_budget=12.5, least_gain=0.01, confidence=0.95),
+            "advise stopping when tests done reach 2 or cost reaches 12.5 or the best gain is below 0.01 nats or an outcome is "
+            "95% likely",
+        ),
     ],
-)  # fmt: skip
+)
 def test_rules_are_put_into_words(stopping: Stopping, words: str) -> None:
     assert rules.in_words(Settings(stopping)) == f"rank by what the model ranks by · {words}"
 
 
 def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -> None:
     app = set_rule(app, "policy", "gain per cost")
-    ranking = moment.load(owner, step_id(app)).patient.ranking
+    ranking = step_answers.load(owner, step_id(app)).patient.ranking
     gains = ranking.gain_per_cost.to_numpy()
     assert (np.diff(gains) <= 1e-9).all()
 

@@ -5,14 +5,15 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.settings import Settings
+from app.host import services
+from app.host.services import Services
+from app.host.settings import Settings
 from app.store import StoredCohort
-from app.ui import services, state
-from app.ui.services import Services
-from app.ui.steps import moment
+from app.ui import state
+from app.ui.step_through import step_answers
 from l2m_core.cohort import Cohort
-from l2m_core.session import Patient
-from l2m_core.trace import Trace
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.trace import Trace
 from tests.app.conftest import open_app, press, small_frame, texts
 from tests.app.stepping import begin, enter, kinds, outcome_cohort, recorded, set_rule, step_id, turn_to
 
@@ -91,7 +92,9 @@ def test_a_model_that_is_gone_leaves_the_record_and_offers_to_begin_again(
     assert step_id(app) != first and dict(recorded(owner, app).events[0].values) == {"age": 71.0, "lactate": 3.6}
 
 
-def test_a_deleted_cohort_is_said_and_the_record_stays(owner: str, app: AppTest, ward, shared_services: Services) -> None:
+def test_a_deleted_cohort_is_said_and_the_record_stays(
+    owner: str, app: AppTest, ward, shared_services: Services
+) -> None:
     shared_services.store.cohorts.delete(owner, ward.id)
     app = open_app("step_through", step=step_id(app))
     assert "were deleted" in texts(app) and "needs a cohort" in texts(app)
@@ -102,11 +105,14 @@ def test_what_was_believed_is_in_the_record_and_so_are_the_rules_of_the_time(own
     before = recorded(owner, app).believed[0]
     app = enter(set_rule(app, "budget", 3), "lactate", 3.6)
     stored = recorded(owner, app)
-    assert stored.believed == (before, moment.load(owner, step_id(app)).view.step.posterior)
+    assert stored.believed == (before, step_answers.load(owner, step_id(app)).view.step.posterior)
     assert [rules.stopping.budget for rules in stored.rules] == [3, 3] and stored.until(1).events == stored.events[:1]
-    assert stored.believed[1] == Patient.replay(
-        moment.load(owner, step_id(app)).conditioned.memory, stored.events
-    ).trace.steps[-1].posterior  # fmt: skip
+    assert (
+        stored.believed[1]
+        == Patient.replay(step_answers.load(owner, step_id(app)).conditioned.memory, stored.events)
+        .trace.steps[-1]
+        .posterior
+    )
 
 
 # -- export ---------------------------------------------------------------------------------------------------------
@@ -114,7 +120,7 @@ def test_what_was_believed_is_in_the_record_and_so_are_the_rules_of_the_time(own
 
 def test_the_trace_of_a_stored_step_through_replays(owner: str, app: AppTest) -> None:
     app = press(enter(enter(app, "lactate", 3.6), "sodium", 131.0), "undo")
-    present = moment.load(owner, step_id(app))
+    present = step_answers.load(owner, step_id(app))
     text = present.patient.trace.to_json()
     replayed = Trace.from_json(text).replay(present.conditioned.memory)
     assert isinstance(replayed, Patient) and replayed.events == present.record.events

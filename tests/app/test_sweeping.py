@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from app import sweeping
+from app.host import sweeping
 from app.store import Busy
 
 

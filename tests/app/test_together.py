@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from app.ui import together as together_module
-from app.ui.together import Turns, together
+from app.streamlit_contact import batched_delivery as together_module
+from app.streamlit_contact.batched_delivery import Turns, together
 
 
 def test_turns_are_taken_one_at_a_time_in_order() -> None:
@@ -58,7 +58,9 @@ class Run:
         self.queue: list[ForwardMsg] = []
         self.sent: list[ForwardMsg] = []
         self.session = SimpleNamespace(
-            _scriptrunner=self, _browser_queue=SimpleNamespace(enqueue=self.queue.append), _call_soon_on_event_loop=self.later
+            _scriptrunner=self,
+            _browser_queue=SimpleNamespace(enqueue=self.queue.append),
+            _call_soon_on_event_loop=self.later,
         )
         self.calls: list[Callable[[], None]] = []
 

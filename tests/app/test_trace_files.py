@@ -7,15 +7,15 @@ import sqlite3
 
 import pytest
 
+from app.host import services
+from app.host.services import Services
 from app.store import NotFound, StoredCohort
-from app.ui import services
-from app.ui.services import Services
 from app.ui.traces import checks, exchange, exports, loading
 from l2m_core.errors import InputError
-from l2m_core.events import Event
 from l2m_core.schema import Feature, Outcome, Schema
-from l2m_core.session import Patient
-from l2m_core.trace import Trace
+from l2m_core.step_through.events import Event
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.trace import Trace
 from tests.app.conftest import small_cohort
 from tests.app.elements import Elements
 from tests.app.recorded import keep, memory_of
@@ -200,7 +200,9 @@ def test_a_stored_event_that_was_changed_is_found(
     loaded: loading.LoadedTrace, owner: str, shared_services: Services
 ) -> None:
     database = sqlite3.connect(shared_services.settings.data_dir / "l2m.sqlite3")
-    triggers = database.execute("select name, sql from sqlite_master where type = 'trigger' and tbl_name = 'events'").fetchall()
+    triggers = database.execute(
+        "select name, sql from sqlite_master where type = 'trigger' and tbl_name = 'events'"
+    ).fetchall()
     for name, _ in triggers:
         database.execute(f'drop trigger "{name}"')
     where = "where step_through_id = ? and sequence = 1"
@@ -229,10 +231,17 @@ def test_without_the_model_it_is_said_what_was_not_checked(
     assert gone.conditioned is None and "not installed" in gone.absent
     assert [step.posterior for step in gone.trace.steps] == list(loaded.record.believed), "the record still speaks"
     found = checks.verify(owner, gone)
-    assert results(found) == {"Record": "verified", "Cohort": "verified", "Model": "not checked", "Replay": "not checked"}
+    assert results(found) == {
+        "Record": "verified",
+        "Cohort": "verified",
+        "Model": "not checked",
+        "Replay": "not checked",
+    }
     assert "another version" in next(check.sentence for check in found if check.what == "Model")
     incoming = exchange.read_file(exchange.to_json(gone).encode())
-    assert isinstance(incoming.trace.replay(loaded.conditioned.memory), Patient), "exported without the model, it replays"
+    assert isinstance(incoming.trace.replay(loaded.conditioned.memory), Patient), (
+        "exported without the model, it replays"
+    )
     assert "not installed" in "".join(Elements(exports.to_html(gone)).words)
 
 

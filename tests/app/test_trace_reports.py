@@ -7,11 +7,11 @@ import uuid
 import pypdf
 import pytest
 
+from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import labels
-from app.ui.services import Services
-from app.ui.steps.belief import most_believed
-from app.ui.steps.record import SETTINGS, Settings
+from app.ui.step_through.belief import most_believed
+from app.ui.step_through.stored_events import SETTINGS, Settings
 from app.ui.traces import answers, exchange, exports, loading, report, report_pdf
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
@@ -49,9 +49,36 @@ def test_nothing_in_the_html_report_is_markup_or_fetched(hostile: loading.Loaded
     page = exports.to_html(hostile)
     elements = Elements(page)
     assert elements.tags <= {
-        "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "strong", "dl", "dt", "dd", "code", "table",
-        "colgroup", "col", "thead", "tbody", "tr", "th", "td", "ul", "li", "svg", "line", "text", "circle", "polyline",
-    }  # fmt: skip
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "h1",
+        "h2",
+        "p",
+        "strong",
+        "dl",
+        "dt",
+        "dd",
+        "code",
+        "table",
+        "colgroup",
+        "col",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "ul",
+        "li",
+        "svg",
+        "line",
+        "text",
+        "circle",
+        "polyline",
+    }
     assert elements.addresses == [] and elements.handlers == []
     assert "default-src 'none'" in page and "url(" not in page and "@import" not in page
     assert HOSTILE in "".join(elements.words), "the name is shown as it is written"
@@ -62,11 +89,24 @@ def test_the_reports_carry_fingerprints_banner_steps_missing_inputs_and_limits(l
     printed = text_of_pdf(exports.to_pdf(loaded))
     record = loaded.record
     wanted = [
-        record.step_through.model_fingerprint, record.step_through.cohort_hash, record.step_through.head_hash, "torch",
-        "Research use only", "not a medical device", "Bed 4", "instead of", "drawn already", "undone by step 3",
-        "<0.5 mmol/L", "What is not known", "scan", "not measured", "It is not benefit to the patient",
-        "Beyond a detection limit", "clear enough",
-    ]  # fmt: skip
+        record.step_through.model_fingerprint,
+        record.step_through.cohort_hash,
+        record.step_through.head_hash,
+        "torch",
+        "Research use only",
+        "not a medical device",
+        "Bed 4",
+        "instead of",
+        "drawn already",
+        "undone by step 3",
+        "<0.5 mmol/L",
+        "What is not known",
+        "scan",
+        "not measured",
+        "It is not benefit to the patient",
+        "Beyond a detection limit",
+        "clear enough",
+    ]
     for words in wanted:
         assert squeezed(words) in squeezed(told), words
         assert squeezed(words) in squeezed(printed), words
@@ -77,7 +117,9 @@ def test_the_reports_carry_fingerprints_banner_steps_missing_inputs_and_limits(l
 def test_the_pdf_writes_greek_accents_and_signs_and_owns_up_to_what_it_cannot(
     shared_services: Services, owner: str, ward: StoredCohort
 ) -> None:
-    patient = memory_of(shared_services, owner, ward).start({}).observe("lactate", 3.0, reason="µmol/L ≤ Ωé Жуκλμ → 中文")
+    patient = (
+        memory_of(shared_services, owner, ward).start({}).observe("lactate", 3.0, reason="µmol/L ≤ Ωé Жуκλμ → 中文")
+    )
     kept = loading.load(owner, keep(shared_services, owner, ward, patient, title="Größe Ångström").id)
     printed = text_of_pdf(exports.to_pdf(kept))
     assert "Größe Ångström" in printed
@@ -125,7 +167,10 @@ def test_a_report_of_several_classes_says_which_one_led_at_each_step(shared_serv
     assert len({line.sign for line in made.curve.lines}) == len({line.colour for line in made.curve.lines}) == 3
     ended = sorted(((value, name) for name, value in believed[-1].items()), reverse=True)
     assert [(row[0], row[2]) for row in classes.rows] == [(name, labels.percent(value)) for value, name in ended]
-    for words in (squeezed("".join(Elements(exports.to_html(kept)).words)), squeezed(text_of_pdf(exports.to_pdf(kept)))):
+    for words in (
+        squeezed("".join(Elements(exports.to_html(kept)).words)),
+        squeezed(text_of_pdf(exports.to_pdf(kept))),
+    ):
         for line in made.curve.lines:
             assert f"{line.sign}{line.name}" in words
         assert all(squeezed("".join(row)) in words for row in classes.rows)
@@ -135,7 +180,10 @@ def test_a_report_of_several_classes_says_which_one_led_at_each_step(shared_serv
 def test_what_led_once_is_shown_though_it_is_nothing_now() -> None:
     outcome = Outcome("stay", kind="multiclass", classes=("a", "b", "c", "d"))
     posteriors = [{"a": 0.9, "b": 0.04, "c": 0.03, "d": 0.03}, {"a": 0.02, "b": 0.5, "c": 0.08, "d": 0.4}]
-    assert most_believed(outcome, posteriors, 2) == ["a", "b"] and most_believed(outcome, posteriors[1:], 2) == ["b", "d"]
+    assert most_believed(outcome, posteriors, 2) == ["a", "b"] and most_believed(outcome, posteriors[1:], 2) == [
+        "b",
+        "d",
+    ]
     assert most_believed(outcome, posteriors, 9) == ["a", "b", "c", "d"], "in their own order, not in that of now"
 
 

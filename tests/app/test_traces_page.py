@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.host import identity
+from app.host.services import Services
 from app.store import StepThrough, StoredCohort
-from app.ui import identity, labels, state
-from app.ui.services import Services
-from app.ui.steps import belief, moment
+from app.ui import labels, state
+from app.ui.step_through import belief, step_answers
 from app.ui.traces import answers, exchange, listing, loading, replay
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame, texts
@@ -28,7 +29,9 @@ def kept(shared_services: Services, owner: str, ward: StoredCohort) -> StepThrou
 @pytest.fixture
 def another(shared_services: Services, owner: str, ward: StoredCohort, kept: StepThrough) -> StepThrough:
     """Later than `kept`, and still running."""
-    patient = memory_of(shared_services, owner, ward).start({"age": 40.0}).observe("scan", "clear").observe("lactate", 1.0)
+    patient = (
+        memory_of(shared_services, owner, ward).start({"age": 40.0}).observe("scan", "clear").observe("lactate", 1.0)
+    )
     return keep(shared_services, owner, ward, patient, title="Night 7")
 
 
@@ -196,9 +199,7 @@ def test_all_steps_are_there_as_a_table(owner: str, kept: StepThrough) -> None:
     assert "<0.5" in table["what happened"][5] and table["cost"].tolist()[-1] == 17.0
 
 
-def test_a_trace_of_one_event_needs_no_slider(
-    shared_services: Services, owner: str, ward: StoredCohort
-) -> None:
+def test_a_trace_of_one_event_needs_no_slider(shared_services: Services, owner: str, ward: StoredCohort) -> None:
     begun = keep(shared_services, owner, ward, memory_of(shared_services, owner, ward).start({}))
     page = texts(open_trace(begun))
     assert "Only the beginning is recorded" in page and "Nothing was known" in page
@@ -209,7 +210,9 @@ def test_other_outcomes_replay_and_compare_as_well(shared_services: Services, ow
     stored = shared_services.add_cohort(owner, outcome_cohort(kind))
     memory = memory_of(shared_services, owner, stored)
     patients = [memory.start({"age": 60.0}).observe("lactate", value) for value in (3.1, 0.8)]
-    first, _ = (keep(shared_services, owner, stored, patient, title=f"{kind} {i}") for i, patient in enumerate(patients))
+    first, _ = (
+        keep(shared_services, owner, stored, patient, title=f"{kind} {i}") for i, patient in enumerate(patients)
+    )
     app = open_trace(first)
     assert ("Likeliest" if kind == "multiclass" else "Median") in texts(app)
     page = texts(turn(app, "Compare"))
@@ -218,7 +221,9 @@ def test_other_outcomes_replay_and_compare_as_well(shared_services: Services, ow
     assert "different questions" in texts(check(app.run()))
 
 
-def test_of_several_classes_the_table_of_steps_names_the_one_that_led_then(shared_services: Services, owner: str) -> None:
+def test_of_several_classes_the_table_of_steps_names_the_one_that_led_then(
+    shared_services: Services, owner: str
+) -> None:
     stored = shared_services.add_cohort(owner, outcome_cohort("multiclass"))
     patient = changing_their_mind(memory_of(shared_services, owner, stored))
     loaded = loading.load(owner, keep(shared_services, owner, stored, patient).id)
@@ -254,7 +259,13 @@ def test_one_alone_has_nothing_to_be_compared_with(owner: str, kept: StepThrough
 def test_verifying_says_what_was_verified(owner: str, kept: StepThrough) -> None:
     page = texts(press(turn(open_trace(kept), "Verify"), "verify"))
     assert "Everything that was checked holds" in page
-    for sentence in ("All 7 stored events", "read from the store again", "read from its files again", "7 of 7", "3 of 3"):
+    for sentence in (
+        "All 7 stored events",
+        "read from the store again",
+        "read from its files again",
+        "7 of 7",
+        "3 of 3",
+    ):
         assert sentence in page
 
 
@@ -294,7 +305,7 @@ def test_a_trace_is_continued_on_the_step_through_page(owner: str, another: Step
     assert went == ["views/step_through.py"]
     app = check(app.switch_page(went[0]).run())
     assert "Record the panel" in texts(app) and "Night 7" in texts(app)
-    assert moment.load(owner, another.id).patient.steps == 2
+    assert step_answers.load(owner, another.id).patient.steps == 2
 
 
 # -- taking in ------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from app.ui import uploads
+from app.host import uploads
 
 LARGEST = uploads.largest_upload()
 

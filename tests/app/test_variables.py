@@ -22,9 +22,12 @@ print(json.dumps([{name: config.get_option(name) for name in names}, asgi.allowe
 
 def ask(data_dir: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", ASK], cwd=REPOSITORY, capture_output=True, text=True,
+        [sys.executable, "-c", ASK],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
         env={**os.environ, "L2M_DATA_DIR": str(data_dir), **environment},
-    )  # fmt: skip
+    )
 
 
 def test_variables_win_over_the_apps_own_settings_and_name_the_hosts(tmp_path: Path) -> None:

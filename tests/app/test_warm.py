@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import Settings
+from app.host import warm_up
+from app.host.services import Services
+from app.host.settings import Settings
 from app.store import StepThrough
-from app.ui import warm
-from app.ui.services import Services
 from tests.app.conftest import small_cohort
 
 MISSING = "0" * 64  # fingerprint of a model that is not here
@@ -25,8 +25,8 @@ def started(tmp_path: Path) -> Iterator[Services]:
 
 def read_again(services: Services) -> None:
     """To its end: each task of the background asks for the next one."""
-    warm.read_again(services)
-    for _ in range(warm.LATEST + 1):
+    warm_up.read_again(services)
+    for _ in range(warm_up.LATEST + 1):
         services.background.submit(int).result()
 
 
@@ -45,7 +45,7 @@ def is_read(services: Services, step_through: StepThrough) -> bool:
 def test_the_cohorts_of_the_latest_step_throughs_are_read_again(
     started: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warm, "LATEST", 2)
+    monkeypatch.setattr(warm_up, "LATEST", 2)
     step_throughs = [begin(started, rows) for rows in (40, 50, 60)]
     read_again(started)
     assert [is_read(started, step_through) for step_through in step_throughs] == [False, True, True]
@@ -61,7 +61,7 @@ def test_what_cannot_be_read_again_does_not_keep_the_rest_from_it(started: Servi
 
 
 def test_no_more_is_read_again_than_there_is_room_for(started: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm, "MEMORY_BYTES", 1)
+    monkeypatch.setattr(warm_up, "MEMORY_BYTES", 1)
     earlier, latest = begin(started, 40), begin(started, 50)
     read_again(started)
     assert (is_read(started, earlier), is_read(started, latest)) == (False, True)

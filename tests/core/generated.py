@@ -20,9 +20,33 @@ missing = st.sampled_from(["", "NA", "?", "-", "n/a", "NaN", ".", " "])
 words = st.sampled_from(
     ["yes", "no", "Yes", "F", "M", "low", "high", "none", "unknown", "V57", "E11", "K", "k", "+", "007"]
 )
-odd = st.sampled_from(["<5", ">100", "1e999", "inf", "-1e39", "1 234", "12 mg", "2020-01-01", "1.2.3", "5%", "120/80",
-                       "\u2212 3", "1_000", "0x1f", "TRUE", "1e5", "+3", "\u00bd", "=1+1", "#REF!",
-                       "a\nb", 'q"q', "x;y"])  # fmt: skip
+odd = st.sampled_from(
+    [
+        "<5",
+        ">100",
+        "1e999",
+        "inf",
+        "-1e39",
+        "1 234",
+        "12 mg",
+        "2020-01-01",
+        "1.2.3",
+        "5%",
+        "120/80",
+        "\u2212 3",
+        "1_000",
+        "0x1f",
+        "TRUE",
+        "1e5",
+        "+3",
+        "\u00bd",
+        "=1+1",
+        "#REF!",
+        "a\nb",
+        'q"q',
+        "x;y",
+    ]
+)
 free = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 
 columns = st.sampled_from(

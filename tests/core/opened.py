@@ -9,9 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PROGRAM = tuple(os.path.realpath(place) for place in (sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])))
-TOUCHING = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.truncate",
-            "shutil.copyfile", "shutil.rmtree", "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn",
-            "socket.connect", "urllib.Request")  # fmt: skip
+TOUCHING = (
+    "open",
+    "os.mkdir",
+    "os.rename",
+    "os.remove",
+    "os.rmdir",
+    "os.symlink",
+    "os.link",
+    "os.truncate",
+    "shutil.copyfile",
+    "shutil.rmtree",
+    "subprocess.Popen",
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "socket.connect",
+    "urllib.Request",
+)
 _watching: list[list[tuple[str, str]]] = []
 _hooked = False
 
@@ -41,6 +56,7 @@ def outside(found: list[tuple[str, str]], *allowed: Path) -> list[tuple[str, str
     """What lies neither within the program and its libraries (to read) nor in the allowed folders."""
     kept = (*PROGRAM, *(str(folder.resolve()) for folder in allowed))
     return [
-        (event, path) for event, path in found
+        (event, path)
+        for event, path in found
         if not os.path.realpath(path.replace("\0", "")).startswith(tuple(f"{place}{os.sep}" for place in kept))
-    ]  # fmt: skip
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
-from l2m_core.reading import Limits, read_table
+from l2m_core.tables.reading import Limits, read_table
 
 STATUS, PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -22,7 +22,9 @@ def resident(name: str) -> int:
 def main(megabytes: str, *paths: str) -> None:
     limits = Limits(megabytes=int(megabytes))
     small = "\n".join(f"{i % 7},{i % 2}" for i in range(50))
-    cohort = Cohort.from_csv(f"a,y\n{small}".encode(), "y")  # what is loaded at the first use is no part of a file's price
+    cohort = Cohort.from_csv(
+        f"a,y\n{small}".encode(), "y"
+    )  # what is loaded at the first use is no part of a file's price
     if any(path.endswith(".parquet") for path in paths):
         buffer = io.BytesIO()
         cohort.frame().astype({"a": str}).to_parquet(buffer)

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import l2m_core as l2m
-from l2m_core.care import Questions, codings, prevalence_shift
+from l2m_core.answering.class_codings import Questions, codings, prevalence_shift
+from l2m_core.answering.release import Inference
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
 from l2m_core.model.interface import Context, Output
-from l2m_core.released import Inference
 
 
 @pytest.mark.parametrize(("classes", "views", "count"), [(2, 1, 1), (2, 2, 2), (2, 9, 2), (3, 4, 4), (10, 99, 20)])
@@ -66,8 +66,13 @@ def test_a_test_that_tells_the_class_for_certain_is_worth_the_whole_entropy() ->
 def test_two_classes_need_no_rest_and_the_cohort_is_put_as_the_codes_say() -> None:
     assert Questions.of(2, 2, 0.7).codes.tolist() == codings(2, 2).tolist()
     y = torch.tensor([[2, 0, 1, 2]])
-    context = Context(torch.zeros(1, 4, 3), torch.ones(1, 4, 3, dtype=torch.bool), y, torch.tensor([3]),
-                      torch.zeros(1, 3, dtype=torch.bool))  # fmt: skip
+    context = Context(
+        torch.zeros(1, 4, 3),
+        torch.ones(1, 4, 3, dtype=torch.bool),
+        y,
+        torch.tensor([3]),
+        torch.zeros(1, 3, dtype=torch.bool),
+    )
     (put,) = Questions.of(3, 1, 0.5).put(context, 100)
     assert put.y.tolist() == [[2, 0, 1, 2], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]]
     assert put.n_classes.tolist() == [3, 2, 2, 2] and put.x.shape == (4, 4, 3)
@@ -91,10 +96,15 @@ def test_fewer_rows_for_the_other_questions_change_little() -> None:
     cohort = Cohort.from_arrays(x, np.digitize(x[:, 0] + 0.5 * generator.normal(size=300), [-0.5, 0.5]))
     release = l2m.load().release
     whole, part = (
-        L2M(dataclasses.replace(release, inference=dataclasses.replace(release.inference, care_rows=rows, sharpness=0.0)))
-        .condition(cohort).predict(x[:40])
+        L2M(
+            dataclasses.replace(
+                release, inference=dataclasses.replace(release.inference, care_rows=rows, sharpness=0.0)
+            )
+        )
+        .condition(cohort)
+        .predict(x[:40])
         for rows in (300, 150)
-    )  # fmt: skip
+    )
     assert 0 < np.abs(whole - part).max() < 0.2 and np.abs(whole - part).mean() < 0.03
 
 

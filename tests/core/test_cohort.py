@@ -106,8 +106,15 @@ def test_whole_numbers_read_as_classes_are_announced():
 
 
 def test_what_is_left_out_is_said():
-    cohort = loaded({"id": [f"P{i}" for i in range(N)], "one": [1] * N, "none": [None] * N, "f": [0.5, 2.0] * (N // 2),
-                     "y": [0, 1] * (N // 2)})  # fmt: skip
+    cohort = loaded(
+        {
+            "id": [f"P{i}" for i in range(N)],
+            "one": [1] * N,
+            "none": [None] * N,
+            "f": [0.5, 2.0] * (N // 2),
+            "y": [0, 1] * (N // 2),
+        }
+    )
     assert cohort.names == ("f",) and cohort.schema.names == ("id", "one", "none", "f")
     said = "\n".join(cohort.warnings)
     assert all(words in said for words in ("'id' looks like an identifier", "'one' holds one and", "'none' is empty"))

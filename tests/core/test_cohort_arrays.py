@@ -19,9 +19,15 @@ def test_arrays_of_the_caller_stay_writable_and_apart():
 def test_arrays_are_taken_as_they_are():
     x = np.column_stack([np.ones(N), np.arange(N) % 3, np.where(np.arange(N) % 2, np.nan, 1.5)])
     cohort = Cohort.from_arrays(
-        x, np.arange(N) % 3, names=["same", "code", "lab"], categorical=[False, True, False],
-        acquirable=[False, True, True], costs=[1, 2, 3], groups=[None, "p", "p"], classes=["low", "mid", "high"],
-    )  # fmt: skip
+        x,
+        np.arange(N) % 3,
+        names=["same", "code", "lab"],
+        categorical=[False, True, False],
+        acquirable=[False, True, True],
+        costs=[1, 2, 3],
+        groups=[None, "p", "p"],
+        classes=["low", "mid", "high"],
+    )
     assert np.array_equal(cohort.x, x.astype(np.float32), equal_nan=True)
     assert (cohort.kind, cohort.classes) == ("multiclass", ("low", "mid", "high"))
     assert cohort.feature("code").levels == ("0", "1", "2")

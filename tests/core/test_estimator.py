@@ -20,9 +20,7 @@ from l2m_core import L2MClassifier, L2MRegressor
 EXPECTED_TO_FAIL = {"check_methods_subset_invariance": "float32 sums depend on the shape of a product"}
 
 
-@parametrize_with_checks(
-    [L2MClassifier(), L2MRegressor()], expected_failed_checks=lambda estimator: EXPECTED_TO_FAIL
-)
+@parametrize_with_checks([L2MClassifier(), L2MRegressor()], expected_failed_checks=lambda estimator: EXPECTED_TO_FAIL)
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
@@ -58,7 +56,9 @@ def test_columns_whose_names_are_numbers_are_read_as_those_with_texts(mixed):
     frame, y = mixed
     numbered = frame.set_axis(range(frame.shape[1]), axis=1)
     named, unnamed = L2MClassifier().fit(frame, y), L2MClassifier().fit(numbered, y)
-    assert unnamed.memory_.cohort.categorical.tolist() == named.memory_.cohort.categorical.tolist() == [False, True, False]
+    assert (
+        unnamed.memory_.cohort.categorical.tolist() == named.memory_.cohort.categorical.tolist() == [False, True, False]
+    )
     assert unnamed.memory_.cohort.features[1].levels == ("a", "b", "c")
     np.testing.assert_allclose(unnamed.predict_proba(numbered[:9]), named.predict_proba(frame[:9]), atol=1e-6)
     with pytest.warns(UserWarning, match="'1': 'z'.* was never seen"):
@@ -144,9 +144,7 @@ def test_numbers_that_could_be_two_are_refused(mixed):
 
 def test_what_is_stated_to_be_categories_stays_so_numbers_and_intervals_too(mixed):
     frame, y = mixed
-    frame = frame.assign(
-        site=pd.Series(np.arange(120) % 3).astype("category"), band=pd.cut(frame.noise, 4), empty=None
-    )
+    frame = frame.assign(site=pd.Series(np.arange(120) % 3).astype("category"), band=pd.cut(frame.noise, 4), empty=None)
     classifier = L2MClassifier().fit(frame[:90], y[:90])
     assert classifier.memory_.cohort.features[3].levels == ("0", "1", "2")
     assert classifier.memory_.cohort.categorical.tolist() == [False, True, False, True, True, True]

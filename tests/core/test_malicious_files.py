@@ -15,12 +15,12 @@ import torch
 import yaml
 
 import l2m_core as l2m
-from app.settings import Settings
-from app.ui.services import Services
+from app.host.services import Services
+from app.host.settings import Settings
+from l2m_core.answering.release import FACTS, Inference, Range, save_model
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_checkpoint, load_tensors, save_checkpoint
 from l2m_core.model.interface import ModelConfig, build
-from l2m_core.released import FACTS, Inference, Range, save_model
 
 CONFIG = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
 WEIGHTS = "weights-00.safetensors"
@@ -197,7 +197,9 @@ def test_weights_without_a_checksum_are_not_slipped_in(checkpoint: Path) -> None
 
 
 @pytest.mark.parametrize("how", [*PROGRAMS, *TAGS])
-def test_the_app_lists_a_malicious_model_and_refuses_to_load_it(tmp_path: Path, folder: Path, canary: Path, how) -> None:
+def test_the_app_lists_a_malicious_model_and_refuses_to_load_it(
+    tmp_path: Path, folder: Path, canary: Path, how
+) -> None:
     if isinstance(how, str):
         (folder / FACTS).write_text(how.format(canary=str(canary)))
     else:

@@ -9,8 +9,8 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 from sklearn.metrics import roc_auc_score
 
 from l2m_core import metrics
-from l2m_core.baselines.interface import Gaussian
 from l2m_core.errors import ConfigError
+from l2m_core.methods.interface import Gaussian
 
 
 def draw(seed: int, n: int = 200, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from l2m_core.errors import CohortError
-from l2m_core.parquet_pages import measure, row_groups
-from l2m_core.reading import Limits, NumberColumn, RefusedColumn, Table, TextColumn, read_table
+from l2m_core.tables.parquet_pages import measure, row_groups
+from l2m_core.tables.reading import Limits, NumberColumn, RefusedColumn, Table, TextColumn, read_table
 
 ROWS = 30
 WORDS = ["low", "high", None] * 10
@@ -41,7 +41,9 @@ def cells(table: Table, name: str) -> list[str]:
 TEXTS = ["low", "high", ""] * 10
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
 @pytest.mark.parametrize("use_dictionary", [True, False])
 def test_texts_of_every_type_are_read(kind: pa.DataType, use_dictionary: bool) -> None:
     assert cells(table_of({"a": pa.array(WORDS).cast(kind)}, use_dictionary=use_dictionary), "a") == TEXTS
@@ -86,7 +88,9 @@ def test_columns_that_cannot_be_used_are_named_and_the_others_read() -> None:
             "b": pa.array(NUMBERS),
         }
     )
-    problems = {name: c.problem for name, c in zip(table.names, table.columns, strict=True) if isinstance(c, RefusedColumn)}
+    problems = {
+        name: c.problem for name, c in zip(table.names, table.columns, strict=True) if isinstance(c, RefusedColumn)
+    }
     assert set(problems) == set(table.names) - {"a", "b"}
     assert all(f"'{name}'" in problem for name, problem in problems.items())
     assert "dates" in problems["seen"] and "numbers or texts" in problems["lists"]
@@ -94,7 +98,9 @@ def test_columns_that_cannot_be_used_are_named_and_the_others_read() -> None:
 
 
 def test_a_column_whose_name_reads_like_a_place_in_a_group_is_not_taken_for_it() -> None:
-    table = table_of({"a": pa.array([{"b": "inner"}] * ROWS), "a.b": pa.array([str(i) for i in range(ROWS)]), "c": NUMBERS})
+    table = table_of(
+        {"a": pa.array([{"b": "inner"}] * ROWS), "a.b": pa.array([str(i) for i in range(ROWS)]), "c": NUMBERS}
+    )
     assert isinstance(table.column("a"), RefusedColumn)
     second = table.column("a.b")
     assert isinstance(second, RefusedColumn) or cells(table, "a.b") == [str(i) for i in range(ROWS)]
@@ -133,9 +139,15 @@ def test_pages_measure_what_their_writer_counted(compression: str, version: str,
     rng = np.random.default_rng(0)
     table = pa.table({"x": rng.normal(size=5000), "t": rng.choice(["a", "bb", "ü" * 100], 5000), "n": [None] * 5000})
     data = written(
-        table, compression=compression, data_page_version=version, use_dictionary=use_dictionary, data_page_size=500,
-        write_batch_size=100, row_group_size=1500, write_statistics=False,
-    )  # fmt: skip
+        table,
+        compression=compression,
+        data_page_version=version,
+        use_dictionary=use_dictionary,
+        data_page_size=500,
+        write_batch_size=100,
+        row_group_size=1500,
+        write_statistics=False,
+    )
     metadata = pq.read_metadata(io.BytesIO(data))
     for place in range(3):
         chunks = [metadata.row_group(i).column(place) for i in range(metadata.num_row_groups)]

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from l2m_core.errors import CohortError, InputError
-from l2m_core.reading import Limits, TextColumn, clean_names, read_table
 from l2m_core.schema import Feature
+from l2m_core.tables.reading import Limits, TextColumn, clean_names, read_table
 from tests.core.generated import written
 
 SMALL = b"age,sex\n40,F\n41,M\n\n42,F\n"
@@ -51,7 +51,6 @@ def test_gzip_files_of_many_members_are_read_in_time_that_grows_with_their_size(
         return time.process_time() - begun
 
     assert min(seconds(60_000) for _ in range(2)) < 8 * min(seconds(15_000) for _ in range(2))
-
 
 
 @pytest.mark.parametrize(

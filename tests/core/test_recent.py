@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from l2m_core import recent
+from l2m_core.answering import batching
+from l2m_core.answering.batching import Recent
 from l2m_core.lazy import lazy
 from l2m_core.model.interface import Output
-from l2m_core.recent import Recent
 
 
 def rows(*values: float) -> np.ndarray:
@@ -74,7 +74,7 @@ def test_a_failure_is_told_to_all_who_waited_and_is_not_kept() -> None:
 
 
 def test_the_least_recent_answers_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recent, "MOST_KEPT", 3)
+    monkeypatch.setattr(batching, "MOST_KEPT", 3)
     kept, asked = Recent(), Asked()
     for value in (1, 2, 3, 1, 4):
         kept.answers(rows(value), asked)

@@ -9,16 +9,18 @@ import torch
 import yaml
 
 import l2m_core as l2m
+from l2m_core.answering.release import FACTS, Inference, Range, find_model, load_release, save_model
 from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.model.interface import ModelConfig, build
-from l2m_core.released import FACTS, Inference, Range, find_model, load_release, save_model
 
 
 @pytest.fixture
 def folder(tmp_path):
     torch.manual_seed(0)
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
-    save_model(tmp_path / "tiny", build(config), config, Range(features=7), Inference(temperature=1.3), {"seed": 0}, "# Card")
+    save_model(
+        tmp_path / "tiny", build(config), config, Range(features=7), Inference(temperature=1.3), {"seed": 0}, "# Card"
+    )
     return tmp_path / "tiny"
 
 
@@ -71,9 +73,20 @@ def damage(folder, how):
 
 @pytest.mark.parametrize(
     "how",
-    ["truncated", "one bit", "missing", "not safetensors", "another version", "unknown setting", "does not fit",
-     "impossible", "not yaml", "runs code", "no mapping"],
-)  # fmt: skip
+    [
+        "truncated",
+        "one bit",
+        "missing",
+        "not safetensors",
+        "another version",
+        "unknown setting",
+        "does not fit",
+        "impossible",
+        "not yaml",
+        "runs code",
+        "no mapping",
+    ],
+)
 def test_a_damaged_model_is_refused_in_words(folder, how):
     damage(folder, how)
     with pytest.raises(ModelFileError):
@@ -141,7 +154,7 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
     def full(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("l2m_core.released.write_text", full)
+    monkeypatch.setattr("l2m_core.answering.release.write_text", full)
     with pytest.raises(OSError, match="space"):
         save_model(folder, build(release.config), release.config, release.trained, release.inference, {}, "# New")
     assert load_release(folder).fingerprint == release.fingerprint

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from l2m_core.errors import SchemaError
 from l2m_core.schema import Feature, Outcome, Overrides, Schema
-from l2m_core.strict_yaml import YamlProblem, read_yaml
+from l2m_core.tables.strict_yaml import YamlProblem, read_yaml
 
 AGE = Feature("age", role="baseline", unit="years", minimum=0, maximum=120)
 SEX = Feature("sex", "binary", "baseline", levels=("no", "yes"))
@@ -132,7 +132,7 @@ def test_a_feature_refuses_what_contradicts_itself(settings, words):
         ("outcome: y\nfeatures:\n- {name: a, group: g, role: baseline}\n- {name: b, group: g}\n", ["'g'", "roles"]),
         ("", ["key: value"]),
     ],
-)  # fmt: skip
+)
 def test_a_schema_file_is_refused_by_the_name_of_what_is_wrong(text, words):
     with pytest.raises(SchemaError) as refusal:
         Schema.from_yaml(text)

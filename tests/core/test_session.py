@@ -11,8 +11,8 @@ import pytest
 
 import l2m_core as l2m
 from l2m_core.errors import FeatureError, InputError
-from l2m_core.events import Event
-from l2m_core.session import Patient
+from l2m_core.step_through.events import Event
+from l2m_core.step_through.patient import Patient
 from tests.core.conftest import make_frame
 
 
@@ -242,9 +242,19 @@ def test_a_trace_cut_in_half_is_refused(patient):
 
 @pytest.mark.parametrize(
     "change",
-    [{"at": "yesterday"}, {"values": {"age": [71]}}, {"values": [1]}, {"reason": 3}, {"features": "ct"}, {"limits": [1]},
-     {"suggested": 4}, {"kind": "cure"}, {"id": None}, {"unheard": 1}],
-)  # fmt: skip
+    [
+        {"at": "yesterday"},
+        {"values": {"age": [71]}},
+        {"values": [1]},
+        {"reason": 3},
+        {"features": "ct"},
+        {"limits": [1]},
+        {"suggested": 4},
+        {"kind": "cure"},
+        {"id": None},
+        {"unheard": 1},
+    ],
+)
 def test_an_event_changed_by_hand_is_refused_in_words(patient, change):
     plain = json.loads(patient.trace.to_json())
     plain["steps"][-1]["event"].update(change)
@@ -271,9 +281,9 @@ def test_regret_is_the_gain_of_the_suggested_test_minus_that_of_the_chosen_one(m
     first, second = patient.trace.steps[0].gains, patient.suggestion
     other = next(name for name in first if name != second)
     value = memory.cohort.decode(other, float(np.nanmedian(memory.cohort.x[:, memory.cohort.names.index(other)])))
-    followed = patient.observe(second, memory.cohort.decode(
-        second, float(np.nanmedian(memory.cohort.x[:, memory.cohort.names.index(second)]))
-    ))  # fmt: skip
+    followed = patient.observe(
+        second, memory.cohort.decode(second, float(np.nanmedian(memory.cohort.x[:, memory.cohort.names.index(second)])))
+    )
     assert followed.trace.regrets == (None, 0.0)
     overridden = patient.observe(other, value).unavailable(second).undo()
     assert overridden.trace.regrets == (None, pytest.approx(first[second] - first[other]), None, None)
@@ -323,7 +333,9 @@ def marked(model):
 def test_a_marker_for_not_recorded_is_no_result(marked, value):
     patient = marked.start({"age": 71, "lactate": value})
     assert patient.known == {"age": 71}
-    with pytest.raises(FeatureError, match='\'lactate\' = .*999.* stands for "not measured".*say that it is unavailable'):
+    with pytest.raises(
+        FeatureError, match="'lactate' = .*999.* stands for \"not measured\".*say that it is unavailable"
+    ):
         patient.observe({"sodium": 140, "lactate": value})
     with pytest.raises(FeatureError, match="'lactate' = .*999.* or None to take it back"):
         patient.observe("lactate", 2.0).correct("lactate", value)

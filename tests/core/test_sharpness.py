@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 import l2m_core as l2m
+from l2m_core.answering.calibration import (
+    FEWEST_ROWS,
+    FOLDS,
+    MASKS,
+    MOST_ROWS,
+    best_exponent,
+    cross_fitted,
+    sharpness_of,
+)
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
-from l2m_core.sharpness import FEWEST_ROWS, FOLDS, MASKS, MOST_ROWS, best_exponent, cross_fitted, sharpness_of
 
 
 def drawn(sure: float, rows: int = 20_000) -> tuple[np.ndarray, np.ndarray]:

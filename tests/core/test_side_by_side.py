@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from l2m_core.answering.parallel import in_turn, side_by_side
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
-from l2m_core.side_by_side import in_turn, side_by_side
 
 
 @pytest.fixture

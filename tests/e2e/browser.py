@@ -21,8 +21,15 @@ from tests.prerequisites import REPOSITORY
 
 PATIENCE = 120_000  # milliseconds; a busy machine is slow
 # Without these, Chromium itself talks to the outside, which would hide what the pages do.
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 expect.set_options(timeout=PATIENCE)
 
 
@@ -42,9 +49,13 @@ def serving(
     command = [sys.executable, "-m", "app", "--port", str(port), "--no-browser", "--data-dir", str(data_dir)]
     command += ["--processes", str(processes)]
     server = subprocess.Popen(
-        command, cwd=repository, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        command,
+        cwd=repository,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
     assert server.stdout is not None
     lines: list[str] = []
     try:
@@ -74,7 +85,9 @@ def chromium_running(program: Path) -> Iterator[Browser]:
         browser.close()
 
 
-def new_page(browser: Browser, scheme: Literal["light", "dark"] = "light", width: int = 1280, height: int = 800) -> Page:
+def new_page(
+    browser: Browser, scheme: Literal["light", "dark"] = "light", width: int = 1280, height: int = 800
+) -> Page:
     """A page of a fresh visitor."""
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     page.set_default_timeout(PATIENCE)

@@ -29,8 +29,12 @@ def test_names_never_make_the_browser_fetch_anything(repository: Path, chromium:
     with serving(repository, tmp_path / "data") as served, chromium_running(chromium) as browser:
         page = new_page(browser)
         outside: list[str] = []
-        page.on("request", lambda request: None if request.url.startswith((served.address, "data:", "blob:"))
-                else outside.append(request.url))  # fmt: skip
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith((served.address, "data:", "blob:")) else outside.append(request.url)
+            ),
+        )
         page.goto(served.address)
         page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(str(file))
         press(page, "Save cohort")

@@ -115,7 +115,9 @@ def step_through(page: Page) -> None:
 def preview_of(page: Page, result: str) -> str:
     """The answer that the preview draws for a result."""
     expect(page.locator(".st-key-step-preview .value")).to_have_count(3)
-    results, answers = (page.locator(f".st-key-step-preview {part}").all_inner_texts() for part in (".result", ".value"))
+    results, answers = (
+        page.locator(f".st-key-step-preview {part}").all_inner_texts() for part in (".result", ".value")
+    )
     return dict(zip(results, answers, strict=True))[result]
 
 
@@ -174,7 +176,9 @@ def check_addresses(seen: list[str], address: str) -> None:
         assert parts.scheme in ("data", "blob") or parts.netloc == urlsplit(address).netloc, url
         if parts.scheme in ("http", "ws"):
             assert not any(word in url for word in (*WORDS, "canary", "Canary")), url
-            assert set(parse_qs(parts.query)) <= {"step", "cohort", "trace", "title", "streamlitUrl"} or "_stcore" in url, url
+            assert (
+                set(parse_qs(parts.query)) <= {"step", "cohort", "trace", "title", "streamlitUrl"} or "_stcore" in url
+            ), url
 
 
 def posteriors(file: Path) -> list[dict[str, float]]:
@@ -208,7 +212,9 @@ def two_browsers(browser: Browser, address: str, folder: Path) -> None:
     press(second, "Verify now")
     expect(second.get_by_text("Everything that was checked holds")).to_be_visible(timeout=PATIENCE)
     second.reload()
-    expect(second.get_by_role("heading", name=f"Step {len(KINDS) - 1} of {len(KINDS) - 1}")).to_be_visible(timeout=PATIENCE)
+    expect(second.get_by_role("heading", name=f"Step {len(KINDS) - 1} of {len(KINDS) - 1}")).to_be_visible(
+        timeout=PATIENCE
+    )
     settled(second)
     press(second, "Continue")
     events(second, len(KINDS))

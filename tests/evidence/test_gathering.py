@@ -11,7 +11,7 @@ import pytest
 import l2m_core as l2m
 from l2m_core.errors import CohortError
 from l2m_core.evidence import Evidence, FoldAnswers, ask_fold, gather, make_plan, summarise
-from l2m_core.evidence.gathering import Keep
+from l2m_core.evidence.cross_fitting import Keep
 from l2m_core.evidence.orders import PARTS, actions_of, best_fixed_order
 from l2m_core.metrics import row_losses
 from tests.evidence.conftest import SETTINGS, small_frame

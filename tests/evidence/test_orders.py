@@ -10,16 +10,17 @@ import pytest
 
 import l2m_core as l2m
 from l2m_core.evidence import Evidence, EvidenceSettings, ask_fold, gather, make_plan
-from l2m_core.evidence.asking import FIXED, orders_for
+from l2m_core.evidence.fold_answers import FIXED, orders_for
 from l2m_core.evidence.orders import actions_of, best_fixed_order
-from l2m_core.evidence.words import Sentence
+from l2m_core.evidence.sentences import Sentence
 from tests.evidence.conftest import SETTINGS
 
 KINDS = pytest.mark.parametrize("kind", ["binary", "continuous"])
 
 
-def last_column_tells(rows: int, columns: int, missing: float = 0.0, recorded: int | None = None,
-                      kind: str = "binary", seed: int = 0) -> l2m.Cohort:  # fmt: skip
+def last_column_tells(
+    rows: int, columns: int, missing: float = 0.0, recorded: int | None = None, kind: str = "binary", seed: int = 0
+) -> l2m.Cohort:
     """recorded: rows that have the last column, Z, which alone follows the outcome."""
     draw = np.random.default_rng(seed)
     x = draw.normal(size=(rows, columns)).astype(np.float32)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import l2m_core as l2m
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.evidence import EvidenceSettings, make_plan
-from l2m_core.evidence.plan import deal
+from l2m_core.evidence.folds import deal
 from tests.evidence.conftest import SETTINGS, small_cohort, small_frame
 
 

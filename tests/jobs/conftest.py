@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.host.services import Services
+from app.host.settings import Settings
 from app.jobs.runner import Runner
-from app.settings import Settings
 from app.store import Job, StoredCohort
-from app.ui.services import Services
 from l2m_core.cohort import Cohort
 
 OWNER = "browser-" + "a" * 32
@@ -48,7 +48,9 @@ def end_jobs(services: Services) -> None:
     """No worker outlives a test: all are asked to stop, and waited for."""
     for job in services.store.jobs.active():
         services.store.jobs.request_cancel(job.owner, job.id)
-        if job.pid == os.getpid() and job.claim is not None:  # taken by the test itself; it would hold its place in the queue
+        if (
+            job.pid == os.getpid() and job.claim is not None
+        ):  # taken by the test itself; it would hold its place in the queue
             services.store.jobs.finish(job.id, job.claim, "cancelled")
     wait_until(lambda: not services.store.jobs.active(), sweep=services)
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from app.jobs import studies, templates, trainer
+from app.jobs import study_jobs, templates, trainer
 from l2m_core.errors import LONGEST_MESSAGE, ConfigError
 from tests.core.opened import outside, watched
 from tests.core.test_paths_in_schemas import PLACES
 from train.__main__ import JOBS, main
 from train.config import build, to_plain
-from train.experiments.experiment import read_settings
+from train.study.experiments.experiment import read_settings
 
 UNFOLDING = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
 ODD = ["when: 2020-13-45", "[" * 1000, "a: \0", "a: !!python/name:os.system", "- ../../etc", "../../etc/passwd"]
@@ -76,16 +76,16 @@ def test_what_names_a_folder_is_not_a_persons_to_write(job: str) -> None:
                 trainer.read_settings(job, yaml.safe_dump({name: place}))
 
 
-@pytest.mark.parametrize("experiment", studies.experiments())
+@pytest.mark.parametrize("experiment", study_jobs.experiments())
 def test_a_place_in_the_settings_of_an_experiment_is_refused(experiment: str) -> None:
     settings = to_plain(read_settings(experiment, "small"))
     paths = list(texts(settings))
-    assert all(studies.overrides(yaml.safe_dump({k: v})) for k, v in settings.items() if k != studies.FOLDER)
+    assert all(study_jobs.overrides(yaml.safe_dump({k: v})) for k, v in settings.items() if k != study_jobs.FOLDER)
     for path in paths:
         changed = {path[0]: replaced(settings, path, "PLACE")[path[0]]}
         for place in PLACES[:3]:
             with watched() as found, pytest.raises(ConfigError, match="plain name|is decided by"):
-                studies.overrides(yaml.safe_dump(changed).replace("PLACE", place))
+                study_jobs.overrides(yaml.safe_dump(changed).replace("PLACE", place))
             assert found == []
 
 
@@ -94,17 +94,17 @@ def test_a_place_in_the_settings_of_an_experiment_is_refused(experiment: str) ->
 def test_every_kind_of_place_is_refused_at_any_depth(name: str, place: str) -> None:
     for value in (place, [place], {"inner": [place]}, {place: 1}, {"folder": "x"}):
         with pytest.raises(ConfigError):
-            studies.overrides(yaml.safe_dump({name: value}))
+            study_jobs.overrides(yaml.safe_dump({name: value}))
 
 
 @pytest.mark.parametrize("place", PLACES[:5])
 @pytest.mark.parametrize("name", ["suite", "methods", "cohorts", "out", "data", "partial", "model", "config"])
 def test_a_place_in_the_options_of_an_evaluation_is_refused(name: str, place: str) -> None:
     with pytest.raises(ConfigError):
-        studies.options(yaml.safe_dump({name: place}))
+        study_jobs.options(yaml.safe_dump({name: place}))
 
 
-READERS = [studies.options, studies.overrides, partial(trainer.read_settings, "predictor")]
+READERS = [study_jobs.options, study_jobs.overrides, partial(trainer.read_settings, "predictor")]
 
 
 @pytest.mark.parametrize("read", READERS)
@@ -141,7 +141,16 @@ def test_a_refusal_is_short_however_long_what_it_quotes(read) -> None:
 
 def test_numbers_truths_and_texts_of_settings_are_what_they_look_like() -> None:
     text = "a: 3\nb: 0.5\nc: true\nd: word\ne: [1, -2.5e-3, no]\nf:\ng: '3'\nh: 2020-13-45"
-    expected = {"a": 3, "b": 0.5, "c": True, "d": "word", "e": [1, -0.0025, False], "f": None, "g": "3", "h": "2020-13-45"}
+    expected = {
+        "a": 3,
+        "b": 0.5,
+        "c": True,
+        "d": "word",
+        "e": [1, -0.0025, False],
+        "f": None,
+        "g": "3",
+        "h": "2020-13-45",
+    }
     assert trainer.read_mapping(text) == expected
     assert trainer.read_mapping("# nothing yet") == {}
 

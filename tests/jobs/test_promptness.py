@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from app.jobs import trainer, training
+from app.host.services import Services
+from app.jobs import trainer, training_job
 from app.jobs.runner import LOOK_EVERY, Runner
 from app.store import processes
-from app.ui.services import Services
 from tests.figures import Keep
 from tests.jobs.conftest import LONG, OWNER, ask, ended, wait_until
 from tests.jobs.test_training import begin, with_steps
@@ -31,8 +31,12 @@ def test_a_stopped_evidence_job_ends_soon(runner: Runner, long_ward, figure: Kee
     began = time.monotonic()
     runner.stop(OWNER, job.id)
     state, took = ended(runner, job).state, time.monotonic() - began
-    figure("jobs: evidence, from 'stop' to stopped", "'cancelled' within 10 s", f"'{state}' after {took:.1f} s",
-           state == "cancelled" and took <= SOON)  # fmt: skip
+    figure(
+        "jobs: evidence, from 'stop' to stopped",
+        "'cancelled' within 10 s",
+        f"'{state}' after {took:.1f} s",
+        state == "cancelled" and took <= SOON,
+    )
     assert state == "cancelled"
     assert took <= SOON
 
@@ -40,16 +44,19 @@ def test_a_stopped_evidence_job_ends_soon(runner: Runner, long_ward, figure: Kee
 @pytest.mark.reliability
 def test_a_stopped_training_job_ends_soon_with_a_checkpoint(services: Services, runner: Runner, figure: Keep) -> None:
     job = begin(services, text=with_steps(100_000))
-    run = runner.folder(job) / training.RUN
-    wait_until(lambda: training.last_step(run) >= 3)
+    run = runner.folder(job) / training_job.RUN
+    wait_until(lambda: training_job.last_step(run) >= 3)
     child = (runner.folder(job) / trainer.PROCESS).read_text()
     began = time.monotonic()
     runner.stop(OWNER, job.id)
     state, took = ended(runner, job).state, time.monotonic() - began
-    right = state == "cancelled" and training.has_checkpoint(run) and not processes.is_alive(child)
-    figure("jobs: training, from 'stop' to stopped", "'cancelled' within 10 s, a checkpoint, no orphan",
-           f"'{state}' after {took:.1f} s, {'a checkpoint, no orphan' if right else 'not as it should be'}",
-           right and took <= SOON)  # fmt: skip
+    right = state == "cancelled" and training_job.has_checkpoint(run) and not processes.is_alive(child)
+    figure(
+        "jobs: training, from 'stop' to stopped",
+        "'cancelled' within 10 s, a checkpoint, no orphan",
+        f"'{state}' after {took:.1f} s, {'a checkpoint, no orphan' if right else 'not as it should be'}",
+        right and took <= SOON,
+    )
     assert right
     assert took <= SOON
 
@@ -57,7 +64,7 @@ def test_a_stopped_training_job_ends_soon_with_a_checkpoint(services: Services, 
 @pytest.mark.reliability
 def test_a_killed_worker_is_noticed_soon_and_leaves_no_orphan(services: Services, runner: Runner, figure: Keep) -> None:
     job = begin(services, text=with_steps(100_000))
-    wait_until(lambda: training.last_step(runner.folder(job) / training.RUN) >= 2)
+    wait_until(lambda: training_job.last_step(runner.folder(job) / training_job.RUN) >= 2)
     child = (runner.folder(job) / trainer.PROCESS).read_text()
     stop = threading.Event()
     keeper = threading.Thread(target=runner.keep_moving, args=(stop,))
@@ -70,7 +77,11 @@ def test_a_killed_worker_is_noticed_soon_and_leaves_no_orphan(services: Services
     took = time.monotonic() - began
     stop.set()
     keeper.join()
-    figure("jobs: training, from kill -9 of its worker to 'crashed' and no orphan, no page open", "within 10 s",
-           f"'{state}', trainer gone, after {took:.1f} s", state == "crashed" and took <= SOON)  # fmt: skip
+    figure(
+        "jobs: training, from kill -9 of its worker to 'crashed' and no orphan, no page open",
+        "within 10 s",
+        f"'{state}', trainer gone, after {took:.1f} s",
+        state == "crashed" and took <= SOON,
+    )
     assert state == "crashed"
     assert took <= SOON

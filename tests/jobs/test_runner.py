@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from app.host.services import Services
+from app.host.settings import Settings
 from app.jobs import folders
-from app.jobs.evidence import settings_of
+from app.jobs.evidence_job import settings_of
 from app.jobs.runner import MOST_WAITING, Runner, _alone, worker_environment
-from app.settings import Settings
 from app.store import Conflict, NotFound
-from app.ui.services import Services
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import Evidence
 from tests.jobs.conftest import LONG, OWNER, PATIENCE, SETTINGS, ask, ended, wait_until
@@ -41,15 +41,19 @@ def test_evidence_is_gathered_in_another_process_and_stored(services: Services, 
 
 def test_a_worker_goes_on_when_the_process_that_started_it_is_gone(services: Services, runner: Runner, ward) -> None:
     program = (
-        "import sys; from app.ui.services import Services; from app.settings import Settings; "
+        "import sys; from app.host.services import Services; from app.host.settings import Settings; "
         "from app.jobs.runner import Runner; s = Services(Settings.from_environment()); "
         f"print(Runner(s.store, s.settings).submit({OWNER!r}, 'evidence', "
         f"{{'cohort': {ward.id!r}, 'model': 'general', 'settings': {SETTINGS!r}}}).id)"
     )
     server = subprocess.run(
-        [sys.executable, "-c", program], env=worker_environment(services.settings), cwd=REPOSITORY, text=True,
-        capture_output=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        env=worker_environment(services.settings),
+        cwd=REPOSITORY,
+        text=True,
+        capture_output=True,
+        check=True,
+    )
     job = services.store.jobs.get(OWNER, server.stdout.strip())
     assert ended(runner, job).state == "done"
 
@@ -159,7 +163,9 @@ def test_a_deleted_cohort_leaves_nothing_of_its_patients_with_its_jobs(runner: R
     assert not list(runner.folder(job).glob("fold-*.npz"))
 
 
-def test_a_deleted_cohort_leaves_nothing_with_the_jobs_of_others_either(services: Services, runner: Runner, ward) -> None:
+def test_a_deleted_cohort_leaves_nothing_with_the_jobs_of_others_either(
+    services: Services, runner: Runner, ward
+) -> None:
     guest = "browser-" + "b" * 32
     services.store.cohorts.share(OWNER, ward.id)
     job = services.store.jobs.add(guest, "train", {"cohort": ward.id})

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import yaml
 
-from app.jobs import folders, releasing, studies, templates, trainer, training
+from app.host.services import Services
+from app.jobs import folders, releasing, study_jobs, templates, trainer, training_job
 from app.jobs.runner import Runner
 from app.store import Job, NotFound, processes
-from app.ui.services import Services
 from l2m_core.errors import LONGEST_MESSAGE, ConfigError
 from tests.jobs.conftest import OWNER, ended, wait_until
 
@@ -37,10 +37,10 @@ def with_steps(steps: int) -> str:
 def begin(services: Services, job: str = "predictor", text: str = "", name: str = "mine", **more) -> Job:
     """As the page does it."""
     config = {"job": job, "yaml": text or with_steps(3), "name": name, **more}
-    decided = training.decided(services, OWNER, config, services.settings.jobs_dir / "new")
+    decided = training_job.decided(services, OWNER, config, services.settings.jobs_dir / "new")
     checked = trainer.check(job, config["yaml"], decided, services.settings)
     config["checked"] = {"settings": checked.settings, "outcomes": list(checked.outcomes)}
-    return services.runner.submit(OWNER, training.KIND, config)
+    return services.runner.submit(OWNER, training_job.KIND, config)
 
 
 # -- checking -------------------------------------------------------------------------------------------------------
@@ -100,19 +100,19 @@ def test_jobs_that_need_something_to_start_from_say_so(services: Services) -> No
         ({"job": "finetune", "init": {"from": "model", "name": "general"}}, "cohort"),
     ):
         with pytest.raises(ConfigError, match=words):
-            training.decided(services, OWNER, config, Path("x"))
+            training_job.decided(services, OWNER, config, Path("x"))
 
 
 def test_nobody_starts_from_what_is_not_his(services: Services) -> None:
     for chosen in ({"from": "model", "name": "/etc"}, {"from": "job", "name": "another"}):
         with pytest.raises(NotFound):
-            training.initial(services, OWNER, chosen)
+            training_job.initial(services, OWNER, chosen)
 
 
 def test_a_job_gets_no_more_threads_than_the_installation_grants() -> None:
     checked = trainer.Checked({"loop": {"threads": 4}, "stages": []}, ())
-    assert training.threads("predictor", checked, 1) == ["loop.threads=1"]
-    assert training.threads("predictor", checked, 8) == ["loop.threads=4"]
+    assert training_job.threads("predictor", checked, 1) == ["loop.threads=1"]
+    assert training_job.threads("predictor", checked, 8) == ["loop.threads=4"]
 
 
 # -- running --------------------------------------------------------------------------------------------------------
@@ -134,17 +134,17 @@ def test_a_finished_job_is_a_model_with_a_card_that_can_be_chosen(services: Serv
 
 def test_a_job_is_stopped_with_a_checkpoint_and_goes_on_from_it(services: Services, runner: Runner) -> None:
     job = begin(services, text=with_steps(100_000))
-    run = runner.folder(job) / training.RUN
-    wait_until(lambda: training.last_step(run) >= 3)
+    run = runner.folder(job) / training_job.RUN
+    wait_until(lambda: training_job.last_step(run) >= 3)
     runner.stop(OWNER, job.id)
     stopped = ended(runner, job)
     assert stopped.state == "cancelled" and "a checkpoint is written" in stopped.message
-    step = training.last_step(run)
-    assert training.has_checkpoint(run) and step >= 3
+    step = training_job.last_step(run)
+    assert training_job.has_checkpoint(run) and step >= 3
     assert "mine" not in services.model_names(OWNER)
     runner.resume(OWNER, job.id)
-    wait_until(lambda: training.last_step(run) > step + 3)
-    steps = [line["step"] for line in training.read_log(run)]
+    wait_until(lambda: training_job.last_step(run) > step + 3)
+    steps = [line["step"] for line in training_job.read_log(run)]
     assert steps == sorted(set(steps))  # nothing was done twice
     runner.stop(OWNER, job.id)
     assert ended(runner, job).state == "cancelled"
@@ -155,15 +155,15 @@ def test_a_job_is_stopped_with_a_checkpoint_and_goes_on_from_it(services: Servic
 
 def test_a_trainer_ends_with_its_worker(services: Services, runner: Runner) -> None:
     job = begin(services, text=with_steps(100_000))
-    run = runner.folder(job) / training.RUN
-    wait_until(lambda: training.last_step(run) >= 2)
+    run = runner.folder(job) / training_job.RUN
+    wait_until(lambda: training_job.last_step(run) >= 2)
     child = (runner.folder(job) / trainer.PROCESS).read_text()
     assert processes.is_alive(child) and job.pid is not None
     os.kill(job.pid, signal.SIGKILL)
     wait_until(lambda: processes.is_alive(child) is False)
     runner.pump()
     assert runner.store.jobs.get(OWNER, job.id).state == "crashed"
-    assert training.has_checkpoint(run)  # it was told, and kept what it had
+    assert training_job.has_checkpoint(run)  # it was told, and kept what it had
 
 
 def test_fine_tuning_reads_a_stored_cohort_and_leaves_no_copy_of_it(services: Services, runner: Runner, ward) -> None:
@@ -191,7 +191,7 @@ def test_training_is_refused_where_it_is_switched_off(services: Services) -> Non
     for runner, owner in ((off, OWNER), (off, "user-1"), (signed_in, OWNER)):
         assert not runner.may_train(owner)
         with pytest.raises(ConfigError, match="switched off"):
-            runner.submit(owner, training.KIND, {})
+            runner.submit(owner, training_job.KIND, {})
     assert signed_in.may_train("user-1")
 
 
@@ -213,10 +213,18 @@ def test_a_name_that_became_taken_gets_a_number() -> None:
 
 
 def test_options_of_an_evaluation_become_words_of_its_command() -> None:
-    assert studies.options("suite: synthetic\ntasks: 2\nmethods: [l2m, l2m_random]\ntest_rows: 30") == [
-        "--suite", "synthetic", "--tasks", "2", "--methods", "l2m", "l2m_random", "--test-rows", "30",
-    ]  # fmt: skip
-    assert studies.options(studies.TEMPLATE)
+    assert study_jobs.options("suite: synthetic\ntasks: 2\nmethods: [l2m, l2m_random]\ntest_rows: 30") == [
+        "--suite",
+        "synthetic",
+        "--tasks",
+        "2",
+        "--methods",
+        "l2m",
+        "l2m_random",
+        "--test-rows",
+        "30",
+    ]
+    assert study_jobs.options(study_jobs.TEMPLATE)
 
 
 @pytest.mark.parametrize(
@@ -224,28 +232,28 @@ def test_options_of_an_evaluation_become_words_of_its_command() -> None:
 )
 def test_options_that_are_not_a_persons_to_choose_are_refused(text: str) -> None:
     with pytest.raises(ConfigError):
-        studies.options(text)
+        study_jobs.options(text)
 
 
 def test_the_experiments_of_the_study_are_known_without_importing_the_trainer() -> None:
-    assert {"acquisition", "uncertainty", "ablations"} <= set(studies.experiments())
-    assert studies.overrides("tasks: 3\nfamilies: [gp]") == ["tasks=3", "families=[gp]"]
+    assert {"acquisition", "uncertainty", "ablations"} <= set(study_jobs.experiments())
+    assert study_jobs.overrides("tasks: 3\nfamilies: [gp]") == ["tasks=3", "families=[gp]"]
 
 
 def test_a_long_setting_of_an_experiment_stays_whole() -> None:
     names = [f"family_{number}" for number in range(40)]
-    (override,) = studies.overrides(f"families: [{', '.join(names)}]")
+    (override,) = study_jobs.overrides(f"families: [{', '.join(names)}]")
     assert yaml.safe_load(override.removeprefix("families=")) == names
 
 
 def test_what_a_command_line_refuses_is_said(services: Services, runner: Runner) -> None:
-    job = runner.submit(OWNER, studies.EVALUATE, {"model": "general", "yaml": "suite: nowhere"})
+    job = runner.submit(OWNER, study_jobs.EVALUATE, {"model": "general", "yaml": "suite: nowhere"})
     failed = ended(runner, job)
     assert failed.state == "failed" and "nowhere" in failed.message and "usage" not in failed.message
 
 
 def test_a_models_evaluation_leaves_a_report(services: Services, runner: Runner) -> None:
     text = "suite: synthetic\ntasks: 1\nbudget: 1\nmethods: [l2m, l2m_random]"
-    done = ended(runner, runner.submit(OWNER, studies.EVALUATE, {"model": "general", "yaml": text}))
+    done = ended(runner, runner.submit(OWNER, study_jobs.EVALUATE, {"model": "general", "yaml": text}))
     assert done.state == "done", (done.message, folders.tail(runner.folder(done)))
     assert done.result is not None and any(name.endswith(".md") for name in done.result["files"])

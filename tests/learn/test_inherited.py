@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from l2m_core.learn.inherited import inherited
+from l2m_core.answering.release import Inference, Range, save_model
+from l2m_core.learn.inherited_settings import inherited
 from l2m_core.model.interface import ModelConfig, build
-from l2m_core.released import Inference, Range, save_model
 
 CARE = Inference(temperature=0.9, views=2, policy="learned")
 

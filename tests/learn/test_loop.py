@@ -211,9 +211,13 @@ def test_frozen_parameters_stay_and_slow_ones_move_less():
     model = shaken_model()
     model.policy.requires_grad_(False)
     loop = small_loop(
-        None, loss=PredictorLoss(model), dtype="float32", muon=False, weight_decay=0.0,
+        None,
+        loss=PredictorLoss(model),
+        dtype="float32",
+        muon=False,
+        weight_decay=0.0,
         rate_of=lambda name: 0.01 if name.startswith("blocks") else 1.0,
-    )  # fmt: skip
+    )
     before = weights(loop)
     loop.run(3)
     moved = {name: float((value - before[name]).abs().max()) for name, value in weights(loop).items()}

@@ -14,8 +14,13 @@ from tests.learn.examples import fresh_model, stream
 from tests.model.examples import KINDS, tiny_model
 
 D = 4
-EVERYTHING = [("exact", "gumbel"), ("greedy", "gumbel"), ("greedy", "reinforce"), ("lookahead", "gumbel"),
-              ("lookahead", "reinforce")]  # fmt: skip
+EVERYTHING = [
+    ("exact", "gumbel"),
+    ("greedy", "gumbel"),
+    ("greedy", "reinforce"),
+    ("lookahead", "gumbel"),
+    ("lookahead", "reinforce"),
+]
 
 
 class Table(nn.Module):

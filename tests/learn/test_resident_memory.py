@@ -51,6 +51,8 @@ def test_memory_stays_flat_over_steps_of_ever_new_shapes(tmp_path: Path, figure:
     grown, shapes = growth(tmp_path, warm_up, steps, "bfloat16")
     figure(
         f"training: resident memory over {steps} steps of varying shapes, after {warm_up}",
-        f"grows by at most {MOST} MB", f"{grown:+.1f} MB, {shapes} shapes", grown <= MOST,
-    )  # fmt: skip
+        f"grows by at most {MOST} MB",
+        f"{grown:+.1f} MB, {shapes} shapes",
+        grown <= MOST,
+    )
     assert grown <= MOST

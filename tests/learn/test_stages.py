@@ -60,8 +60,10 @@ def test_impossible_stages_are_refused(settings):
 
 
 def test_held_out_tasks_are_fixed_and_an_untrained_model_is_not_under_their_base_rate():
-    shapes = {"small": Stage(steps=1, tasks=3, rows=(40,), features=(3,), continuous=0.0),
-              "continuous": Stage(steps=1, tasks=3, rows=(40,), features=(3,), continuous=1.0)}  # fmt: skip
+    shapes = {
+        "small": Stage(steps=1, tasks=3, rows=(40,), features=(3,), continuous=0.0),
+        "continuous": Stage(steps=1, tasks=3, rows=(40,), features=(3,), continuous=1.0),
+    }
     first, again = (draw_held_out(priors(), pools=2, shapes=shapes) for _ in range(2))
     assert [group.name for group in first] == ["small", "continuous"]
     assert torch.equal(first[1].exercises[1].tasks.x, again[1].exercises[1].tasks.x)

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 
-from app.settings import Settings
-from app.ui.identity import COOKIE, browser_owner
-from app.ui.services import Services
+from app.host.identity import COOKIE, browser_owner
+from app.host.services import Services
+from app.host.settings import Settings
 from l2m_core.cohort import Cohort
 from tests.e2e.browser import Served, serving
 from tests.figures import Keep

@@ -60,9 +60,11 @@ def test_the_server_reaches_out_to_nobody(repository: Path, tmp_path: Path, watc
 
 @pytest.mark.parametrize(
     "program",
-    ["import socket; s = socket.socket(); s.setblocking(False); s.connect_ex(('192.0.2.1', 80))",
-     "import socket\ntry: socket.getaddrinfo('canary.invalid', 80)\nexcept OSError: pass"],
-)  # fmt: skip
+    [
+        "import socket; s = socket.socket(); s.setblocking(False); s.connect_ex(('192.0.2.1', 80))",
+        "import socket\ntry: socket.getaddrinfo('canary.invalid', 80)\nexcept OSError: pass",
+    ],
+)
 def test_one_that_reaches_out_would_be_noticed(watched: str, program: str) -> None:
     environment = {**os.environ, "PYTHONPATH": watched}
     ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300)

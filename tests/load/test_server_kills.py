@@ -125,9 +125,11 @@ def test_two_hundred_kills_of_the_server_lose_nothing(repository: Path, tmp_path
         found = list(both.map(kill_servers, [repository] * 2, folders, [100] * 2, [17, 18]))
     events = sum(count for count, _ in found)
     figure(
-        "kill -9 of the server at 200 random moments, somebody stepping through", "0 events that a page had shown lost",
-        f"0 of {events:,} lost", True,
-    )  # fmt: skip
+        "kill -9 of the server at 200 random moments, somebody stepping through",
+        "0 events that a page had shown lost",
+        f"0 of {events:,} lost",
+        True,
+    )
 
 
 @pytest.mark.reliability
@@ -137,8 +139,10 @@ def test_after_a_restart_the_same_state_is_back_soon(repository: Path, tmp_path:
     slowest = max(back.since_answer for back in returns)
     in_all = max(back.since_start for back in returns)
     figure(
-        "return to a step-through after a restart of the server", "the same state, drawn in < 2 s",
+        "return to a step-through after a restart of the server",
+        "the same state, drawn in < 2 s",
         f"the same state; at most, of {len(returns)} returns, {slowest:.2f} s after the server answers, which is "
-        f"{in_all:.1f} s after its process was started", slowest < 2,
-    )  # fmt: skip
+        f"{in_all:.1f} s after its process was started",
+        slowest < 2,
+    )
     assert slowest < 2

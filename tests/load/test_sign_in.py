@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.sign_in import find_file
+from app.host.sign_in import find_file
 from l2m_core.errors import ConfigError
 from tests.e2e.browser import Served, serving
 from tests.load.provider import Browser, Provider, providing

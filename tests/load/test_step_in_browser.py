@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page
 
-from app.settings import Settings
-from app.ui.identity import COOKIE, browser_owner
-from app.ui.services import Services
+from app.host.identity import COOKIE, browser_owner
+from app.host.services import Services
+from app.host.settings import Settings
 from l2m_core.cohort import Cohort
 from tests.e2e.browser import PATIENCE, begin_step_through, chromium_running, events, new_page, press, serving, settled
 from tests.figures import Keep
@@ -120,8 +120,13 @@ def test_a_step_shows_in_the_charts(page: Page) -> None:
 
 def test_what_a_step_changes_is_never_there_twice(page: Page) -> None:
     """Old beside new, even for a moment, would make the page jump."""
-    changing = [".st-key-step-gains", ".st-key-step-history", ".st-key-step-preview", "[class*=st-key-step-test-]",
-                ".st-key-step-ranking"]  # fmt: skip
+    changing = [
+        ".st-key-step-gains",
+        ".st-key-step-history",
+        ".st-key-step-preview",
+        "[class*=st-key-step-test-]",
+        ".st-key-step-ranking",
+    ]
     assert page.evaluate("(all) => all.every((where) => document.querySelector(where))", changing)
     assert page.evaluate(PRESS_AND_COUNT, ["mark-unavailable", changing]) == 1
     events(page, 2)
@@ -136,8 +141,9 @@ def test_steps_in_a_browser_are_quick(page: Page, figure: Keep) -> None:
     figure(
         f"a step in the browser, press to drawn charts, {ROWS:,} × {FEATURES} cohort, up to {DEEPEST} steps deep",
         "p50 ≤ 200 ms, p95 ≤ 400 ms on two cores, the browser's own work included",
-        f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, {len(times)} presses", p50 <= 200 and p95 <= 400,
-    )  # fmt: skip
+        f"p50 {p50:.0f} ms, p95 {p95:.0f} ms, {len(times)} presses",
+        p50 <= 200 and p95 <= 400,
+    )
     assert p50 <= 200
     assert p95 <= 400
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.ui.uploads import FILES_AT_ONCE, LARGEST_AT_ONCE
+from app.host.uploads import FILES_AT_ONCE, LARGEST_AT_ONCE
 from tests.e2e.browser import Served, serving
 from tests.load.provider import Browser, providing
 from tests.load.visitor import Visitor

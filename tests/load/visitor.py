@@ -56,14 +56,20 @@ class Visitor:
             self.cookie = await asyncio.to_thread(get_cookie, self.address)
         url = self.address.replace("http", "ws", 1) + "/_stcore/stream"
         self._socket = await connect(
-            url, subprotocols=["streamlit", *self._proofs()], additional_headers={"Cookie": self.cookie}, origin=self.address,
-            max_size=None, open_timeout=PATIENCE, ping_timeout=PATIENCE,
-        )  # type: ignore[arg-type]  # fmt: skip
+            url,
+            subprotocols=["streamlit", *self._proofs()],
+            additional_headers={"Cookie": self.cookie},
+            origin=self.address,
+            max_size=None,
+            open_timeout=PATIENCE,
+            ping_timeout=PATIENCE,
+        )  # type: ignore[arg-type]
         await self.run()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                        trace: TracebackType | None) -> None:  # fmt: skip
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._socket is not None:
             await self._socket.close()
 
@@ -131,8 +137,11 @@ class Visitor:
         """The status of sending a file of so many bytes (or DELETE) to this page's session, as the page's script does."""
         body = b'--x\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n' + bytes(size) + b"\r\n--x--\r\n"
         connection = HTTPConnection(self.address.removeprefix("http://"), timeout=PATIENCE)  # kept open, as browsers do
-        headers = {"Cookie": self.cookie, "X-Xsrftoken": "".join(self._proofs()),
-                   "Content-Type": "multipart/form-data; boundary=x"}  # fmt: skip
+        headers = {
+            "Cookie": self.cookie,
+            "X-Xsrftoken": "".join(self._proofs()),
+            "Content-Type": "multipart/form-data; boundary=x",
+        }
         path = f"/_stcore/upload_file/{self._session}/{name}"
         connection.request(method, path, iter([body]) if chunked else body, headers, encode_chunked=chunked)
         try:

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from l2m_core.loaders import HOSPITAL_OUTCOMES, load_hospital
-from train.experiments.datasets import HOSPITAL, find_cohort
-from train.experiments.families import Family, draw
+from train.study.experiments.datasets import HOSPITAL, find_cohort
+from train.study.experiments.families import Family, draw
 
 HOURS = pd.Timedelta(hours=1)
 DAYS = pd.Timedelta(days=1)

@@ -11,7 +11,7 @@ from l2m_core.errors import ConfigError
 from l2m_core.model import rows
 from l2m_core.model.interface import Context, ModelConfig
 from tests.model.examples import FEATURES, Example, answers, draw_example, tiny_model
-from train.experiments.rows_speed import dense_mask, dense_pass
+from train.study.experiments.rows_speed import dense_mask, dense_pass
 
 OUTCOMES = ["classes", "continuous"]
 few = settings(max_examples=6)

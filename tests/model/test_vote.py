@@ -6,7 +6,7 @@ import torch
 from l2m_core.errors import ConfigError
 from l2m_core.model.heads import Vote
 from tests.model.examples import CLASSES, draw_example, tiny_model
-from train.starting import with_vote
+from train.initial_model import with_vote
 
 
 def shaken_vote() -> Vote:

@@ -65,9 +65,10 @@ def test_what_streamlit_signs_people_in_with_is_asked_for() -> None:
     wanted = {
         canonicalize_name(need.name)
         for need in needs
-        if need.marker is not None and need.marker.evaluate({**default_environment(), "extra": "auth"})
+        if need.marker is not None
+        and need.marker.evaluate({**default_environment(), "extra": "auth"})
         and not need.marker.evaluate({**default_environment(), "extra": ""})
-    }  # fmt: skip
+    }
     assert wanted and wanted <= {canonicalize_name(requirement.name) for requirement in requirements()}
 
 

@@ -19,18 +19,18 @@ import yaml
 from app.__main__ import build_parser as app_parser
 from app.store.__main__ import _parser as store_parser
 from l2m_core import cli
-from l2m_core.baselines import METHODS, Gaussian
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import EvidenceSettings
+from l2m_core.methods import METHODS, Gaussian
 from l2m_core.model.interface import Context, Output
 from l2m_core.schema import Feature, Outcome, Schema
 from l2m_core.tasks.registry import PRIORS
 from tests.packaging.sources import modules
 from tests.prerequisites import REPOSITORY
-from train import evaluate
 from train.__main__ import COMMANDS, JOBS
 from train.__main__ import parse as job_parse
 from train.config import build, read_config
+from train.study import evaluate
 
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *REPOSITORY.glob("pretrained/*/*.md")])
 GUIDES = REPOSITORY / "docs"
@@ -70,8 +70,11 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             continue
         path, _, anchor = link.partition("#")
         target = page.parent / path if path else page
-        anchors = {anchor_of(heading) for heading in re.findall(r"^#+ (.+)$", text_of(target), re.MULTILINE)} \
-            if anchor and target.suffix == ".md" and target.exists() else {anchor}  # fmt: skip
+        anchors = (
+            {anchor_of(heading) for heading in re.findall(r"^#+ (.+)$", text_of(target), re.MULTILINE)}
+            if anchor and target.suffix == ".md" and target.exists()
+            else {anchor}
+        )
         if not target.exists() or anchor not in anchors:
             dead.append(link)
     assert dead == []
@@ -167,7 +170,9 @@ def test_every_page_of_the_app_is_in_the_user_guide() -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [Feature, Outcome, Schema, Context, Output, Gaussian, EvidenceSettings], ids=lambda record: record.__name__
+    "record",
+    [Feature, Outcome, Schema, Context, Output, Gaussian, EvidenceSettings],
+    ids=lambda record: record.__name__,
 )
 def test_the_contracts_name_the_fields_of_a_record_in_their_order(record: type) -> None:
     text = re.sub(r"#.*", "", text_of(GUIDES / "architecture.md"))
@@ -237,8 +242,16 @@ def test_every_documented_command_is_one(page: str, line: str, monkeypatch: pyte
     parse_command(shlex.split(line))
 
 
-@pytest.mark.parametrize("line", ["l2m app --colour red", "l2m train predictor --config train/configs/smoke.yaml lr=3",
-                                  "make coffee", "scripts/nothing", "l2m store verifi"])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "l2m app --colour red",
+        "l2m train predictor --config train/configs/smoke.yaml lr=3",
+        "make coffee",
+        "scripts/nothing",
+        "l2m store verifi",
+    ],
+)
 def test_a_wrong_command_would_be_noticed(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(REPOSITORY)
     with pytest.raises((SystemExit, AssertionError, ConfigError)):
@@ -247,9 +260,13 @@ def test_a_wrong_command_would_be_noticed(line: str, monkeypatch: pytest.MonkeyP
 
 def run(words: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        words, cwd=folder, capture_output=True, text=True, check=False,
+        words,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1", **environment},
-    )  # fmt: skip
+    )
 
 
 def test_the_commands_for_the_store_run_as_they_are_written(tmp_path: Path) -> None:

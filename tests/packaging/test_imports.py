@@ -11,7 +11,7 @@ FORBIDDEN = {"l2m_core": {"app", "train"}, "app": {"train"}, "train": {"app"}}
 
 # All that a training machine has. `l2m_core` must import there, but for the parts named below.
 ALWAYS_THERE = {"torch", "numpy", "pandas", "yaml", "safetensors", "tqdm", "l2m_core"}
-MAY_NEED_MORE = ("l2m_core.estimator", "l2m_core.baselines", "l2m_core.cohort", "l2m_core.diagnostics")
+MAY_NEED_MORE = ("l2m_core.estimator", "l2m_core.methods", "l2m_core.cohort", "l2m_core.diagnostics")
 
 
 def forbidden_imports(module: Module) -> list[str]:

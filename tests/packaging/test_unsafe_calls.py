@@ -81,9 +81,7 @@ def unsafe_places(module: Module) -> list[str]:
         if isinstance(node, ast.Call) and is_unsafe(node, names)
     ]
     loaded = [
-        f"{module.path}:{line} imports {name}"
-        for name, line in imports(module)
-        if name.split(".")[0] in UNSAFE_MODULES
+        f"{module.path}:{line} imports {name}" for name, line in imports(module) if name.split(".")[0] in UNSAFE_MODULES
     ]
     return calls + loaded
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from app.host.identity import COOKIE, load_signer
 from app.server import several
 from app.server.several import LATELY, Places, browser_in
-from app.ui.identity import COOKIE, load_signer
 from tests.prerequisites import REPOSITORY
 
 PATIENCE = 60  # seconds; a busy machine is slow
@@ -27,7 +27,7 @@ import os
 from app.__main__ import listen
 from app.server import several
 from app.server.several import Front
-from app.ui.identity import load_signer
+from app.host.identity import load_signer
 from pathlib import Path
 listener = listen("127.0.0.1", 0)
 print(listener.getsockname()[1], flush=True)
@@ -88,9 +88,13 @@ def test_the_browser_is_read_from_its_cookie_only(tmp_path: Path) -> None:
 @contextmanager
 def front(folder: Path, **environment: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", FRONT, str(folder)], cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, env={**os.environ, **environment},
-    )  # fmt: skip
+        [sys.executable, "-c", FRONT, str(folder)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
     assert process.stdout is not None
     try:
         yield process, int(process.stdout.readline())
@@ -138,7 +142,10 @@ def test_a_connection_that_says_nothing_holds_up_nobody(tmp_path: Path, cookies:
 @pytest.mark.parametrize("said", [b"", b"GET / HT"])
 def test_a_connection_that_ends_before_its_head_is_closed_and_costs_nothing_more(tmp_path: Path, said: bytes) -> None:
     """It stays readable for ever after its end, so whoever waits for more of it is woken without pause."""
-    with front(tmp_path) as (_, port), socket.create_connection(("127.0.0.1", port), timeout=PATIENCE / 2) as connection:
+    with (
+        front(tmp_path) as (_, port),
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE / 2) as connection,
+    ):
         connection.sendall(said)
         time.sleep(0.3)  # what was said is looked at before the end comes
         connection.shutdown(socket.SHUT_WR)

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from app.store import StoreInputError, chain
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
@@ -51,9 +54,12 @@ def test_a_link_hashes_the_canonical_json_of_its_fields(payload: object, event_i
         "sequence": number,
     }
     expected = sha256(chain.canonical_json(fields).encode()).hexdigest()
-    assert chain.link_hash(
-        "one", number, event_id, kind, "2025-01-31T12:00:00.000000Z", chain.canonical_json(payload), START
-    ) == expected
+    assert (
+        chain.link_hash(
+            "one", number, event_id, kind, "2025-01-31T12:00:00.000000Z", chain.canonical_json(payload), START
+        )
+        == expected
+    )
 
 
 def test_a_whole_chain_is_whole() -> None:

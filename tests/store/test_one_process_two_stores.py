@@ -13,7 +13,9 @@ COUNT = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('select
 
 
 def jobs_seen_by_another_process(path: Path) -> int:
-    return int(subprocess.run([sys.executable, "-c", COUNT, str(path)], capture_output=True, text=True, check=True).stdout)
+    return int(
+        subprocess.run([sys.executable, "-c", COUNT, str(path)], capture_output=True, text=True, check=True).stdout
+    )
 
 
 def test_what_the_first_store_writes_is_seen_by_processes_that_come_and_go(tmp_path: Path) -> None:

@@ -53,8 +53,10 @@ def test_an_error_of_the_database_keeps_its_parameters_to_itself(store: Store) -
     append_many(store, step_through, 1)
     with pytest.raises(StoreError) as caught, store._database.writing() as session:
         session.execute(
-            text("INSERT INTO events SELECT step_through_id, sequence, event_id, kind, recorded_at, :canary, "
-                 "previous_hash, hash FROM events"),
+            text(
+                "INSERT INTO events SELECT step_through_id, sequence, event_id, kind, recorded_at, :canary, "
+                "previous_hash, hash FROM events"
+            ),
             {"canary": CANARY},
         )
     assert CANARY not in everything_said_by(caught.value)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import Settings
+from app.host.settings import Settings
 from app.store import Store
 from l2m_core.errors import ConfigError
 

@@ -224,7 +224,9 @@ def test_what_another_process_appended_is_read(store: Store, url: str) -> None:
     first = store.step_throughs.read_on(OWNER, step_through.id)[1]
     with closing(Store(url)) as other:
         other.step_throughs.append_event(OWNER, step_through.id, new_uuid(), 2, "observe", {"value": 3})
-        assert store.step_throughs.read_on(OWNER, step_through.id)[1] == other.step_throughs.events(OWNER, step_through.id)
+        assert store.step_throughs.read_on(OWNER, step_through.id)[1] == other.step_throughs.events(
+            OWNER, step_through.id
+        )
     assert store.step_throughs.read_on(OWNER, step_through.id)[1][:2] == first
 
 
@@ -256,11 +258,15 @@ def test_a_database_put_back_to_an_earlier_state_is_read_as_it_is(store: Store, 
     with store._database.engine.begin() as connection:
         remove_triggers(connection)
         connection.execute(delete(EventRow).where(EventRow.step_through_id == step_through.id, EventRow.sequence >= 1))
-        first = connection.execute(select(EventRow.hash).where(EventRow.step_through_id == step_through.id)).scalar_one()
+        first = connection.execute(
+            select(EventRow.hash).where(EventRow.step_through_id == step_through.id)
+        ).scalar_one()
         row = update(StepThroughRow).where(StepThroughRow.id == step_through.id)
         connection.execute(row.values(length=1, head_hash=first))
     assert [e.sequence for e in store.step_throughs.read_on(OWNER, step_through.id)[1]] == [0]
     for number in (1, 2):
         store.step_throughs.append_event(OWNER, step_through.id, new_uuid(), number, "observe", {"another": number})
     with closing(Store(url)) as other:
-        assert store.step_throughs.read_on(OWNER, step_through.id)[1] == other.step_throughs.events(OWNER, step_through.id)
+        assert store.step_throughs.read_on(OWNER, step_through.id)[1] == other.step_throughs.events(
+            OWNER, step_through.id
+        )

@@ -24,9 +24,11 @@ def test_a_hundred_thousand_events_are_verified(store: Store, figure: Keep) -> N
     found = store.verify()
     took, cpu = time.perf_counter() - before, time.process_time() - before_cpu
     figure(
-        f"verifying {found.events:,} events ({store._database.url.get_backend_name()})", "< 1 s of processor",
-        f"{took:.2f} s by the clock, {cpu:.2f} s of processor", cpu < 1,
-    )  # fmt: skip
+        f"verifying {found.events:,} events ({store._database.url.get_backend_name()})",
+        "< 1 s of processor",
+        f"{took:.2f} s by the clock, {cpu:.2f} s of processor",
+        cpu < 1,
+    )
     assert found.intact
     assert found.events == EVENTS
 

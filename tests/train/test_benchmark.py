@@ -2,10 +2,10 @@
 
 import torch
 
+from l2m_core.answering.release import Inference, Range, save_model
 from l2m_core.model.interface import ModelConfig, build
-from l2m_core.released import Inference, Range, save_model
-from train import benchmark
 from train.__main__ import main
+from train.study import benchmark
 
 
 def test_one_run_prints_every_figure_beside_what_is_owed(tmp_path, monkeypatch, capsys):

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from train import care
 from train.__main__ import main
+from train.study import answer_settings
 
 
 def test_every_setting_is_judged_on_the_same_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr(care, "FAMILIES", care.FAMILIES[:1])
+    monkeypatch.setattr(answer_settings, "FAMILIES", answer_settings.FAMILIES[:1])
     assert main(["care", "--tasks", "2", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "care.md").read_text()
     assert page in capsys.readouterr().out and "inference: {views: " in page
@@ -21,20 +21,22 @@ def test_every_setting_is_judged_on_the_same_tasks(tmp_path: Path, monkeypatch: 
 
 
 def test_a_temperature_sharpens_and_no_care_is_the_plain_answer() -> None:
-    rows = list(care.judge(care.load("general"), care.FAMILIES[0], 0))
-    plain = len(care.VIEWS) * len(care.AGAINST_REST) * len(care.PREVALENCE)
-    sharpened = len(care.SHARPENED) * (len(care.SHARPNESS) - 1)
-    assert len(rows) == (plain + sharpened) * len(care.TEMPERATURE)
-    by = {tuple(row[name] for name in care.SETTINGS): row["log_loss"] for row in rows}
-    trial = care.draw(care.FAMILIES[0], 0, Path())
+    rows = list(answer_settings.judge(answer_settings.load("general"), answer_settings.FAMILIES[0], 0))
+    plain = len(answer_settings.VIEWS) * len(answer_settings.AGAINST_REST) * len(answer_settings.PREVALENCE)
+    sharpened = len(answer_settings.SHARPENED) * (len(answer_settings.SHARPNESS) - 1)
+    assert len(rows) == (plain + sharpened) * len(answer_settings.TEMPERATURE)
+    by = {tuple(row[name] for name in answer_settings.SETTINGS): row["log_loss"] for row in rows}
+    trial = answer_settings.draw(answer_settings.FAMILIES[0], 0, Path())
     assert all(np.isfinite(value) for value in by.values()) and len(trial.x) == 60
     assert by[1, 0.0, 0.0, 0.0, 0.85] != by[1, 0.0, 0.0, 0.0, 1.0] != by[2, 0.0, 0.0, 0.0, 1.0]
 
 
 def test_of_more_than_two_classes_each_against_the_rest_is_another_answer() -> None:
-    family = care.FAMILIES[0]
-    index = next(i for i in range(50) if care.draw(family, i, Path()).context.n_classes > 2)
-    rows = list(care.judge(care.load("general"), family, index))
-    by = {tuple(row[name] for name in care.SETTINGS): row["log_loss"] for row in rows}
-    assert len({by[1, share, 0.0, 0.0, 1.0] for share in care.AGAINST_REST}) == len(care.AGAINST_REST)
-    assert len({by[1, 0.75, 0.0, sharpness, 1.0] for sharpness in care.SHARPNESS}) > 1
+    family = answer_settings.FAMILIES[0]
+    index = next(i for i in range(50) if answer_settings.draw(family, i, Path()).context.n_classes > 2)
+    rows = list(answer_settings.judge(answer_settings.load("general"), family, index))
+    by = {tuple(row[name] for name in answer_settings.SETTINGS): row["log_loss"] for row in rows}
+    assert len({by[1, share, 0.0, 0.0, 1.0] for share in answer_settings.AGAINST_REST}) == len(
+        answer_settings.AGAINST_REST
+    )
+    assert len({by[1, 0.75, 0.0, sharpness, 1.0] for sharpness in answer_settings.SHARPNESS}) > 1

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from l2m_core.errors import ConfigError
-from train import choices
 from train.__main__ import main
-from train.choices import in_order
 from train.predictor import run as run_predictor
+from train.study import choices
+from train.study.choices import in_order
 
 TINY = {"layers": 1, "width": 16, "heads": 2, "feedforward": 24, "max_classes": 2, "bins": 8}
 BASE = {
@@ -35,8 +35,11 @@ def write(tmp_path: Path, **settings) -> str:
 def test_each_variant_holds_the_one_before_or_the_one_it_names() -> None:
     found = in_order({"a": {"x": 1}, "b": {"y": 2}, "c": {"x": 3}, "d": {"after": "a", "z": 4}})
     assert [(v.after, v.settings) for v in found] == [
-        ("", {"x": 1}), ("a", {"x": 1, "y": 2}), ("b", {"x": 3, "y": 2}), ("a", {"x": 1, "z": 4}),
-    ]  # fmt: skip
+        ("", {"x": 1}),
+        ("a", {"x": 1, "y": 2}),
+        ("b", {"x": 3, "y": 2}),
+        ("a", {"x": 1, "z": 4}),
+    ]
     with pytest.raises(ConfigError, match="variants.a.after is 'b'"):
         in_order({"a": {"after": "b"}, "b": {}})
 

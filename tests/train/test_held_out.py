@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import yaml
 
+from l2m_core.answering.release import Inference, Range, save_model
 from l2m_core.learn import held_out
 from l2m_core.learn.stages import Stage
-from l2m_core.released import Inference, Range, save_model
 from tests.learn.examples import fresh_model, shaken_model
 from train.__main__ import main
-from train.held_out import BASE_RATE, mean_and_error, page, prior_of, task_losses
+from train.initial_model import load_initial
 from train.priors import priors_of
-from train.starting import load_initial
+from train.study.held_out import BASE_RATE, mean_and_error, page, prior_of, task_losses
 
 SHAPES = {
     "small": Stage(steps=1, tasks=12, rows=(24,), features=(3,), continuous=0.0),
@@ -25,7 +25,9 @@ SHAPES = {
 
 def row(text: str, first: str) -> dict[str, str]:
     """The cells of a Markdown table's row, by the heads of its columns."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")
+    ]
     place = next(number for number, line in enumerate(lines) if line[0] == first)
     head = next(line for line in reversed(lines[:place]) if line[0] in ("shape", "classes"))
     return dict(zip(head, lines[place], strict=True))
@@ -47,7 +49,9 @@ def models(tmp_path: Path) -> list[str]:
     return made
 
 
-def test_models_are_judged_side_by_side_on_the_same_tasks(models: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_are_judged_side_by_side_on_the_same_tasks(
+    models: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     plain, shaken, _ = models
     assert main(["held_out", "--model", plain, "--model", shaken, "--pools", "2"]) == 0
     text = capsys.readouterr().out

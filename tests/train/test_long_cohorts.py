@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from l2m_core.memory import L2M, load
-from train import long_cohorts
 from train.__main__ import main
+from train.study import long_cohorts
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,12 @@ def test_two_processes_of_torchrun_train_one_model(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "train"]
     done = subprocess.run(
         [*command, "predictor", "--config", str(config), f"folder={tmp_path / 'two'}"],
-        cwd=TOP, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        cwd=TOP,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("held-out own: loss") == 1  # one of them speaks for both
     alone = losses(tmp_path / "one")

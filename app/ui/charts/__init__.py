@@ -6,14 +6,14 @@ it too.
 
 from typing import Any
 
+from app.streamlit_contact.clicks import listen, picked
 from app.ui.charts.answers import density
 from app.ui.charts.base import Chart, Drawn, draw, show_table
-from app.ui.charts.clicks import listen, picked
 from app.ui.charts.cohorts import recorded_map
 from app.ui.charts.comparison import Path, two_histories
 from app.ui.charts.gains import LEGEND, MOST_ROWS, Column, gain_map
 from app.ui.charts.history import SIGNS, Point, history
-from app.ui.charts.marks import class_bars, icon_array, preview
+from app.ui.charts.html_marks import class_bars, icon_array, preview
 from app.ui.charts.ranking import RankingColumn, ranking
 
 __all__ = [

@@ -14,8 +14,8 @@ import streamlit as st
 from plotly.basedatatypes import BaseFigure
 from streamlit.elements.lib.streamlit_plotly_theme import CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
 
+from app.streamlit_contact.placeholders import place
 from app.ui import labels
-from app.ui.places import place
 
 ACCENT, NEUTRAL, ATTENTION, TEXT = CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
 CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "showTips": False}
@@ -52,8 +52,13 @@ def draw(chart: Chart, key: str, table: bool = True) -> None:
         st.container(key=key).html(chart.spec)
     else:
         place(key, chart.spec).plotly_chart(
-            Drawn(chart.spec), key=key, alt=chart.alt, config=CONFIG, theme="streamlit", width="stretch",
-        )  # fmt: skip
+            Drawn(chart.spec),
+            key=key,
+            alt=chart.alt,
+            config=CONFIG,
+            theme="streamlit",
+            width="stretch",
+        )
     if table:
         twin = st.expander("Numbers", key=f"{key}-numbers", type="compact", on_change="rerun")
         if twin.open:
@@ -68,9 +73,12 @@ def show_table(chart: Chart, key: str) -> None:
         for name in table.columns
     }
     st.dataframe(
-        table, key=key, hide_index=True, alt=f"Numbers behind the chart: {labels.plain(chart.alt)}",
+        table,
+        key=key,
+        hide_index=True,
+        alt=f"Numbers behind the chart: {labels.plain(chart.alt)}",
         column_config={name: column for name, column in columns.items() if column is not None},
-    )  # fmt: skip
+    )
 
 
 def layout_of(height: int, **more: Any) -> dict[str, Any]:

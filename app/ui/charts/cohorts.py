@@ -22,19 +22,32 @@ def recorded_map(recorded: np.ndarray, features: Sequence[str], seed: int = 0) -
     order = np.argsort(-part.mean(axis=0), kind="stable")
     part = part[np.lexsort(part[:, order[::-1]].T)][::-1]
     heat = {
-        "type": "heatmap", "z": part.T.astype(int).tolist(), "y": list(range(len(features))),
-        "colorscale": [[0, "#c9a23a"], [0.5, "#c9a23a"], [0.5, "#1f4e79"], [1, "#1f4e79"]], "zmin": 0, "zmax": 1,
-        "showscale": False, "ygap": 1, "hoverinfo": "skip",
-    }  # fmt: skip
+        "type": "heatmap",
+        "z": part.T.astype(int).tolist(),
+        "y": list(range(len(features))),
+        "colorscale": [[0, "#c9a23a"], [0.5, "#c9a23a"], [0.5, "#1f4e79"], [1, "#1f4e79"]],
+        "zmin": 0,
+        "zmax": 1,
+        "showscale": False,
+        "ygap": 1,
+        "hoverinfo": "skip",
+    }
     share = recorded.mean(axis=0)
     ticks = [f"{labels.chart(name, 22)}  {labels.percent(part)}" for name, part in zip(features, share, strict=True)]
     shown = f"{len(rows):,} rows" if len(rows) == len(recorded) else f"{len(rows)} of {len(recorded):,} rows"
     layout = layout_of(
         74 + 19 * len(features),
-        xaxis=axis_of(title={"text": f"{shown}<br>dark: recorded, light: missing"}, showticklabels=False, showgrid=False),
-        yaxis=axis_of(tickmode="array", tickvals=list(range(len(features))), ticktext=ticks,
-                    range=[len(features) - 0.5, -0.5], showgrid=False),
-    )  # fmt: skip
+        xaxis=axis_of(
+            title={"text": f"{shown}<br>dark: recorded, light: missing"}, showticklabels=False, showgrid=False
+        ),
+        yaxis=axis_of(
+            tickmode="array",
+            tickvals=list(range(len(features))),
+            ticktext=ticks,
+            range=[len(features) - 0.5, -0.5],
+            showgrid=False,
+        ),
+    )
     table = pd.DataFrame({"feature": list(features), "recorded": recorded.sum(axis=0), "share": share})
     fewest = features[int(share.argmin())]
     alt = (

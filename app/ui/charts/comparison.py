@@ -25,26 +25,35 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
     """One line for each step-through, apart by colour, dash and sign, each named at its end."""
     show = labels.percent if probability else labels.number
     traces = []
-    for path, colour, dash, sign in zip(paths, (ACCENT, ATTENTION), ("solid", "dash"), ("circle", "square"), strict=False):
+    for path, colour, dash, sign in zip(
+        paths, (ACCENT, ATTENTION), ("solid", "dash"), ("circle", "square"), strict=False
+    ):
         traces.append(
             {
-                "type": "scatter", "mode": "lines+markers", "x": list(path.places), "y": list(path.values),
-                "name": labels.chart(path.name, 40), "line": {"color": colour, "width": 2, "dash": dash, "shape": "hv"},
-                "marker": {"symbol": sign, "size": 8}, "customdata": [labels.chart(text, 40) for text in path.learned],
+                "type": "scatter",
+                "mode": "lines+markers",
+                "x": list(path.places),
+                "y": list(path.values),
+                "name": labels.chart(path.name, 40),
+                "line": {"color": colour, "width": 2, "dash": dash, "shape": "hv"},
+                "marker": {"symbol": sign, "size": 8},
+                "customdata": [labels.chart(text, 40) for text in path.learned],
                 "hovertemplate": "%{customdata}<br>" + ("%{y:.1%}" if probability else "%{y:.4g}") + "<extra></extra>",
             }
-        )  # fmt: skip
+        )
     furthest = max((place for path in paths for place in path.places), default=0)
     span = furthest or 1
     whole = all(float(place).is_integer() for path in paths for place in path.places) and furthest <= 12
     layout = layout_of(
         300,
         xaxis=axis_of(title={"text": across}, range=[-0.03 * span, 1.03 * span], **({"dtick": 1} if whole else {})),
-        yaxis=axis_of(title={"text": labels.chart(axis, 40)},
-                      **({"range": [-0.03, 1.03], "tickformat": ".0%"} if probability else {})),
+        yaxis=axis_of(
+            title={"text": labels.chart(axis, 40)},
+            **({"range": [-0.03, 1.03], "tickformat": ".0%"} if probability else {}),
+        ),
         showlegend=True,
         legend={"orientation": "h", "y": 1.12, "x": 0},
-    )  # fmt: skip
+    )
     table = pd.concat(
         [
             pd.DataFrame({"step-through": path.name, across: path.places, "learned": path.learned, axis: path.values})
@@ -53,5 +62,9 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
         ignore_index=True,
     )
     ends = "; ".join(f"{path.name}: {show(path.values[0])} to {show(path.values[-1])}" for path in paths)
-    return Chart({"data": traces, "layout": layout}, f"{axis} by {across}. {ends}.", lambda: table,
-                 {axis: "percent"} if probability else {})  # fmt: skip
+    return Chart(
+        {"data": traces, "layout": layout},
+        f"{axis} by {across}. {ends}.",
+        lambda: table,
+        {axis: "percent"} if probability else {},
+    )

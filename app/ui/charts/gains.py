@@ -11,7 +11,7 @@ import pandas as pd
 
 from app.ui import labels
 from app.ui.charts.base import Chart
-from app.ui.charts.marks import picture
+from app.ui.charts.html_marks import picture
 
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"

@@ -12,7 +12,7 @@ import pandas as pd
 
 from app.ui import labels
 from app.ui.charts.base import Chart
-from app.ui.charts.marks import picture
+from app.ui.charts.html_marks import picture
 
 # Of lines, with the colours .s0, .s1 … of page.css: they tell lines apart without colour. As many as a model has classes.
 SIGNS = ("●", "■", "◆", "▲", "▼", "★", "✚", "✖", "○", "□")
@@ -78,9 +78,14 @@ def history(
 
 
 def _line(
-    kind: int, name: str, points: Sequence[Point], numbers: Sequence[int], show: Callable[[float], str],
-    along: Callable[[float], float], up: Callable[[float], float],
-) -> list[str]:  # fmt: skip
+    kind: int,
+    name: str,
+    points: Sequence[Point],
+    numbers: Sequence[int],
+    show: Callable[[float], str],
+    along: Callable[[float], float],
+    up: Callable[[float], float],
+) -> list[str]:
     """A series: the line as the outline of its thickness, a bar for each band, a sign at each step."""
     places = [(along(step), up(point.values[name])) for step, point in enumerate(points)]
     above = [f"{x:.1f}% calc({y:.1f}% - 1px)" for x, y in places]

@@ -29,9 +29,13 @@ class RankingColumn:
 
 
 def ranking(
-    headings: Mapping[str, RankingColumn], columns: Mapping[str, Sequence[Any]], picks: Sequence[int], chosen: int | None,
-    alt: str, name: str,
-) -> Chart:  # fmt: skip
+    headings: Mapping[str, RankingColumn],
+    columns: Mapping[str, Sequence[Any]],
+    picks: Sequence[int],
+    chosen: int | None,
+    alt: str,
+    name: str,
+) -> Chart:
     """columns: key of its heading → values, the first one of texts; picks: what `clicks` says of each row; chosen: the
     row that is being looked at; name: what `clicks` knows the table by."""
     shown = {key: headings[key] for key in columns}

@@ -8,12 +8,13 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from app.host import downloads
 from app.store import StoredCohort, StoredEvidence
-from app.ui import charts, downloads, labels, notices
-from app.ui.charts import evidence as drawings
+from app.ui import charts, labels, notices
+from app.ui.charts import evidence_charts as drawings
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.orders import FEWEST_RECORDED
-from l2m_core.evidence.words import LABELS, Sentence
+from l2m_core.evidence.sentences import LABELS, Sentence
 
 ICONS = {
     "good": ":green[:material/check_circle:]",
@@ -66,18 +67,30 @@ def _metrics(evidence: Evidence) -> None:
     tests = f"after up to {evidence.budget} test{'s' if evidence.budget > 1 else ''}"
     with st.grid(4, gap="small"):
         _metric("Rows asked", f"{evidence.asked:,}", f"of {evidence.rows:,}, in {evidence.folds} folds")
-        _metric(f"Log loss {tests}", f"{curve.loss[-1].value:.3f}",
-                f"{curve.loss[0].value:.3f} before any; base rate {evidence.base.value:.3f}")  # fmt: skip
+        _metric(
+            f"Log loss {tests}",
+            f"{curve.loss[-1].value:.3f}",
+            f"{curve.loss[0].value:.3f} before any; base rate {evidence.base.value:.3f}",
+        )
         known = last.value == last.value
-        _metric(f"{drawings.NAMES[score]} {tests}",
-                labels.with_unit(f"{last.value:.3g}" if known else "—", unit),
-                f"{first.value:.3g} before any; {last.low:.3g} to {last.high:.3g}" if known else "one class only")  # fmt: skip
+        _metric(
+            f"{drawings.NAMES[score]} {tests}",
+            labels.with_unit(f"{last.value:.3g}" if known else "—", unit),
+            f"{first.value:.3g} before any; {last.low:.3g} to {last.high:.3g}" if known else "one class only",
+        )
         _metric("Calibration error", f"{100 * end.error:.1f} points", f"{100 * end.by_chance:.1f} by chance alone")
 
 
 def _metric(label: str, value: str, detail: str) -> None:
-    st.metric(label, labels.plain(value), border=True, height="stretch", delta=labels.markdown(detail),
-              delta_color="off", delta_arrow="off")  # fmt: skip
+    st.metric(
+        label,
+        labels.plain(value),
+        border=True,
+        height="stretch",
+        delta=labels.markdown(detail),
+        delta_color="off",
+        delta_arrow="off",
+    )
 
 
 def _say(sentence: Sentence) -> None:
@@ -96,15 +109,23 @@ def _scores(evidence: Evidence) -> None:
     score = scores[0]
     if len(scores) > 1:
         head = _head(f"{drawings.NAMES[str(st.session_state.get('evidence-score') or score)]} by number of tests")
-        picked = head.segmented_control("Score", scores, default=scores[0], key="evidence-score", required=True,
-                                          format_func=drawings.NAMES.__getitem__, label_visibility="collapsed")  # fmt: skip
+        picked = head.segmented_control(
+            "Score",
+            scores,
+            default=scores[0],
+            key="evidence-score",
+            required=True,
+            format_func=drawings.NAMES.__getitem__,
+            label_visibility="collapsed",
+        )
         score = str(picked or scores[0])
     else:
         st.subheader(f"{drawings.NAMES[score]} by number of tests", anchor=False)
     st.caption(
         "How well patients with and without the outcome are told apart: 0.5 by chance, 1 at best."
-        if score == "auroc" else "Error of the prediction in the outcome's own unit: lower is better."
-    )  # fmt: skip
+        if score == "auroc"
+        else "Error of the prediction in the outcome's own unit: lower is better."
+    )
     charts.draw(drawings.by_tests(evidence.curves, score, evidence.unit if score != "auroc" else ""), "evidence-scores")
 
 
@@ -112,9 +133,14 @@ def _calibration(evidence: Evidence) -> None:
     head = _head("Calibration")
     moments = {0: "before any", evidence.budget: f"after up to {evidence.budget}"}
     picked = head.segmented_control(
-        "Tests", list(moments), default=evidence.budget, key=f"evidence-moment-{evidence.budget}", required=True,
-        format_func=moments.__getitem__, label_visibility="collapsed",
-    )  # fmt: skip
+        "Tests",
+        list(moments),
+        default=evidence.budget,
+        key=f"evidence-moment-{evidence.budget}",
+        required=True,
+        format_func=moments.__getitem__,
+        label_visibility="collapsed",
+    )
     found = evidence.calibration[evidence.budget if picked is None else int(picked)]
     st.caption(
         f"On the dotted line, what is predicted is what happens. Off by {100 * found.error:.1f} percentage points on "
@@ -128,24 +154,36 @@ def _details(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> 
         st.caption(
             "Log loss of the model's order minus the other's, row by row, with 95% intervals: below 0 is better."
         )
-        st.dataframe(_differences(evidence), hide_index=True, key="evidence-differences",
-                     alt="Differences in log loss between the model's order and the others, by number of tests")  # fmt: skip
+        st.dataframe(
+            _differences(evidence),
+            hide_index=True,
+            key="evidence-differences",
+            alt="Differences in log loss between the model's order and the others, by number of tests",
+        )
         st.caption(
             "The best fixed order was chosen for each fold on the rows that answered, never on those asked. A test that "
             f"fewer than {FEWEST_RECORDED} of those rows have cannot be judged, and comes last."
         )
         orders = pd.DataFrame(
-            {"fold": range(1, len(evidence.fixed_orders) + 1),
-             "best fixed order": [" → ".join(order) for order in evidence.fixed_orders],
-             "could not be judged": [", ".join(names) or "none" for names in evidence.unjudged]}
-        )  # fmt: skip
+            {
+                "fold": range(1, len(evidence.fixed_orders) + 1),
+                "best fixed order": [" → ".join(order) for order in evidence.fixed_orders],
+                "could not be judged": [", ".join(names) or "none" for names in evidence.unjudged],
+            }
+        )
         st.dataframe(orders, hide_index=True, key="evidence-orders", alt="The best fixed order of each fold")
     with st.container(horizontal=True, vertical_alignment="center"):
         name = downloads.file_name(stored.name, "evidence", ending="json")
-        downloads.button("Figures as JSON", lambda: json.dumps(evidence.to_data(), indent=1), name, "application/json",
-                         "evidence-json")  # fmt: skip
-        downloads.button("Summary as text", evidence.text, name.removesuffix("json") + "txt", "text/plain",
-                         "evidence-text")  # fmt: skip
+        downloads.button(
+            "Figures as JSON",
+            lambda: json.dumps(evidence.to_data(), indent=1),
+            name,
+            "application/json",
+            "evidence-json",
+        )
+        downloads.button(
+            "Summary as text", evidence.text, name.removesuffix("json") + "txt", "text/plain", "evidence-text"
+        )
         st.caption(
             f"Gathered {kept.created_at:%d %b %Y, %H:%M} UTC · cohort {kept.cohort_hash[:12]}… · model "
             f"{kept.model_fingerprint[:12]}… · {notices.RESEARCH_SHORT}"

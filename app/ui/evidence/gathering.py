@@ -9,9 +9,10 @@ from typing import Any
 
 import streamlit as st
 
-from app.jobs.evidence import KIND
+from app.host import services
+from app.jobs.evidence_job import KIND
 from app.store import Job, StoredCohort
-from app.ui import labels, notices, services, state
+from app.ui import labels, notices, state
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.evidence import EvidenceSettings, make_plan
@@ -38,29 +39,54 @@ def show(owner: str, stored: StoredCohort, cohort: Cohort, model: str, again: bo
         _explain(job)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
-            "Gather again" if again else "Gather evidence", key="evidence-start", icon=":material/query_stats:",
-            type="secondary" if again else "primary", on_click=_start, args=(stored.id, model),
-        )  # fmt: skip
+            "Gather again" if again else "Gather evidence",
+            key="evidence-start",
+            icon=":material/query_stats:",
+            type="secondary" if again else "primary",
+            on_click=_start,
+            args=(stored.id, model),
+        )
         with st.popover("Settings", icon=":material/tune:"):
             _ask_settings(cohort, services.get().model(owner, model).release.inference.policy, model)
 
 
 def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
     """policy: the one that the model orders tests by in a step-through."""
-    st.number_input("Folds", 2, 20, DEFAULTS.folds, key="evidence-folds",
-                    help="The patients are split into so many parts; each is asked with the others as context.")  # fmt: skip
+    st.number_input(
+        "Folds",
+        2,
+        20,
+        DEFAULTS.folds,
+        key="evidence-folds",
+        help="The patients are split into so many parts; each is asked with the others as context.",
+    )
     st.number_input("Tests, at most", 1, 40, DEFAULTS.budget, key="evidence-budget")
-    st.number_input("Rows asked, at most", 10, 5000, DEFAULTS.most_rows, step=50, key="evidence-rows",
-                    help="More rows take longer and make the intervals narrower.")  # fmt: skip
+    st.number_input(
+        "Rows asked, at most",
+        10,
+        5000,
+        DEFAULTS.most_rows,
+        step=50,
+        key="evidence-rows",
+        help="More rows take longer and make the intervals narrower.",
+    )
     names = list(labels.POLICIES)
-    st.selectbox("The model orders tests by", names, key=f"evidence-policy-{model}", format_func=labels.POLICIES.__getitem__,
-                 index=names.index(policy) if policy in names else 0)  # fmt: skip
+    st.selectbox(
+        "The model orders tests by",
+        names,
+        key=f"evidence-policy-{model}",
+        format_func=labels.POLICIES.__getitem__,
+        index=names.index(policy) if policy in names else 0,
+    )
     columns = _columns_of_patients(cohort)
     if columns:
-        st.selectbox("Rows of one patient share", ["", *columns], key="evidence-patients",
-                     format_func=lambda name: labels.plain(name) or "each row is a patient of its own",
-                     help="A column such as a record number: its rows are never parted between asking and answering.",
-                     )  # fmt: skip
+        st.selectbox(
+            "Rows of one patient share",
+            ["", *columns],
+            key="evidence-patients",
+            format_func=lambda name: labels.plain(name) or "each row is a patient of its own",
+            help="A column such as a record number: its rows are never parted between asking and answering.",
+        )
     st.number_input(
         "Seed", 0, 1_000_000, DEFAULTS.seed, key="evidence-seed", help="The same seed gives the same figures."
     )
@@ -76,9 +102,13 @@ def _columns_of_patients(cohort: Cohort) -> list[str]:
 
 def entered_settings(model: str) -> EvidenceSettings:
     entered = {
-        "folds": "evidence-folds", "budget": "evidence-budget", "most_rows": "evidence-rows",
-        "policy": f"evidence-policy-{model}", "patients": "evidence-patients", "seed": "evidence-seed",
-    }  # fmt: skip
+        "folds": "evidence-folds",
+        "budget": "evidence-budget",
+        "most_rows": "evidence-rows",
+        "policy": f"evidence-policy-{model}",
+        "patients": "evidence-patients",
+        "seed": "evidence-seed",
+    }
     values: dict[str, Any] = {name: st.session_state.get(key) for name, key in entered.items()}
     return replace(DEFAULTS, **{name: value for name, value in values.items() if value is not None})
 
@@ -112,8 +142,14 @@ def _watch(owner: str, job_id: str) -> None:
     with st.container(border=True):
         st.progress(job.progress, text=labels.markdown(_doing(job)))
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button("Stop", key="evidence-stop", icon=":material/stop_circle:", on_click=_stop, args=(job_id,),
-                      disabled=job.cancel_requested)  # fmt: skip
+            st.button(
+                "Stop",
+                key="evidence-stop",
+                icon=":material/stop_circle:",
+                on_click=_stop,
+                args=(job_id,),
+                disabled=job.cancel_requested,
+            )
             st.caption("It goes on when you leave this page, close the browser, or restart the app.")
 
 
@@ -143,8 +179,9 @@ def _explain(job: Job) -> None:
     severity = {"failed": "error", "crashed": "error"}.get(job.state, "info")
     begin = {"failed": "The evidence could not be gathered: ", "crashed": "The work ended before its time. "}
     notices.show(severity, begin.get(job.state, "") + job.message)
-    st.button("Go on where it stopped", key="evidence-resume", icon=":material/play_arrow:", on_click=_resume,
-              args=(job.id,))  # fmt: skip
+    st.button(
+        "Go on where it stopped", key="evidence-resume", icon=":material/play_arrow:", on_click=_resume, args=(job.id,)
+    )
 
 
 def _resume(job_id: str) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from app.ui import labels, notices, ownership, services, state
+from app.host import services
+from app.ui import labels, notices, ownership, state
 from l2m_core.errors import L2MError
 from l2m_core.paths import model_folders
 
@@ -27,22 +28,33 @@ def show(owner: str) -> None:
         return
     released = model_folders()
     chosen = str(
-        st.selectbox("Model", names, key="experiments-model",
-                     format_func=lambda name: f"{labels.plain(name)}{'' if name in released else ', trained here'}")
-    )  # fmt: skip
+        st.selectbox(
+            "Model",
+            names,
+            key="experiments-model",
+            format_func=lambda name: f"{labels.plain(name)}{'' if name in released else ', trained here'}",
+        )
+    )
     with notices.shown_refusals():
         model = here.model(owner, chosen)
         trained = model.release.trained
         parameters = sum(weight.numel() for weight in model.release.module.parameters())
         with st.grid(4, gap="small"):
             for label, value, detail in (
-                ("Parameters", f"{parameters / 1e6:.2f} M", f"{model.release.config.encoder}, "
-                 f"{model.release.config.layers} layers, width {model.release.config.width}"),
+                (
+                    "Parameters",
+                    f"{parameters / 1e6:.2f} M",
+                    f"{model.release.config.encoder}, "
+                    f"{model.release.config.layers} layers, width {model.release.config.width}",
+                ),
                 ("Features", f"up to {trained.features}", "that it was trained on"),
                 ("Context rows", f"up to {trained.context_rows:,}", "that it was trained on"),
-                ("Outcomes", f"{len(trained.outcomes)} kind{'s' if len(trained.outcomes) != 1 else ''}",
-                 ", ".join(trained.outcomes)),
-            ):  # fmt: skip
+                (
+                    "Outcomes",
+                    f"{len(trained.outcomes)} kind{'s' if len(trained.outcomes) != 1 else ''}",
+                    ", ".join(trained.outcomes),
+                ),
+            ):
                 st.metric(
                     label, value, border=True, height="stretch", delta=detail, delta_color="off", delta_arrow="off"
                 )

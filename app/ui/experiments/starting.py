@@ -8,9 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from app.jobs import folders, releasing, studies, templates, trainer, training
+from app.host import services
+from app.jobs import folders, releasing, study_jobs, templates, trainer, training_job
 from app.store import Job
-from app.ui import labels, notices, services, state
+from app.ui import labels, notices, state
 
 PLACE = "experiments-start"
 TABS = "experiments-tabs"
@@ -29,19 +30,32 @@ class Task:
 
 
 TASKS = {
-    "predictor": Task("Pretrain a predictor", training.KIND, ":material/model_training:",
-                      "Learns to predict any cohort from tasks drawn from a prior."),
-    "gain": Task("Teach the gain head", training.KIND, ":material/leaderboard:",
-                 "Learns how much each test is expected to tell, in nats; the predictor stays as it is."),
-    "policy": Task("Teach the policy head", training.KIND, ":material/route:",
-                   "Learns which test to take next."),
-    "finetune": Task("Fine-tune on a cohort", training.KIND, ":material/tune:",
-                     "Moves a model towards one of your cohorts."),
-    studies.EVALUATE: Task("Evaluate a model", studies.EVALUATE, ":material/speed:",
-                           "Policies side by side on the same rows."),
-    studies.REPRODUCE: Task("Reproduce an experiment", studies.REPRODUCE, ":material/science:",
-                            "One of the study's experiments: a table, a figure and a verdict."),
-}  # fmt: skip
+    "predictor": Task(
+        "Pretrain a predictor",
+        training_job.KIND,
+        ":material/model_training:",
+        "Learns to predict any cohort from tasks drawn from a prior.",
+    ),
+    "gain": Task(
+        "Teach the gain head",
+        training_job.KIND,
+        ":material/leaderboard:",
+        "Learns how much each test is expected to tell, in nats; the predictor stays as it is.",
+    ),
+    "policy": Task("Teach the policy head", training_job.KIND, ":material/route:", "Learns which test to take next."),
+    "finetune": Task(
+        "Fine-tune on a cohort", training_job.KIND, ":material/tune:", "Moves a model towards one of your cohorts."
+    ),
+    study_jobs.EVALUATE: Task(
+        "Evaluate a model", study_jobs.EVALUATE, ":material/speed:", "Policies side by side on the same rows."
+    ),
+    study_jobs.REPRODUCE: Task(
+        "Reproduce an experiment",
+        study_jobs.REPRODUCE,
+        ":material/science:",
+        "One of the study's experiments: a table, a figure and a verdict.",
+    ),
+}
 
 
 def show(owner: str) -> None:
@@ -65,45 +79,67 @@ def show(owner: str) -> None:
 
 def _ask_fields(owner: str, chosen: str) -> None:
     """What is chosen beside the settings."""
-    if chosen == studies.EVALUATE:
+    if chosen == study_jobs.EVALUATE:
         st.selectbox(
             "Model", list(services.get().model_names(owner)), key="start-evaluate-model", format_func=labels.plain
         )
-    elif chosen == studies.REPRODUCE:
-        st.selectbox("Experiment", studies.experiments(), key="start-experiment",
-                     format_func=lambda name: name.replace("_", " "))  # fmt: skip
-        st.segmented_control("Scale", ["small", "study"], default="small", key="start-scale", required=True,
-                             help="small: minutes; study: as in the study, hours to days")  # fmt: skip
+    elif chosen == study_jobs.REPRODUCE:
+        st.selectbox(
+            "Experiment",
+            study_jobs.experiments(),
+            key="start-experiment",
+            format_func=lambda name: name.replace("_", " "),
+        )
+        st.segmented_control(
+            "Scale",
+            ["small", "study"],
+            default="small",
+            key="start-scale",
+            required=True,
+            help="small: minutes; study: as in the study, hours to days",
+        )
     else:
         choices = [*([FRESH] if chosen == "predictor" else []), *starts(owner)]
         st.selectbox("Start from", choices, key=f"start-from-{chosen}", format_func=labels.plain)
         if chosen == "finetune":
             cohorts = {cohort.id: cohort for cohort in services.get().store.cohorts.list(owner)}
             st.selectbox(
-                "Cohort", list(cohorts), key="start-cohort-of-job", index=0 if cohorts else None,
+                "Cohort",
+                list(cohorts),
+                key="start-cohort-of-job",
+                index=0 if cohorts else None,
                 format_func=lambda i: f"{labels.plain(cohorts[i].name)}, version {cohorts[i].version}",
                 placeholder="Open a cohort first",
-            )  # fmt: skip
-        st.text_input("Name of the model", _free_name(owner, chosen), key=f"start-name-{chosen}",
-                      max_chars=releasing.LONGEST_NAME,
-                      help="It can be chosen under this name when the job is done.")  # fmt: skip
+            )
+        st.text_input(
+            "Name of the model",
+            _free_name(owner, chosen),
+            key=f"start-name-{chosen}",
+            max_chars=releasing.LONGEST_NAME,
+            help="It can be chosen under this name when the job is done.",
+        )
 
 
 def _ask_settings(chosen: str) -> None:
     if chosen in trainer.DECIDED:
         offered = {template.name: template.text for template in templates.of(chosen)}
         text = offered[str(st.selectbox("Config", list(offered), key=f"start-config-{chosen}"))]
-    elif chosen == studies.EVALUATE:
-        text = studies.TEMPLATE
+    elif chosen == study_jobs.EVALUATE:
+        text = study_jobs.TEMPLATE
     else:
         text = "# Settings in place of the scale's, one `name: value` a line.\n"
-    st.text_area("Settings (YAML)", text, key=_settings_key(chosen), height=300,
-                 help="Checked by the trainer before anything starts.")  # fmt: skip
+    st.text_area(
+        "Settings (YAML)",
+        text,
+        key=_settings_key(chosen),
+        height=300,
+        help="Checked by the trainer before anything starts.",
+    )
 
 
 def _settings_key(chosen: str) -> str:
     """Each config has a text of its own, so that turning to another one and back loses nothing."""
-    about = st.session_state.get("start-experiment" if chosen == studies.REPRODUCE else f"start-config-{chosen}", "")
+    about = st.session_state.get("start-experiment" if chosen == study_jobs.REPRODUCE else f"start-config-{chosen}", "")
     return f"start-yaml-{chosen}-{about}"
 
 
@@ -111,12 +147,12 @@ def starts(owner: str) -> dict[str, dict[str, str]]:
     """By what a person reads: models, and earlier training jobs that have written a checkpoint."""
     known: dict[str, dict[str, str]] = {}
     for name in services.get().model_names(owner):
-        known[f"model {name}"] = {"from": training.FROM_MODEL, "name": name}
-    for job in services.get().store.jobs.list(owner, training.KIND):
-        folder = folders.folder_of(services.get().settings.jobs_dir, job.id) / training.RUN
-        if job.config["job"] != "finetune" and training.has_checkpoint(folder):
+        known[f"model {name}"] = {"from": training_job.FROM_MODEL, "name": name}
+    for job in services.get().store.jobs.list(owner, training_job.KIND):
+        folder = folders.folder_of(services.get().settings.jobs_dir, job.id) / training_job.RUN
+        if job.config["job"] != "finetune" and training_job.has_checkpoint(folder):
             known[f"checkpoint of {title(job)}, {job.created_at:%d %b, %H:%M}"] = {
-                "from": training.FROM_JOB,
+                "from": training_job.FROM_JOB,
                 "name": job.id,
             }
     return known
@@ -134,9 +170,9 @@ def entered(owner: str, chosen: str) -> dict[str, Any]:
     """From the widgets as they are at the press, which may be newer than the page that was drawn last."""
     now = st.session_state
     text = {"yaml": str(now.get(_settings_key(chosen)) or "")}
-    if chosen == studies.EVALUATE:
+    if chosen == study_jobs.EVALUATE:
         return {"model": now["start-evaluate-model"], **text}
-    if chosen == studies.REPRODUCE:
+    if chosen == study_jobs.REPRODUCE:
         return {"experiment": now["start-experiment"], "scale": now.get("start-scale") or "small", **text}
     start = starts(owner).get(str(now.get(f"start-from-{chosen}")))
     cohort = {"cohort": now.get("start-cohort-of-job")} if chosen == "finetune" else {}
@@ -149,12 +185,12 @@ def _start(chosen: str) -> None:
     with notices.refusals(PLACE):
         owner, kind = state.owner(), TASKS[chosen].kind
         config = entered(owner, chosen)
-        if kind == training.KIND:
+        if kind == training_job.KIND:
             config |= _checked(owner, config)
-        elif kind == studies.EVALUATE:
-            studies.options(config["yaml"])
+        elif kind == study_jobs.EVALUATE:
+            study_jobs.options(config["yaml"])
         else:
-            studies.overrides(config["yaml"])
+            study_jobs.overrides(config["yaml"])
         job = services.get().runner.submit(owner, kind, config)
         state.acted("start job")
         # The page turns to the job, which is where it is watched.
@@ -167,14 +203,14 @@ def _checked(owner: str, config: Mapping[str, Any]) -> dict[str, Any]:
     if not here.runner.may_train(owner):
         return {}  # refused, in words, by the queue
     name = releasing.check_name(str(config["name"] or ""), here.model_names(owner))
-    decided = training.decided(here, owner, config, here.settings.jobs_dir / "new")
+    decided = training_job.decided(here, owner, config, here.settings.jobs_dir / "new")
     found = trainer.check(config["job"], config["yaml"], decided, here.settings)
     return {"name": name, "checked": {"settings": found.settings, "outcomes": list(found.outcomes)}}
 
 
 def title(job: Job) -> str:
-    if job.kind == training.KIND:
+    if job.kind == training_job.KIND:
         return f"{TASKS[job.config['job']].name.lower()} ‘{job.config['name']}’"
     if job.kind == releasing.KIND:
         return f"make model ‘{job.config['name']}’"
-    return f"{TASKS[job.kind].name.lower()} ({studies.describe(job.config)})"
+    return f"{TASKS[job.kind].name.lower()} ({study_jobs.describe(job.config)})"

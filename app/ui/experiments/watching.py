@@ -8,10 +8,11 @@ from typing import Any
 
 import streamlit as st
 
-from app.jobs import evidence, folders, releasing, studies, training
+from app.host import downloads, services
+from app.jobs import evidence_job, folders, releasing, study_jobs, training_job
 from app.store import Job
-from app.ui import charts, downloads, labels, notices, services, state
-from app.ui.charts import training as drawings
+from app.ui import charts, labels, notices, state
+from app.ui.charts import training_charts as drawings
 from app.ui.experiments.starting import WATCHED, title
 
 PLACE = "experiments-watch"
@@ -29,7 +30,7 @@ MOST_SHOWN = 300_000  # characters of a result
 
 def jobs_of(owner: str) -> tuple[Job, ...]:
     """The owner's jobs of this page, newest first."""
-    return tuple(job for job in services.get().store.jobs.list(owner) if job.kind != evidence.KIND)
+    return tuple(job for job in services.get().store.jobs.list(owner) if job.kind != evidence_job.KIND)
 
 
 def show(owner: str, jobs: tuple[Job, ...]) -> None:
@@ -77,12 +78,12 @@ def _show(job: Job) -> None:
         before = services.get().runner.place_in_queue(job)
         st.markdown(f"{before} job{'s' if before != 1 else ''} before it.")
     _actions(job, folder)
-    if job.kind == training.KIND:
-        _training(job, folder / training.RUN)
+    if job.kind == training_job.KIND:
+        _training(job, folder / training_job.RUN)
     elif job.active and job.state == "running":
         st.progress(job.progress, text=labels.markdown(job.message or "Starting."))
-    if job.kind in (studies.EVALUATE, studies.REPRODUCE) and job.state == "done":
-        _results(job, folder / studies.OUT)
+    if job.kind in (study_jobs.EVALUATE, study_jobs.REPRODUCE) and job.state == "done":
+        _results(job, folder / study_jobs.OUT)
     _log(folder)
     if "yaml" in job.config:
         with st.expander("Settings", key=f"job-settings-{job.id}"):
@@ -95,15 +96,33 @@ def _show(job: Job) -> None:
 def _actions(job: Job, folder: Path) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if job.active:
-            st.button("Stop", key="job-stop", icon=":material/stop_circle:", on_click=_stop, args=(job.id,),
-                      disabled=job.cancel_requested)  # fmt: skip
+            st.button(
+                "Stop",
+                key="job-stop",
+                icon=":material/stop_circle:",
+                on_click=_stop,
+                args=(job.id,),
+                disabled=job.cancel_requested,
+            )
         elif job.state != "done":
-            st.button("Resume", key="job-resume", icon=":material/play_arrow:", type="primary", on_click=_resume,
-                      args=(job.id,), help="Goes on where its files say that it stopped.")  # fmt: skip
-            if job.kind == training.KIND and training.has_checkpoint(folder / training.RUN):
-                st.button("Make a model of the checkpoint", key="job-release", icon=":material/deployed_code:",
-                          on_click=_release, args=(job.id,))  # fmt: skip
-        elif job.kind in (training.KIND, releasing.KIND):
+            st.button(
+                "Resume",
+                key="job-resume",
+                icon=":material/play_arrow:",
+                type="primary",
+                on_click=_resume,
+                args=(job.id,),
+                help="Goes on where its files say that it stopped.",
+            )
+            if job.kind == training_job.KIND and training_job.has_checkpoint(folder / training_job.RUN):
+                st.button(
+                    "Make a model of the checkpoint",
+                    key="job-release",
+                    icon=":material/deployed_code:",
+                    on_click=_release,
+                    args=(job.id,),
+                )
+        elif job.kind in (training_job.KIND, releasing.KIND):
             st.page_link("views/step_through.py", label="Step through with it", icon=":material/footprint:")
             st.page_link("views/evidence.py", label="Gather evidence on it", icon=":material/query_stats:")
         if not job.active and folder.is_dir():
@@ -148,9 +167,9 @@ def _release(job_id: str) -> None:
 
 def _training(job: Job, run: Path) -> None:
     settings = job.config["checked"]["settings"]
-    steps = training.trainer.Checked(settings, ()).steps
-    entries = training.read_log(run)
-    step = training.last_step(run)
+    steps = training_job.trainer.Checked(settings, ()).steps
+    entries = training_job.read_log(run)
+    step = training_job.last_step(run)
     rate = rate_of(entries)
     if job.state == "running":
         st.progress(min(1.0, step / max(1, steps)), text=f"Step {step:,} of {steps:,}")
@@ -225,5 +244,10 @@ def _results(job: Job, out: Path) -> None:
         if path.suffix == ".md":
             text = path.read_text(encoding="utf-8")[:MOST_SHOWN]
             st.markdown("\n".join(line for line in text.splitlines() if not line.startswith("![")))
-        downloads.button(name, lambda path=path: path.read_bytes(), Path(name).name, "application/octet-stream",  # type: ignore[misc]
-                         f"result-{job.id}-{name}")  # fmt: skip
+        downloads.button(
+            name,
+            lambda path=path: path.read_bytes(),
+            Path(name).name,
+            "application/octet-stream",  # type: ignore[misc]
+            f"result-{job.id}-{name}",
+        )

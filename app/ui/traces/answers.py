@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.ui import labels
-from app.ui.steps import wording
-from app.ui.steps.belief import HIGH, LOW, MEDIAN
+from app.ui.step_through import wording
+from app.ui.step_through.belief import HIGH, LOW, MEDIAN
 from l2m_core.schema import Outcome
 
 
@@ -21,14 +21,18 @@ def name_of(outcome: Outcome, key: str) -> str:
     """What the number under this key is called."""
     if outcome.kind == "continuous":
         return labels.with_unit(f"median {labels.plain(outcome.name)}", f"({outcome.unit})" if outcome.unit else "")
-    return wording.positive(outcome) if outcome.kind == "binary" else f"{labels.plain(outcome.name)}: {labels.plain(key)}"
+    return (
+        wording.positive(outcome) if outcome.kind == "binary" else f"{labels.plain(outcome.name)}: {labels.plain(key)}"
+    )
 
 
 def number(outcome: Outcome, posterior: Mapping[str, float], key: str) -> str:
     if key not in posterior:
         return "—"
     value = posterior[key]
-    return labels.with_unit(labels.number(value), outcome.unit) if outcome.kind == "continuous" else labels.percent(value)
+    return (
+        labels.with_unit(labels.number(value), outcome.unit) if outcome.kind == "continuous" else labels.percent(value)
+    )
 
 
 def short(outcome: Outcome, posterior: Mapping[str, float] | None) -> str:

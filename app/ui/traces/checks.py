@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import l2m_core as l2m
-from app.ui import services
+from app.host import services
 from app.ui.traces.exchange import SAME_BUILD, Incoming, installed, passes_through
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError, RangeWarning
 from l2m_core.memory import CohortMemory
 from l2m_core.schema import Schema
-from l2m_core.session import Patient
-from l2m_core.trace import summarise
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.trace import summarise
 
 Result = Literal["verified", "failed", "not checked"]
 
@@ -48,10 +48,11 @@ def _check_chain(owner: str, loaded: LoadedTrace) -> Check:
     if not verdict.intact:
         return Check("Record", "failed", f"The chain of events is broken: {verdict.reason}.")
     return Check(
-        "Record", "verified",
+        "Record",
+        "verified",
         f"All {verdict.length} stored events are linked from the first to the last (head {verdict.head_hash[:16]}…): "
         "none was changed, moved or removed between them.",
-    )  # fmt: skip
+    )
 
 
 def _read_anew(owner: str, loaded: LoadedTrace) -> tuple[CohortMemory | None, tuple[Check, ...]]:
@@ -67,18 +68,30 @@ def _read_anew(owner: str, loaded: LoadedTrace) -> tuple[CohortMemory | None, tu
 def _check_cohort(owner: str, loaded: LoadedTrace) -> tuple[Cohort | None, Check]:
     stored, wanted = loaded.record.cohort, loaded.record.step_through.cohort_hash
     if stored.deleted_at is not None:
-        return None, Check("Cohort", "not checked", f"The data of '{stored.name}' were deleted on "
-                           f"{stored.deleted_at:%d %b %Y}; their content hash was {wanted[:16]}….")  # fmt: skip
+        return None, Check(
+            "Cohort",
+            "not checked",
+            f"The data of '{stored.name}' were deleted on "
+            f"{stored.deleted_at:%d %b %Y}; their content hash was {wanted[:16]}….",
+        )
     try:
         frame = services.get().store.cohorts.frame(owner, stored.id)
         cohort = Cohort.from_frame(frame, schema=Schema.from_yaml(stored.schema_yaml), name=stored.name)
     except L2MError as refusal:
         return None, Check("Cohort", "failed", str(refusal))
     if cohort.content_hash != wanted:
-        return None, Check("Cohort", "failed", f"'{stored.name}' reads differently from when this step-through was made "
-                           f"(content hash {cohort.content_hash[:16]}… instead of {wanted[:16]}…).")  # fmt: skip
-    return cohort, Check("Cohort", "verified", f"'{stored.name}', version {stored.version}, read from the store again, has "
-                         f"the content hash that the record names ({wanted[:16]}…).")  # fmt: skip
+        return None, Check(
+            "Cohort",
+            "failed",
+            f"'{stored.name}' reads differently from when this step-through was made "
+            f"(content hash {cohort.content_hash[:16]}… instead of {wanted[:16]}…).",
+        )
+    return cohort, Check(
+        "Cohort",
+        "verified",
+        f"'{stored.name}', version {stored.version}, read from the store again, has "
+        f"the content hash that the record names ({wanted[:16]}…).",
+    )
 
 
 def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check]:
@@ -89,10 +102,17 @@ def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check
         except L2MError:
             continue
         if model.fingerprint == wanted:
-            return model, Check("Model", "verified", f"'{name}', read from its files again, has the fingerprint that the "
-                                f"record names ({wanted[:16]}…).")  # fmt: skip
-    return None, Check("Model", "not checked", f"The model of this step-through (fingerprint {wanted[:16]}…) is not "
-                       f"installed any more, or is another version by now ({installed(owner)}).")  # fmt: skip
+            return model, Check(
+                "Model",
+                "verified",
+                f"'{name}', read from its files again, has the fingerprint that the record names ({wanted[:16]}…).",
+            )
+    return None, Check(
+        "Model",
+        "not checked",
+        f"The model of this step-through (fingerprint {wanted[:16]}…) is not "
+        f"installed any more, or is another version by now ({installed(owner)}).",
+    )
 
 
 def _check_replay(loaded: LoadedTrace, memory: CohortMemory) -> Check:
@@ -106,10 +126,18 @@ def _check_replay(loaded: LoadedTrace, memory: CohortMemory) -> Check:
     missing = len(now) - len(recorded)
     ending = f" For {missing} of {len(now)} events no posterior was recorded." if missing else ""
     if not worst <= SAME_BUILD * scale:
-        return Check("Replay", "failed", f"Computed again, the posteriors differ by up to {worst:.2g} from those recorded: "
-                     f"another build or machine, or something was changed.{ending}")  # fmt: skip
-    return Check("Replay", "verified", f"Computed again from table and model, {len(recorded)} of {len(recorded)} recorded "
-                 f"posteriors come out the same (largest difference {worst:.1g}).{ending}")  # fmt: skip
+        return Check(
+            "Replay",
+            "failed",
+            f"Computed again, the posteriors differ by up to {worst:.2g} from those recorded: "
+            f"another build or machine, or something was changed.{ending}",
+        )
+    return Check(
+        "Replay",
+        "verified",
+        f"Computed again from table and model, {len(recorded)} of {len(recorded)} recorded "
+        f"posteriors come out the same (largest difference {worst:.1g}).{ending}",
+    )
 
 
 def _apart(now: Mapping[str, float], then: Mapping[str, float]) -> float:
@@ -131,9 +159,15 @@ def _check_suggestions(loaded: LoadedTrace, memory: CohortMemory) -> Check:
     if not count:
         return Check("Suggestions", "not checked", "No event of this step-through followed a suggestion.")
     if wrong:
-        return Check("Suggestions", "failed", f"Another test than the recorded one would be suggested before event "
-                     f"{wrong[0]}{f' and {len(wrong) - 1} others' if wrong[1:] else ''}.")  # fmt: skip
-    return Check("Suggestions", "verified", f"{count} of {count} recorded suggestions are made again, in the same place.")
+        return Check(
+            "Suggestions",
+            "failed",
+            f"Another test than the recorded one would be suggested before event "
+            f"{wrong[0]}{f' and {len(wrong) - 1} others' if wrong[1:] else ''}.",
+        )
+    return Check(
+        "Suggestions", "verified", f"{count} of {count} recorded suggestions are made again, in the same place."
+    )
 
 
 def against_file(loaded: LoadedTrace, incoming: Incoming) -> tuple[Check, ...]:
@@ -142,17 +176,32 @@ def against_file(loaded: LoadedTrace, incoming: Incoming) -> tuple[Check, ...]:
         return (Check("File", "failed", "This file was exported from another step-through."),)
     _, length, head = incoming.chain
     if not passes_through(loaded.stored, incoming.chain):
-        return (Check("File", "failed", f"The record does not hold the {length} events of the file: it was cut or rewritten "
-                      f"since the export (head {head[:16]}…)."),)  # fmt: skip
+        return (
+            Check(
+                "File",
+                "failed",
+                f"The record does not hold the {length} events of the file: it was cut or rewritten "
+                f"since the export (head {head[:16]}…).",
+            ),
+        )
     later = len(loaded.stored) - length
-    checks = [Check("File", "verified", f"The record begins with exactly the {length} events of the file"
-                    f"{f'; {later} came since' if later else ''}.")]  # fmt: skip
+    checks = [
+        Check(
+            "File",
+            "verified",
+            f"The record begins with exactly the {length} events of the file"
+            f"{f'; {later} came since' if later else ''}.",
+        )
+    ]
     same = [
         set(was.posterior) == set(now.posterior)
         and all(abs(now.posterior[k] - v) <= SAME_BUILD * max(1.0, abs(v)) for k, v in was.posterior.items())
         for was, now in zip(incoming.trace.steps, loaded.trace.steps, strict=False)
     ]
     result: Result = "verified" if all(same) else "failed"
-    checks.append(Check("File's posteriors", result, f"{sum(same)} of {len(same)} posteriors in the file are those of the "
-                        "record."))  # fmt: skip
+    checks.append(
+        Check(
+            "File's posteriors", result, f"{sum(same)} of {len(same)} posteriors in the file are those of the record."
+        )
+    )
     return tuple(checks)

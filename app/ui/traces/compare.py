@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.host import services
 from app.store import StepThrough
-from app.ui import charts, labels, notices, services
-from app.ui.steps import reading, wording
+from app.ui import charts, labels, notices
+from app.ui.step_through import conditioning, wording
 from app.ui.traces import answers, loading
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import regret_text
-from l2m_core.events import effective
 from l2m_core.schema import Outcome
+from l2m_core.step_through.events import effective
 
 ACROSS = {"tests": "Tests done", "cost": "Cost"}
 
@@ -24,12 +25,22 @@ def show(owner: str, loaded: LoadedTrace) -> None:
     others.sort(key=lambda other: other.cohort_hash != loaded.record.step_through.cohort_hash)
     by_id = {other.id: other for other in others}
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        chosen = st.selectbox("Compare with", list(by_id), key=f"compare-{loaded.record.id}",
-                              format_func=lambda identifier: _name(by_id[identifier], loaded))  # fmt: skip
-        across = st.segmented_control("Against", list(ACROSS), default="tests", required=True, key="compare-across",
-                                      format_func=ACROSS.__getitem__)  # fmt: skip
+        chosen = st.selectbox(
+            "Compare with",
+            list(by_id),
+            key=f"compare-{loaded.record.id}",
+            format_func=lambda identifier: _name(by_id[identifier], loaded),
+        )
+        across = st.segmented_control(
+            "Against",
+            list(ACROSS),
+            default="tests",
+            required=True,
+            key="compare-across",
+            format_func=ACROSS.__getitem__,
+        )
     with notices.shown_refusals():
-        other = loading.load(owner, str(chosen), reading.condition)
+        other = loading.load(owner, str(chosen), conditioning.condition)
         _pair(loaded, other, str(across))
 
 
@@ -90,15 +101,16 @@ def _path(loaded: LoadedTrace, name: str, key: str, across: str) -> charts.Path 
         tests += step.event.kind == "observe"
         places.append(float(tests) if across == "tests" else step.spent)
     return charts.Path(
-        labels.plain(name), places, [step.posterior[key] for step in steps], [wording.learned(step.event) for step in steps]
+        labels.plain(name),
+        places,
+        [step.posterior[key] for step in steps],
+        [wording.learned(step.event) for step in steps],
     )
 
 
 def _chart(paths: list[charts.Path], outcome: Outcome, key: str, across: str, place: str) -> None:
     words = "tests done" if across == "tests" else "cost"
-    charts.draw(
-        charts.two_histories(paths, words, answers.name_of(outcome, key), outcome.kind != "continuous"), place
-    )
+    charts.draw(charts.two_histories(paths, words, answers.name_of(outcome, key), outcome.kind != "continuous"), place)
 
 
 def _order(loaded: LoadedTrace, name: str) -> None:
@@ -118,7 +130,9 @@ def _order(loaded: LoadedTrace, name: str) -> None:
         rows["Done"].append(labels.markdown(labels.short(wording.learned(step.event), 40)))
         suggested = step.event.suggested
         same = suggested is None or suggested in step.event.about
-        rows["Suggested"].append("" if suggested is None else "✓" if same else labels.markdown(labels.short(suggested, 24)))
+        rows["Suggested"].append(
+            "" if suggested is None else "✓" if same else labels.markdown(labels.short(suggested, 24))
+        )
         rows["Cost"].append(f"{step.spent:g}")
         rows["Answer"].append(labels.markdown(answers.short(outcome, step.posterior)))
     st.table(rows, border="horizontal", hide_index=True, alt=f"Order of tests of {labels.plain(name)}")

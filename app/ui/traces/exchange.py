@@ -13,16 +13,16 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from app.host import services
 from app.store import NewEvent, NotFound, StepThrough, StoreInputError, export_chain, import_chain
 from app.store.inputs import require_text, require_uuid
-from app.ui import services
-from app.ui.steps.record import BELIEVED, SETTINGS, Settings, new_event
+from app.ui.step_through.stored_events import BELIEVED, SETTINGS, Settings, new_event
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import InputError, L2MError
-from l2m_core.events import fold
 from l2m_core.memory import L2M
-from l2m_core.session import Patient
-from l2m_core.trace import Trace
+from l2m_core.step_through.events import fold
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.trace import Trace
 
 LARGEST = 5_000_000  # bytes of a file
 MOST_EVENTS = 1000
@@ -212,7 +212,9 @@ def installed(owner: str) -> str:
 def _found(incoming: Incoming, apart: float, exact: bool) -> str:
     count = len(incoming.trace.steps)
     steps = f"{count} {'step' if count == 1 else 'steps'}"
-    chain = "Its chain of events is whole. " if incoming.chain else "It came without a chain of events; one begins here. "
+    chain = (
+        "Its chain of events is whole. " if incoming.chain else "It came without a chain of events; one begins here. "
+    )
     if exact:
         return f"Imported: {steps}. {chain}With the same model and cohort it replays to the same posteriors."
     return (

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from app.host import downloads
 from app.store import StepThrough
-from app.ui import downloads
 from app.ui.traces import exchange, loading, report, report_html
 from app.ui.traces.loading import LoadedTrace
 
@@ -44,7 +44,9 @@ def show(owner: str, step_through: StepThrough) -> None:
     with popover, st.container(width=300):
         for label, ending, mime, make in FILES:
             name = downloads.file_name(step_through.title or "trace", step_through.id[:8], ending=ending)
-            downloads.button(label, _build(owner, step_through.id, make), name, mime, f"export-{ending}", width="stretch")
+            downloads.button(
+                label, _build(owner, step_through.id, make), name, mime, f"export-{ending}", width="stretch"
+            )
         st.caption(
             "JSON is complete: imported, it replays to the same numbers. CSV has one row for each step. "
             "Reports carry all fingerprints."

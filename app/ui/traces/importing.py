@@ -15,9 +15,13 @@ ROUND = "traces-import-round"
 def show() -> None:
     with st.popover("Import a trace", icon=":material/upload:"):
         st.file_uploader(
-            "Trace as JSON, up to 5 MB", type=["json"], key=_key(), max_upload_size=5, on_change=_take,
+            "Trace as JSON, up to 5 MB",
+            type=["json"],
+            key=_key(),
+            max_upload_size=5,
+            on_change=_take,
             help="Its cohort and its model must be here; both are found by their fingerprints",
-        )  # fmt: skip
+        )
         st.caption("Checked before it is stored: that it is whole, and that it replays to the posteriors it claims.")
 
 

@@ -9,15 +9,16 @@ from typing import Any
 
 import streamlit as st
 
+from app.host import services
 from app.store import StepThrough, StoredCohort
-from app.ui import labels, notices, services, state
-from app.ui.steps import wording
-from app.ui.steps.record import Record, record_of
+from app.ui import labels, notices, state
+from app.ui.step_through import wording
+from app.ui.step_through.stored_events import Record, record_of
 from app.ui.traces import answers
 from app.ui.traces.loading import spent_after
 from l2m_core.errors import L2MError
-from l2m_core.events import fold
 from l2m_core.schema import Schema
+from l2m_core.step_through.events import fold
 
 MOST = 5000  # step-throughs that are searched
 ON_A_PAGE = 12
@@ -25,8 +26,12 @@ STATES = {"running": "Running", "finished": "Stopped"}
 WIDTHS = (2.3, 1.9, 1.2, 0.8, 1.8, 0.8)
 HEADS = ("Label", "Cohort", "Last event (UTC)", "Tests, cost", "Believed at its end", "")
 SEARCH, COHORT, STATE, DATES, PAGE = (
-    "traces-search", "traces-cohort", "traces-state", "traces-dates", "traces-page",
-)  # fmt: skip
+    "traces-search",
+    "traces-cohort",
+    "traces-state",
+    "traces-dates",
+    "traces-page",
+)
 
 
 @dataclass(frozen=True)
@@ -105,12 +110,28 @@ def _all(owner: str) -> tuple[tuple[StepThrough, ...], dict[str, StoredCohort]]:
 
 def _ask(names: set[str]) -> Filter:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Search", key=SEARCH, placeholder="Label or cohort", icon=":material/search:", max_chars=200,
-                      on_change=_to_first_page, persist_state="page")  # fmt: skip
-        st.selectbox("Cohort", sorted(names), index=None, key=COHORT, placeholder="All cohorts", format_func=labels.plain,
-                     on_change=_to_first_page, width=220)  # fmt: skip
-        st.date_input("Last event", value=[], key=DATES, on_change=_to_first_page, width=230,
-                      help="One day or a range, in UTC")  # fmt: skip
+        st.text_input(
+            "Search",
+            key=SEARCH,
+            placeholder="Label or cohort",
+            icon=":material/search:",
+            max_chars=200,
+            on_change=_to_first_page,
+            persist_state="page",
+        )
+        st.selectbox(
+            "Cohort",
+            sorted(names),
+            index=None,
+            key=COHORT,
+            placeholder="All cohorts",
+            format_func=labels.plain,
+            on_change=_to_first_page,
+            width=220,
+        )
+        st.date_input(
+            "Last event", value=[], key=DATES, on_change=_to_first_page, width=230, help="One day or a range, in UTC"
+        )
         st.segmented_control("State", list(STATES), key=STATE, format_func=STATES.__getitem__, on_change=_to_first_page)
     return entered()
 
@@ -120,9 +141,12 @@ def entered() -> Filter:
     days = tuple(chosen) if isinstance(chosen, Sequence) else (chosen,)
     first = days[0] if days else None
     return Filter(
-        str(st.session_state.get(SEARCH) or ""), st.session_state.get(COHORT), st.session_state.get(STATE), first,
+        str(st.session_state.get(SEARCH) or ""),
+        st.session_state.get(COHORT),
+        st.session_state.get(STATE),
+        first,
         days[1] if len(days) > 1 else first,
-    )  # fmt: skip
+    )
 
 
 def _to_first_page() -> None:
@@ -143,8 +167,14 @@ def _row(owner: str, step_through: StepThrough, cohort: StoredCohort) -> None:
     name, where, when, tests, answer, tools = st.columns(WIDTHS, vertical_alignment="center")
     title = step_through.title or "without label"
     with name:
-        st.button(labels.markdown(labels.short(title, 80)), key=f"open-{step_through.id}", type="tertiary",
-                  help=f"Open {labels.markdown(title)}", on_click=open_trace, args=(step_through.id,))  # fmt: skip
+        st.button(
+            labels.markdown(labels.short(title, 80)),
+            key=f"open-{step_through.id}",
+            type="tertiary",
+            help=f"Open {labels.markdown(title)}",
+            on_click=open_trace,
+            args=(step_through.id,),
+        )
     gone = ", deleted" if cohort.deleted_at else ""
     with where:
         st.markdown(f":small[{labels.markdown(labels.short(cohort.name, 30))}, version {cohort.version}{gone}]")
@@ -155,12 +185,21 @@ def _row(owner: str, step_through: StepThrough, cohort: StoredCohort) -> None:
     with tests:
         st.markdown(f":small[{line.tests} · {line.spent:g}]" if line else ":small[—]")
     with answer:
-        text = f"**{labels.markdown(line.answer)}** :small[{labels.markdown(labels.short(line.outcome, 26))}]" if line else "—"
+        text = (
+            f"**{labels.markdown(line.answer)}** :small[{labels.markdown(labels.short(line.outcome, 26))}]"
+            if line
+            else "—"
+        )
         st.markdown(text)
     with tools:
-        st.button(":small[Continue]", key=f"continue-{step_through.id}", type="tertiary",
-                  help=f"Go on with {labels.markdown(title)} on the step-through page", on_click=continue_with,
-                  args=(step_through.id,))  # fmt: skip
+        st.button(
+            ":small[Continue]",
+            key=f"continue-{step_through.id}",
+            type="tertiary",
+            help=f"Go on with {labels.markdown(title)} on the step-through page",
+            on_click=continue_with,
+            args=(step_through.id,),
+        )
 
 
 def line_of(owner: str, step_through: StepThrough, cohort: StoredCohort) -> Line | None:
@@ -179,9 +218,11 @@ def summarise_record(record: Record, schema: Schema) -> Line:
     outcome = schema.outcome
     name = wording.positive(outcome) if outcome.kind == "binary" else labels.plain(outcome.name)
     return Line(
-        len(fold(record.events).acquired), spent_after(record.events, schema),
-        f"median {name}" if outcome.kind == "continuous" else name, answers.short(outcome, believed),
-    )  # fmt: skip
+        len(fold(record.events).acquired),
+        spent_after(record.events, schema),
+        f"median {name}" if outcome.kind == "continuous" else name,
+        answers.short(outcome, believed),
+    )
 
 
 # -- going somewhere ------------------------------------------------------------------------------------------------

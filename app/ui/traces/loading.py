@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.host import services
+from app.host.services import Conditioned
 from app.store import StoredEvent
-from app.ui import services
-from app.ui.services import Conditioned
-from app.ui.steps import moment
-from app.ui.steps.moment import Moment
-from app.ui.steps.record import Record, record_of
+from app.ui.step_through import step_answers
+from app.ui.step_through.step_answers import Moment
+from app.ui.step_through.stored_events import Record, record_of
 from l2m_core.errors import L2MError
-from l2m_core.events import Event, effective, fold
 from l2m_core.schema import Schema
-from l2m_core.trace import Step, Trace, versions
+from l2m_core.step_through.events import Event, effective, fold
+from l2m_core.step_through.trace import Step, Trace, versions
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LoadedTrace:
 
     def at(self, number: int) -> Moment | None:
         """The step-through as it stood after event `number`, as the step-through page shows it."""
-        return moment.of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
+        return step_answers.of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
 
     @property
     def counting(self) -> list[Step]:
@@ -61,7 +61,7 @@ class LoadedTrace:
 
 
 def load(
-    owner: str, step_through_id: str, condition: Callable[[str, Record], Conditioned] = moment.condition
+    owner: str, step_through_id: str, condition: Callable[[str, Record], Conditioned] = step_answers.condition
 ) -> LoadedTrace:
     """NotFound where it is not this owner's. Where model or cohort is gone, what was recorded still speaks.
 
@@ -79,12 +79,17 @@ def load(
 
 
 def _computed(record: Record, conditioned: Conditioned) -> Trace:
-    views = [moment.of(record.until(count), conditioned).view for count in range(1, len(record.events) + 1)]
+    views = [step_answers.of(record.until(count), conditioned).view for count in range(1, len(record.events) + 1)]
     model, cohort = conditioned.memory.model, conditioned.memory.cohort
     return Trace(
-        tuple(view.step for view in views), model.name, model.fingerprint, cohort.name, cohort.content_hash,
-        cohort.schema.outcome.name, versions(),
-    )  # fmt: skip
+        tuple(view.step for view in views),
+        model.name,
+        model.fingerprint,
+        cohort.name,
+        cohort.content_hash,
+        cohort.schema.outcome.name,
+        versions(),
+    )
 
 
 def _as_recorded(record: Record, schema: Schema) -> Trace:
@@ -95,9 +100,14 @@ def _as_recorded(record: Record, schema: Schema) -> Trace:
         spent = spent_after(record.events[: number + 1], schema)
         steps.append(Step(event, believed or {}, {}, following, spent))
     return Trace(
-        tuple(steps), "", record.step_through.model_fingerprint, record.cohort.name, record.step_through.cohort_hash,
-        schema.outcome.name, versions(),
-    )  # fmt: skip
+        tuple(steps),
+        "",
+        record.step_through.model_fingerprint,
+        record.cohort.name,
+        record.step_through.cohort_hash,
+        schema.outcome.name,
+        versions(),
+    )
 
 
 def spent_after(events: tuple[Event, ...], schema: Schema) -> float:

@@ -8,12 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from app.ui import charts, inputs, labels, notices
-from app.ui.steps import belief, wording
-from app.ui.steps.moment import Moment
+from app.ui.step_through import belief, wording
+from app.ui.step_through.step_answers import Moment
 from app.ui.traces import answers
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import moment_text, regret_text
-from l2m_core.events import Event, fold
+from l2m_core.step_through.events import Event, fold
 
 
 def show(loaded: LoadedTrace) -> None:
@@ -51,11 +51,25 @@ def _choose_step(loaded: LoadedTrace) -> int:
         return 0
     at = int(st.session_state[key])
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.button("Back", key="replay-back", icon=":material/skip_previous:", shortcut="P", disabled=at == 0,
-                  on_click=_move, args=(key, -1, last))  # fmt: skip
+        st.button(
+            "Back",
+            key="replay-back",
+            icon=":material/skip_previous:",
+            shortcut="P",
+            disabled=at == 0,
+            on_click=_move,
+            args=(key, -1, last),
+        )
         st.select_slider("Step", list(range(last + 1)), key=key, format_func=lambda number: _mark(loaded, number))
-        st.button("Next", key="replay-next", icon=":material/skip_next:", shortcut="N", disabled=at == last,
-                  on_click=_move, args=(key, 1, last))  # fmt: skip
+        st.button(
+            "Next",
+            key="replay-next",
+            icon=":material/skip_next:",
+            shortcut="N",
+            disabled=at == last,
+            on_click=_move,
+            args=(key, 1, last),
+        )
     return at
 
 
@@ -118,8 +132,10 @@ def _choice(loaded: LoadedTrace, at: int) -> list[str]:
             done = ", ".join(f"**{labels.markdown(name)}**{_nats(gains.get(name))}" for name in event.about)
             lines.append(f":material/alt_route: Done instead: {done}")
         if regret is not None:
-            lines.append(f"Step regret: **{labels.markdown(regret_text(regret))}** nats, the expected gain of the suggested "
-                         "test minus that of the chosen one")  # fmt: skip
+            lines.append(
+                f"Step regret: **{labels.markdown(regret_text(regret))}** nats, the expected gain of the suggested "
+                "test minus that of the chosen one"
+            )
     return lines
 
 
@@ -164,9 +180,14 @@ def _as_recorded(loaded: LoadedTrace, at: int) -> None:
 def _all_steps(loaded: LoadedTrace) -> None:
     table = steps_table(loaded)
     with st.expander(f"All steps ({len(table)})", key="replay-all"):
-        st.dataframe(table, hide_index=True, key="replay-table", alt="Every event of this step-through, one in each row",
-                     placeholder="",
-                     column_config={"regret (nats)": st.column_config.NumberColumn(format="%.3f")})  # fmt: skip
+        st.dataframe(
+            table,
+            hide_index=True,
+            key="replay-table",
+            alt="Every event of this step-through, one in each row",
+            placeholder="",
+            column_config={"regret (nats)": st.column_config.NumberColumn(format="%.3f")},
+        )
 
 
 def steps_table(loaded: LoadedTrace) -> pd.DataFrame:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 
 from app.ui import charts, inputs, labels
 from app.ui.notices import RESEARCH_ONLY
-from app.ui.steps import wording
-from app.ui.steps.belief import most_believed
+from app.ui.step_through import wording
+from app.ui.step_through.belief import most_believed
 from app.ui.traces import answers
 from app.ui.traces.loading import LoadedTrace
-from l2m_core.events import Event, fold
+from l2m_core.step_through.events import Event, fold
 
 MOST_LINES = 5  # classes in the chart; a table has them all
 # Of the lines, with the signs of `charts`: the theme's on white, since a report is for paper.
@@ -78,7 +78,9 @@ class Curve:
     @property
     def moves(self) -> str:
         """In words, for those who cannot see it."""
-        return "; ".join(f"{line.name}: from {self.tick(line.values[0])} to {self.tick(line.values[-1])}" for line in self.lines)
+        return "; ".join(
+            f"{line.name}: from {self.tick(line.values[0])} to {self.tick(line.values[-1])}" for line in self.lines
+        )
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,15 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
     )
     grids = (_classes(loaded), _steps(loaded), _known(loaded), _missing(loaded))
     return Report(
-        loaded.label, RESEARCH_ONLY, answers.sentence(outcome, trace.steps[-1].posterior), facts, curve(loaded),
-        tuple(grid for grid in grids if grid.rows), _limits(loaded), _fingerprints(loaded),
-    )  # fmt: skip
+        loaded.label,
+        RESEARCH_ONLY,
+        answers.sentence(outcome, trace.steps[-1].posterior),
+        facts,
+        curve(loaded),
+        tuple(grid for grid in grids if grid.rows),
+        _limits(loaded),
+        _fingerprints(loaded),
+    )
 
 
 def moment_text(at: str) -> str:
@@ -176,17 +184,32 @@ def _steps(loaded: LoadedTrace) -> Grid:
             what += f" (undone by step {undone[number]})"
         rows.append(
             (
-                str(number), moments[number], what, _suggested(step.event), regret_text(regret),
-                answers.short(outcome, step.posterior), f"{step.spent:g}",
+                str(number),
+                moments[number],
+                what,
+                _suggested(step.event),
+                regret_text(regret),
+                answers.short(outcome, step.posterior),
+                f"{step.spent:g}",
             )
-        )  # fmt: skip
+        )
     return Grid(
         "Step by step",
-        ("Step", "Time (UTC)", "What happened", "Suggested", "Regret (nats)", labels.short(answers.column(outcome), 40), "Cost"),
-        tuple(rows), (7, 11, 28, 15, 9, 22, 8) if several else (7, 11, 34, 17, 10, 13, 8), (0, 4, 6) if several else (0, 4, 5, 6),
+        (
+            "Step",
+            "Time (UTC)",
+            "What happened",
+            "Suggested",
+            "Regret (nats)",
+            labels.short(answers.column(outcome), 40),
+            "Cost",
+        ),
+        tuple(rows),
+        (7, 11, 28, 15, 9, 22, 8) if several else (7, 11, 34, 17, 10, 13, 8),
+        (0, 4, 6) if several else (0, 4, 5, 6),
         "Regret: the expected gain of the suggested test minus that of the one done instead; 0 where the suggestion was "
         "followed, empty where nothing was measured.",
-    )  # fmt: skip
+    )
 
 
 def _suggested(event: Event) -> str:
@@ -233,9 +256,12 @@ def _missing(loaded: LoadedTrace) -> Grid:
         gain = labels.gain(gains[name]) if name in gains else ""
         rows.append((labels.plain(name), why, gain, f"{feature.cost:g}", str(support.get(name, ""))))
     return Grid(
-        "What is not known", ("Feature", "Why", "Expected gain (nats)", "Cost", "Cohort rows with it"), tuple(rows),
-        (38, 20, 18, 8, 16), (2, 3, 4),
-    )  # fmt: skip
+        "What is not known",
+        ("Feature", "Why", "Expected gain (nats)", "Cost", "Cohort rows with it"),
+        tuple(rows),
+        (38, 20, 18, 8, 16),
+        (2, 3, 4),
+    )
 
 
 def _limits(loaded: LoadedTrace) -> tuple[str, ...]:

@@ -102,7 +102,9 @@ def _curve(curve: Curve) -> str:
             anchor = "start" if number == 0 else "end" if number == len(curve.learned) - 1 else "middle"
             learned = text(labels.short(curve.learned[number], 16))
             lines.append(f'<text x="{x:.1f}" y="{HEIGHT - 12}" text-anchor="{anchor}">{learned}</text>')
-    names = [f'<li><strong style="color:{line.colour}">{line.sign}</strong> {text(line.name)}</li>' for line in curve.lines]
+    names = [
+        f'<li><strong style="color:{line.colour}">{line.sign}</strong> {text(line.name)}</li>' for line in curve.lines
+    ]
     legend = f'<ul class="legend">{"".join(names)}</ul>\n' if several else ""
     return (
         f'<h2>{text(curve.name)}, step by step</h2>\n{legend}<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '

@@ -63,8 +63,9 @@ class _Pages(FPDF):
         self.cell(0, 5, SHORT, new_x=XPos.LMARGIN, new_y=YPos.TOP)
         self.cell(0, 5, f"Page {self.page_no()} of {{nb}}", align="R")
 
-    def say(self, text: object, size: float = 9.0, style: str = "", colour: tuple[int, int, int] = INK,
-            space: float = 0.0) -> None:  # fmt: skip
+    def say(
+        self, text: object, size: float = 9.0, style: str = "", colour: tuple[int, int, int] = INK, space: float = 0.0
+    ) -> None:
         self.set_font(FAMILY, style, size)
         self.set_text_color(colour)
         self.multi_cell(0, 0.46 * size, self.words(text), align="L", new_x=XPos.LMARGIN, new_y=YPos.NEXT)
@@ -94,8 +95,12 @@ def to_pdf(report: Report) -> bytes:
     _facts(pdf, report.fingerprints, 34)
     if pdf.replaced:
         pdf.ln(3)
-        pdf.say(f"{pdf.replaced} characters that this PDF's font does not have are drawn as {REPLACEMENT}; the report as "
-                "HTML shows them.", 8.5, "B")  # fmt: skip
+        pdf.say(
+            f"{pdf.replaced} characters that this PDF's font does not have are drawn as {REPLACEMENT}; the report as "
+            "HTML shows them.",
+            8.5,
+            "B",
+        )
     return bytes(pdf.output())
 
 
@@ -126,9 +131,13 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
     pdf.set_fill_color(255)
     alignment = tuple("RIGHT" if column in grid.numeric else "LEFT" for column in range(len(grid.head)))
     with pdf.table(
-        col_widths=grid.widths, text_align=alignment, line_height=4.0, padding=(0.7, 1.2),
-        borders_layout=TableBordersLayout.HORIZONTAL_LINES, headings_style=FontFace(emphasis="BOLD", fill_color=HEAD),
-    ) as table:  # fmt: skip
+        col_widths=grid.widths,
+        text_align=alignment,
+        line_height=4.0,
+        padding=(0.7, 1.2),
+        borders_layout=TableBordersLayout.HORIZONTAL_LINES,
+        headings_style=FontFace(emphasis="BOLD", fill_color=HEAD),
+    ) as table:
         for cells in (grid.head, *grid.rows):
             row = table.row()
             for cell in cells:
@@ -189,7 +198,10 @@ def _line(pdf: _Pages, line: Line, points: list[tuple[float, float]], several: b
     pdf.set_line_width(0.6)
     pdf.polyline(points)
     pdf.set_font(FAMILY, "", 9)
-    aside, below = pdf.get_string_width(line.sign) / 2, 0.12 * 9  # a sign's middle lies a third of its size above the line
+    aside, below = (
+        pdf.get_string_width(line.sign) / 2,
+        0.12 * 9,
+    )  # a sign's middle lies a third of its size above the line
     for x, y in points:
         if several:
             pdf.text(x - aside, y + below, line.sign)

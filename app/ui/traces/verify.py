@@ -33,8 +33,14 @@ def show(loaded: LoadedTrace) -> None:
             "Follows the chain of stored events, reads table and model from disk again, and computes every posterior and "
             "every suggestion anew."
         )
-        st.button("Verify now", key="verify", type="primary", icon=":material/verified_user:", on_click=_verify,
-                  args=(loaded.record.id,))  # fmt: skip
+        st.button(
+            "Verify now",
+            key="verify",
+            type="primary",
+            icon=":material/verified_user:",
+            on_click=_verify,
+            args=(loaded.record.id,),
+        )
         notices.show_waiting(PLACE)
         _show_found(st.session_state.get(key))
     with right:
@@ -43,8 +49,14 @@ def show(loaded: LoadedTrace) -> None:
             "A chain alone cannot show that its newest events were cut off. A trace that was exported earlier and kept "
             "elsewhere can."
         )
-        st.file_uploader("Trace exported earlier (JSON)", type=["json"], key=f"verify-file-{loaded.record.id}",
-                         max_upload_size=5, on_change=_verify_file, args=(loaded.record.id,))  # fmt: skip
+        st.file_uploader(
+            "Trace exported earlier (JSON)",
+            type=["json"],
+            key=f"verify-file-{loaded.record.id}",
+            max_upload_size=5,
+            on_change=_verify_file,
+            args=(loaded.record.id,),
+        )
         _show_found(st.session_state.get(f"{key}-file"))
 
 
@@ -75,7 +87,9 @@ def _show_found(found: list[dict[str, Any]] | None) -> None:
     if not found:
         return
     results = [Check(**plain) for plain in found]
-    overall = next((result for result in ("failed", "not checked") if any(c.result == result for c in results)), "verified")
+    overall = next(
+        (result for result in ("failed", "not checked") if any(c.result == result for c in results)), "verified"
+    )
     severity = {"verified": "success", "failed": "error", "not checked": "warning"}[overall]
     notices.show(severity, WORDS[overall])
     for check in results:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.cohort import Cohort
-from l2m_core.reading import Limits
+from l2m_core.tables.reading import Limits
 
 ROWS = 24
 AGES = [40 + (7 * i) % 31 for i in range(ROWS)]
@@ -173,8 +173,12 @@ def containers() -> list[Hostile]:
         Hostile("parquet overwritten", parquet(frame)[:200] + b"\xff" * 200 + parquet(frame)[400:], ("Parquet",)),
         Hostile("parquet of dates", parquet(frame.assign(seen=pd.Timestamp("2020-01-01"))), ("'seen'", "dates")),
         Hostile("parquet of lists", parquet(frame.assign(many=[[1, 2]] * ROWS)), ("'many'", "lists")),
-        Hostile("parquet of lists, ignored", parquet(frame.assign(many=[[1, 2]] * ROWS)), right=is_usual,
-                options={"schema": "features:\n- {name: many, role: ignored}\n"}),  # fmt: skip
+        Hostile(
+            "parquet of lists, ignored",
+            parquet(frame.assign(many=[[1, 2]] * ROWS)),
+            right=is_usual,
+            options={"schema": "features:\n- {name: many, role: ignored}\n"},
+        ),  # fmt: skip
         Hostile(
             "parquet of one long text in each row",
             parquet(frame.loc[np.arange(3000) % ROWS].assign(note=pd.Categorical(["x" * 10_000] * 3000))),

@@ -33,7 +33,11 @@ def compact(value: Any) -> tuple[int, bytes]:
         return 12, content + b"\0"
     if isinstance(value, list):
         items = [compact(item) for item in value]
-        size = bytes([len(items) << 4 | items[0][0]]) if len(items) < 15 else bytes([0xF0 | items[0][0]]) + varint(len(items))
+        size = (
+            bytes([len(items) << 4 | items[0][0]])
+            if len(items) < 15
+            else bytes([0xF0 | items[0][0]]) + varint(len(items))
+        )
         return 9, size + b"".join(coded for _, coded in items)
     if isinstance(value, bytes):
         return 8, varint(len(value)) + value
@@ -91,9 +95,15 @@ def parquet_bytes(rows: int, leaves: Sequence[Leaf], *, depth: int = 0, groups: 
         data_at = at + len(coded[0]) if has_dictionary else at
         body += b"".join(coded)
         about = {
-            1: leaf.physical, 2: [PLAIN, RLE_DICTIONARY], 3: [leaf.name.encode()], 4: leaf.codec,
-            5: Long(rows if leaf.values is None else leaf.values), 6: Long(100), 7: Long(len(body) - at), 9: Long(data_at),
-        }  # fmt: skip
+            1: leaf.physical,
+            2: [PLAIN, RLE_DICTIONARY],
+            3: [leaf.name.encode()],
+            4: leaf.codec,
+            5: Long(rows if leaf.values is None else leaf.values),
+            6: Long(100),
+            7: Long(len(body) - at),
+            9: Long(data_at),
+        }
         chunks.append({2: Long(at), 3: about | ({11: Long(at)} if has_dictionary else {})})
         element = {1: leaf.physical, 3: 0, 4: leaf.name.encode(), **leaf.more}
         element |= {} if leaf.converted is None else {6: leaf.converted}

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from l2m_core.reading import Limits
+from l2m_core.tables.reading import Limits
 from tests.core.hostile import parquet_bytes as raw
 from tests.core.hostile.corpus import Hostile, both, column_is
 
@@ -91,11 +91,17 @@ def cases() -> Iterator[Hostile]:
     yield from column("a map", lambda: file({"note": pa.array([[("a", text)]] * ROWS, pairs)}), "groups")
     shared = [text + str(i) for i in range(ROWS)]
     delta = {"use_dictionary": False, "column_encoding": {"note": "DELTA_BYTE_ARRAY"}}
-    yield from column("texts that share their beginnings", lambda: file({"note": pa.array(shared)}, **delta), "encoding")
-    promised = raw.varint(MANY - MANY % 128) + b"\1" + raw.varint(MANY) + bytes(3)  # a block, of one part; values; zeros
+    yield from column(
+        "texts that share their beginnings", lambda: file({"note": pa.array(shared)}, **delta), "encoding"
+    )
+    promised = (
+        raw.varint(MANY - MANY % 128) + b"\1" + raw.varint(MANY) + bytes(3)
+    )  # a block, of one part; values; zeros
     lengths = raw.Leaf("note", [raw.Page(promised, len(promised), ROWS, raw.DELTA_LENGTH)])
     yield from column("a promise of millions of lengths", lambda: written(ROWS, lengths), "encoding")
-    shares = raw.Leaf("note", [raw.Page(promised, len(promised), ROWS, raw.DELTA_BYTE_ARRAY)], raw.FIXED, length=5, **DECIMALS)
+    shares = raw.Leaf(
+        "note", [raw.Page(promised, len(promised), ROWS, raw.DELTA_BYTE_ARRAY)], raw.FIXED, length=5, **DECIMALS
+    )
     yield from column("decimals that share their beginnings", lambda: written(ROWS, shares), "encoding")
     plain = {"use_dictionary": False}
     yield from column("long texts, plain", lambda: file({"note": pa.array(shared)}, **plain), "2 MB")

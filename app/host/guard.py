@@ -1,0 +1,147 @@
+"""What stands before every request: identity, sign-in, guarded files, and headers that keep pages to themselves."""
+
+from __future__ import annotations
+
+import base64
+import re
+from hashlib import sha256
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+
+import streamlit
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import config
+
+from app.host import downloads, services, sign_in, uploads
+from app.host.identity import COOKIE, COOKIE_SECONDS
+
+_FILE = re.compile(r"([0-9a-fA-F]+)(?:\.[A-Za-z0-9]+)?")
+_NOT_PAGES = ("/_stcore/", "/static/", "/media/", "/component/", "/readyz")
+# Names cached functions and counts sessions for anyone who asks; a deployment measures at its proxy instead.
+_CLOSED = ("/_stcore/metrics", "/_stcore/agent/")
+
+
+class Guard:
+    """ASGI middleware; plain, because Starlette's own base class would hold every response in memory."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._room = uploads.Room()
+        base = config.get_option("server.baseUrlPath").strip("/")
+        self._media = f"/{base}/media/" if base else "/media/"
+        self._policy = content_security_policy(Path(streamlit.__file__).parent / "static" / "index.html")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sign_in.asked()  # before Streamlit reads by its settings who has signed in
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        cookies = headers.get("cookie", "")
+        browser = read_browser(cookies)
+        refusal = self._refuse(scope["path"], cookies, browser)
+        answer = self._receiving(scope, headers) if refusal is None else PlainTextResponse(refusal[1], refusal[0])
+        await answer(scope, receive, self._with_headers(scope, send, browser))
+
+    def _refuse(self, path: str, cookies: str, browser: str | None) -> tuple[int, str] | None:
+        if any(closed in path for closed in _CLOSED):
+            return 404, "Not found"
+        if (uploads.PATH in path or path.startswith(self._media)) and is_stranger(cookies):
+            return 401, "Sign in on the page first."
+        if path.startswith(self._media):
+            found = _FILE.fullmatch(path.removeprefix(self._media))
+            if found is None or not downloads.is_allowed(found[1], browser):
+                return 403, "This file was made for another browser, or is gone. Go back to the page and ask again."
+        return None
+
+    def _receiving(self, scope: Scope, headers: Headers) -> ASGIApp:
+        """What answers; an upload only gets there if there is room for it."""
+        upload = uploads.place_of(scope["path"]) if scope["method"] == "PUT" else None
+        if upload is None:
+            return self.app
+
+        async def receive_file(scope: Scope, receive: Receive, send: Send) -> None:
+            with self._room.taken(*upload, uploads.size_of(headers)) as fits:
+                await (self.app if fits else PlainTextResponse(uploads.FULL, 413))(scope, receive, send)
+
+        return receive_file
+
+    def _with_headers(self, scope: Scope, send: Send, browser: str | None) -> Send:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                if scope.get("scheme") == "https":
+                    message["headers"] = [secured(name, value) for name, value in message["headers"]]
+                headers = MutableHeaders(scope=message)
+                headers["Content-Security-Policy"] = self._policy
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers["Referrer-Policy"] = "no-referrer"
+                headers["Cross-Origin-Opener-Policy"] = "same-origin"
+                if scope["path"].startswith(self._media):
+                    headers["Cache-Control"] = "no-store"
+                if browser is None:
+                    # The next request comes with a cookie, by a connection that can be led by it; see server/several.py.
+                    headers["Connection"] = "close"
+                if is_page(scope["path"]):
+                    headers.append("Set-Cookie", browser_cookie(browser, secure=scope.get("scheme") == "https"))
+            await send(message)
+
+        return send_with_headers
+
+
+def is_page(path: str) -> bool:
+    """A page's address, which Streamlit answers with its one document (or "not changed"); all else has its own kind."""
+    return not any(part in path for part in _NOT_PAGES) and "." not in path.rpartition("/")[2]
+
+
+def read_browser(cookies: str) -> str | None:
+    """The browser's id from the Cookie header; None where it has none of ours."""
+    try:
+        found = SimpleCookie(cookies).get(COOKIE)
+    except CookieError:
+        return None
+    return services.get().signer.read(found.value) if found else None
+
+
+def is_stranger(cookies: str) -> bool:
+    """Whether nobody is signed in, by the Cookie header, where that is asked for."""
+    asked = sign_in.asked()
+    return asked is not None and not asked.is_signed_in(sign_in.claims_in(cookie_parser(cookies)))
+
+
+def secured(name: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """A header of an answer over HTTPS: Streamlit leaves its cookies, those of sign-in too, for plain HTTP as well."""
+    is_open = name.lower() == b"set-cookie" and b"secure" not in [part.strip().lower() for part in value.split(b";")]
+    return name, value + b"; Secure" if is_open else value
+
+
+def browser_cookie(browser: str | None, secure: bool) -> str:
+    """A Set-Cookie header: the same id again for another while, or a new one."""
+    signer = services.get().signer
+    value = signer.sign(browser or signer.new_browser())
+    flags = "; Secure" if secure else ""
+    return f"{COOKIE}={value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{flags}"
+
+
+def content_security_policy(index: Path) -> str:
+    """Everything from here only. The page's own inline scripts are named by their hashes, so no other one runs."""
+    page = index.read_text("utf-8") if index.is_file() else ""
+    inline = re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)
+    hashes = " ".join(f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'" for script in inline)
+    return "; ".join(
+        (
+            "default-src 'self'",
+            f"script-src 'self' {hashes}".rstrip(),
+            "style-src 'self' 'unsafe-inline'",  # Streamlit and Plotly set styles from script
+            "img-src 'self' data: blob:",
+            "font-src 'self' data:",
+            "connect-src 'self' ws: wss:",
+            "worker-src 'self' blob:",
+            "object-src 'none'",
+            "base-uri 'self'",
+            "form-action 'self'",
+            "frame-ancestors 'none'",
+        )
+    )

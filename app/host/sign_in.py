@@ -1,0 +1,170 @@
+"""Sign-in by OpenID Connect, as a file says that L2M_SIGN_IN_FILE names: Streamlit's own `[auth]` settings.
+
+Streamlit by itself looks for such a file in folders that depend on where it is started, and without one that it can use it
+takes sign-in as not asked for. Here the place is stated, and an app that was told to ask for sign-in never stops asking:
+one that cannot does not start, and a file that can no longer be used later on shuts out who is not signed in.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from streamlit.auth_util import get_cookie_with_chunks
+from streamlit.runtime.secrets import secrets_singleton
+from streamlit.web.server.server_util import get_cookie_secret
+from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
+from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
+
+from l2m_core.errors import ConfigError, L2MError
+
+VARIABLE = "L2M_SIGN_IN_FILE"
+NEEDED = ("redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url")
+
+logger = logging.getLogger("l2m.app")
+
+
+class SignInNeeded(L2MError):
+    """Nobody is signed in where that is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("You are not signed in, or no longer. Reload the page and sign in.")
+
+
+class Unusable(Exception):
+    """Why the file cannot be used: the end of a sentence that begins with the file."""
+
+
+def find_file(environment: Mapping[str, str] | None = None) -> Path | None:
+    """The file, looked over; None where sign-in is not asked for."""
+    chosen = (os.environ if environment is None else environment).get(VARIABLE, "").strip()
+    if not chosen:
+        return None
+    path = Path(chosen).expanduser().absolute()
+    try:
+        read(path)
+    except Unusable as reason:
+        raise ConfigError(f"The sign-in file {path} ({VARIABLE}) {reason}.") from None
+    return path
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The settings under [auth], with everything that Streamlit needs of them."""
+    try:
+        settings = tomllib.loads(path.read_text("utf-8")).get("auth")
+    except OSError as error:
+        raise Unusable(f"cannot be read ({error.strerror})") from None
+    except ValueError:  # its words may quote a secret
+        raise Unusable("is not written as TOML in UTF-8") from None
+    found = settings if isinstance(settings, dict) else {}
+    own = found.get("default")
+    stated = {**found, **own} if isinstance(own, dict) else found
+    # Not an empty one either: whoever knows the secret can write themselves a cookie.
+    missing = [name for name in NEEDED if not (isinstance(stated.get(name), str) and stated[name].strip())]
+    if missing:
+        raise Unusable(f"has no {missing[0]} under [auth]")
+    return found
+
+
+class SignIn:
+    """What this process asks of its visitors. Streamlit has the settings from here, and only such as can be used."""
+
+    def __init__(self, file: Path, hours: float) -> None:
+        self.file = file
+        self.hours = hours
+        """How long a sign-in is good. A provider's own tokens may end within minutes, and nothing renews them here."""
+        self.problem = ""
+        """Why nobody can sign in now, as of `follow`; empty where they can."""
+        self._mark: object = None
+        self._ended: dict[object, float] = {}  # sign-ins that were ended here → when they would be too old anyway
+
+    def is_signed_in(self, claims: Mapping[str, Any]) -> bool:
+        """claims: as Streamlit has them of a visitor. What is left unsaid counts as nobody."""
+        return (
+            claims.get("is_logged_in") is True
+            and time.time() < self._good_until(claims)
+            and _name(claims) not in self._ended
+        )
+
+    def end(self, claims: Mapping[str, Any]) -> None:
+        """A person signs out. Other pages of the same browser, open meanwhile, are no longer signed in either."""
+        now = time.time()
+        self._ended = {name: until for name, until in self._ended.items() if now < until}
+        self._ended[_name(claims)] = self._good_until(claims)
+
+    def _good_until(self, claims: Mapping[str, Any]) -> float:
+        issued = claims.get("iat")  # every provider must say it
+        return issued + self.hours * 3600 if isinstance(issued, (int, float)) else 0.0
+
+    def follow(self) -> None:
+        """Take the file as it is now, if it was changed. While it cannot be used, the settings before it stay."""
+        mark = self._mark_of_file()
+        if mark == self._mark and not self.problem:
+            return
+        try:
+            self._hand_over(read(self.file))
+        except Unusable as reason:
+            if self.problem != str(reason):
+                logger.error("Nobody can sign in: the sign-in file %s (%s) %s.", self.file, VARIABLE, reason)
+            self.problem = str(reason)
+        else:
+            self.problem = ""
+        self._mark = mark
+
+    def _mark_of_file(self) -> object:
+        """Another one after every change of content, place or rights."""
+        try:
+            found = self.file.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def _hand_over(self, settings: dict[str, Any]) -> None:
+        try:
+            # As values, since Streamlit keeps no settings of a file that it cannot read, and without any it lets everybody in.
+            secrets_singleton.merge_programmatic_secrets({"auth": settings})
+        except TypeError:
+            raise Unusable("holds a value that is neither text, number, truth value, list nor table") from None
+
+
+def _name(claims: Mapping[str, Any]) -> object:
+    """One sign-in of one person, by what the provider says of it."""
+    return tuple(str(claims.get(claim)) for claim in ("iss", "sub", "iat", "nonce"))
+
+
+def claims_in(cookies: Mapping[str, str]) -> dict[str, Any]:
+    """What the provider said of whoever has these cookies, if Streamlit's signature on them is genuine."""
+
+    def read_signed(name: str) -> bytes | None:
+        signed = cookies.get(name)
+        return None if signed is None else decode_signed_value(get_cookie_secret(), name, signed)
+
+    try:
+        claims = json.loads(get_cookie_with_chunks(read_signed, USER_COOKIE_NAME) or b"{}")
+    except ValueError:
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+_asked: SignIn | None = None
+
+
+def ask_by(file: Path | None, hours: float) -> None:
+    """From now on this process asks for sign-in as the file says, again after so many hours; None: not at all."""
+    global _asked
+    _asked = None if file is None else SignIn(file, hours)
+    if _asked is not None:
+        _asked.follow()
+
+
+def asked() -> SignIn | None:
+    """What is asked for, by the file as it is now; None where nothing is."""
+    if _asked is not None:
+        _asked.follow()
+    return _asked

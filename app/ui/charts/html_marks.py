@@ -1,0 +1,120 @@
+"""Charts as HTML, for what every step changes: a browser draws them much sooner than Plotly would.
+
+How they look is in page.css. Streamlit shows HTML without scripts; what is clicked in it, `clicks` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from app.ui import labels
+from app.ui.charts.base import Chart
+
+
+def icon_array(probability: float, outcome: str) -> Chart:
+    """A hundred patients like this one; those with the outcome are filled."""
+    count = round(100 * probability)
+    marks = "".join(f'<span style="--has:{max(0, min(20, count - 20 * row))}"></span>' for row in range(5))
+    alt = f"Of 100 patients like this, {labels.of_100(probability).removesuffix(' of 100')} have {outcome}."
+
+    def make_table() -> pd.DataFrame:
+        return pd.DataFrame(
+            {
+                "outcome": [outcome, f"not {outcome}"],
+                "of 100": [count, 100 - count],
+                "probability": [probability, 1 - probability],
+            }
+        )
+
+    return Chart(picture("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
+
+
+def class_bars(
+    probabilities: Mapping[str, float],
+    before: Mapping[str, float] | None = None,
+    band: Mapping[str, tuple[float, float]] | None = None,
+) -> Chart:
+    """Probability of each class, as a bar and, apart from it, where nothing covers it, as a number; a hollow mark where
+    it was a step ago, a line for the uncertainty band."""
+    rows = []
+    for name, value in probabilities.items():
+        words, marks = f"{name}: {labels.percent(value)}", f'<span class="bar" style="width:{100 * value:.1f}%"></span>'
+        if band:
+            low, high = band[name]
+            words += f", {labels.percent(low)} to {labels.percent(high)} under resampled cohorts"
+            marks += f'<span class="band" style="left:{100 * low:.1f}%;width:{100 * (high - low):.1f}%"></span>'
+        if before:
+            words += f", a step ago {labels.percent(before[name])}"
+            marks += f'<span class="before" style="left:{100 * before[name]:.1f}%"></span>'
+        rows.append(
+            f'<span class="row" title="{escape(labels.plain(words))}"><span>{escape(labels.short(name, 44))}</span>'
+            f'<span class="track">{marks}</span><span class="value">{escape(labels.percent(value))}</span></span>'
+        )
+    signs = [*(["◇ a step ago"] if before else []), *(["├─┤ under resampled cohorts"] if band else [])]
+    about = f'<span class="about">{" · ".join(signs)}</span>' if signs else ""
+    values = list(probabilities.values())
+    columns: dict[str, Any] = {
+        "outcome": list(probabilities),
+        "probability": values,
+        "of 100": [round(100 * v) for v in values],
+    }
+    if band:
+        columns |= {end: [band[name][place] for name in probabilities] for place, end in enumerate(("low", "high"))}
+    if before:
+        columns["a step ago"] = [before[name] for name in probabilities]
+    likeliest = max(probabilities, key=lambda name: probabilities[name])
+    alt = f"Probability of each of {len(values)} outcomes; likeliest is {likeliest} with {labels.percent(max(values))}."
+    formats = dict.fromkeys([name for name in columns if name not in ("outcome", "of 100")], "percent")
+    return Chart(picture("l2m-classes", alt, "".join(rows) + about), alt, lambda: pd.DataFrame(columns), formats)
+
+
+def preview(
+    results: Sequence[str],
+    values: Sequence[float],
+    now: float,
+    axis: str,
+    probability: bool,
+    spread: Sequence[float] | None = None,
+) -> Chart:
+    """What each result would do to the answer, as lines from where it is now."""
+    show = labels.percent if probability else labels.number
+    low, high = min([now, *values]), max([now, *values])
+    margin = max(0.28 * (high - low), 0.06 if probability else 0.06 * (abs(now) + 1e-9))
+
+    def place(value: float) -> float:
+        """Percent of the way from the left end to the right one."""
+        return 100 * (value - low + margin) / (high - low + 2 * margin)
+
+    rows = []
+    for result, value in zip(results, values, strict=True):
+        start, end = sorted((place(now), place(value)))
+        side = "up" if value >= now else "down"
+        rows.append(
+            f'<span class="result">{escape(labels.short(result, 24))}</span><span class="track {side}">'
+            f'<span class="line" style="left:{start:.1f}%;width:{end - start:.1f}%"></span>'
+            f'<span class="dot" style="left:{place(value):.1f}%"></span>'
+            f'<span class="value" style="left:{place(value):.1f}%">{escape(show(value))}</span></span>'
+        )
+    rows.append(
+        f'<span></span><span class="track"><span class="now" style="left:{place(now):.1f}%">now {escape(show(now))}'
+        f'</span></span><span></span><span class="axis">{escape(labels.short(axis, 44))}</span>'
+    )
+    columns = {"result": list(results), axis: list(values), "change": [value - now for value in values]}
+    if spread is not None:
+        columns["standard deviation"] = list(spread)
+    moves = "; ".join(f"{result}: {show(value)}" for result, value in zip(results, values, strict=True))
+    reach = max([abs(value - now) for value in values], default=0.0)
+    alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
+    formats = {axis: "percent", "change": "percent"} if probability else {}
+    html = picture("l2m-preview", alt, "".join(rows), f"--now:{place(now):.1f}%")
+    return Chart(html, alt, lambda: pd.DataFrame(columns), formats)
+
+
+def picture(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:
+    """marks: HTML, escaped already; name: what `clicks` knows the chart by."""
+    about = f'class="{kind}" role="img" aria-label="{escape(labels.plain(alt))}" style="{style}" data-chart="{name}"'
+    return f"<div {about}>{marks}</div>"

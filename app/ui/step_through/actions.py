@@ -1,0 +1,228 @@
+"""What can be done in a step-through. Each action is stored before it is shown; a double press is one event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from app.host import services
+from app.store import Conflict, NewEvent
+from app.ui import inputs, notices, state
+from app.ui.step_through import step_answers
+from app.ui.step_through.stored_events import SETTINGS, Settings, new_event
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.trace import summarise
+
+NEXT = "next"  # place of messages beside the test to measure
+KNOWN = "known"  # … beside what is known
+CHOSEN = "step-chosen-test"
+EDITING = "step-editing"
+UNUSUAL = "step-unusual"
+
+Act = Callable[..., Patient]
+
+
+def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, ...], act: Act, place: str) -> bool:
+    """Apply `act` to the patient and store the event that it made. Says whether the event is in the record now."""
+    if state.is_echo(kind):
+        return False
+    owner = state.owner()
+    event_id = state.event_id(step_id, expected_length, kind, about)
+    with notices.refusals(place):
+        present = step_answers.load(owner, step_id)
+        if event_id in present.record.event_ids:
+            return True
+        if expected_length != present.record.length:
+            _say_conflict(place)
+            return False
+        after = act(present.patient, id=event_id)
+        _look_ahead(present, after)
+        event = new_event(after.events[-1], summarise(after))
+        try:
+            stored = services.get().store.step_throughs.append_event(
+                owner,
+                step_id,
+                event.event_id,
+                expected_length,
+                event.kind,
+                event.payload,
+                status="finished" if after.state.stopped else "running",
+            )
+        except Conflict:
+            _say_conflict(place)
+            return False
+        step_answers.keep(present, stored.hash, after)
+        state.acted(kind)
+        st.session_state.pop(CHOSEN, None)
+        return True
+    return False
+
+
+def _look_ahead(present: step_answers.Moment, after: Patient) -> None:
+    """All that the page will ask of the new state, in one go. Which test is suggested then is a guess where it is not
+    known yet: the best one left."""
+    if after.state.stopped:
+        return
+    taken = (*after.state.values, *after.state.statuses)
+    left = (test.feature for test in present.view.tests if test.feature not in taken)
+    name = after.suggestion if after.is_answered else next(left, None)
+    if name is not None:
+        after.look_into(name)
+
+
+def _say_conflict(place: str) -> None:
+    state.notify(
+        "warning",
+        "This step-through went on elsewhere, for example in another tab, so nothing was recorded here. "
+        "This is its present state; what you typed is kept.",
+        place,
+    )
+
+
+# -- results --------------------------------------------------------------------------------------------------------
+
+
+def record(
+    step_id: str, expected_length: int, fields: dict[str, str], limit_keys: dict[str, str], reason_key: str
+) -> None:
+    """fields and limit_keys: feature → key of its widget. Empty ones are left out; one result or a panel is one event."""
+    if state.is_echo("observe") or state.is_echo("unusual"):
+        return
+    values = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
+    if not values:
+        state.notify("error", "Enter a result first, or say that the test is not available, declined or pending.", NEXT)
+        return
+    beyond = {name: inputs.entered_limit(key) for name, key in limit_keys.items() if name in values}
+    limits = {name: limit for name, limit in beyond.items() if limit is not None}
+    exact = {name: value for name, value in values.items() if name not in limits}
+    reason = str(st.session_state.get(reason_key) or "")
+
+    def act(patient: Patient, **event: Any) -> Patient:
+        _ask_about_unusual(patient, exact)
+        return patient.observe(values, limits=limits, reason=reason, **event)
+
+    try:
+        is_stored = carry_out(step_id, expected_length, "observe", tuple(values), act, NEXT)
+    except Unconfirmed as question:
+        state.acted("unusual")
+        state.notify("warning", f"{question}\nPress Record again to keep it as it is.", NEXT)
+        return
+    if is_stored:
+        for key in (*fields.values(), *limit_keys.values(), reason_key):
+            st.session_state.pop(key, None)
+        st.session_state.pop(UNUSUAL, None)
+
+
+class Unconfirmed(Exception):
+    """A value is unlike all of the cohort, and nobody has said yet that it is meant."""
+
+
+def _ask_about_unusual(patient: Patient, values: dict[str, Any]) -> None:
+    """The first press on a value unlike all of the cohort asks; a second one on the same value means it."""
+    cohort = patient.memory.cohort
+    sentences = [inputs.unlike_the_cohort(cohort, cohort.feature(name), value) for name, value in values.items()]
+    found = [sentence for sentence in sentences if sentence]
+    if found and st.session_state.get(UNUSUAL) != repr(values):
+        st.session_state[UNUSUAL] = repr(values)
+        raise Unconfirmed("\n".join(found))
+
+
+def mark(step_id: str, expected_length: int, kind: str, names: tuple[str, ...], reason_key: str) -> None:
+    """kind: unavailable, declined or pending."""
+    reason = str(st.session_state.get(reason_key) or "")
+
+    def act(patient: Patient, **event: Any) -> Patient:
+        return getattr(patient, kind)(*names, reason=reason, **event)
+
+    if carry_out(step_id, expected_length, kind, names, act, NEXT):
+        st.session_state.pop(reason_key, None)
+
+
+# -- what was recorded ----------------------------------------------------------------------------------------------
+
+
+def edit(name: str | None) -> None:
+    st.session_state[EDITING] = name
+
+
+def correct(step_id: str, expected_length: int, name: str, value_key: str, limit_key: str, reason_key: str) -> None:
+    value = inputs.entered(value_key)
+    limit = inputs.entered_limit(limit_key)
+    reason = str(st.session_state.get(reason_key) or "")
+    if value is None:
+        state.notify("error", "Enter the corrected value, or use 'Take back' to make it unknown again.", KNOWN)
+        return
+
+    def act(patient: Patient, **event: Any) -> Patient:
+        return patient.correct(name, value, limit=limit, reason=reason, **event)
+
+    if carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN):
+        edit(None)
+
+
+def take_back(step_id: str, expected_length: int, name: str, reason_key: str) -> None:
+    reason = str(st.session_state.get(reason_key) or "")
+
+    def act(patient: Patient, **event: Any) -> Patient:
+        return patient.correct(name, None, reason=reason, **event)
+
+    if carry_out(step_id, expected_length, "correct", (name, "taken back"), act, KNOWN):
+        edit(None)
+
+
+def undo(step_id: str, expected_length: int) -> None:
+    carry_out(step_id, expected_length, "undo", (), lambda patient, **event: patient.undo(**event), NEXT)
+
+
+def stop(step_id: str, expected_length: int, reason_key: str) -> None:
+    reason = str(st.session_state.get(reason_key) or "")
+    carry_out(step_id, expected_length, "stop", (), lambda patient, **event: patient.stop(reason, **event), NEXT)
+
+
+def reopen(step_id: str, expected_length: int) -> None:
+    carry_out(step_id, expected_length, "reopen", (), lambda patient, **event: patient.reopen(**event), NEXT)
+
+
+# -- choices that record nothing of the patient ---------------------------------------------------------------------
+
+
+def choose(name: str | None) -> None:
+    """Turn to a test; None: to the suggested one."""
+    st.session_state[CHOSEN] = name
+    st.session_state.pop(UNUSUAL, None)
+
+
+def save_settings(step_id: str, expected_length: int, settings: Settings) -> None:
+    with notices.refusals():
+        owner = state.owner()
+        payload = settings.to_payload()
+        event_id = state.event_id(step_id, expected_length, SETTINGS, (repr(payload),))
+        try:
+            step_throughs = services.get().store.step_throughs
+            step_throughs.append_event(owner, step_id, event_id, expected_length, SETTINGS, payload)
+            state.notify("success", "The rules for ranking and stopping are saved with this step-through.")
+        except Conflict:
+            _say_conflict("page")
+
+
+def start(cohort_id: str, model_name: str, title: str, values: dict[str, Any], settings: Settings) -> None:
+    """Begin a step-through and open it. A double press begins one."""
+    if state.is_echo("start"):
+        return
+    owner, shared = state.owner(), services.get()
+    model = shared.model(owner, model_name)
+    memory = shared.conditioned(owner, shared.store.cohorts.get(owner, cohort_id), model).memory
+    patient = Patient.start(memory, values, id=state.new_id("start event"))
+    events = [new_event(patient.events[0], summarise(patient))]
+    if settings != Settings():
+        events.append(NewEvent(state.new_id("start settings"), SETTINGS, settings.to_payload()))
+    step_through = shared.store.step_throughs.create(
+        owner, cohort_id, model.fingerprint, title, state.new_id("start"), events
+    )
+    state.spend("start")
+    state.spend("start event")
+    state.spend("start settings")
+    state.acted("start")
+    state.open_id(state.STEP_THROUGH, step_through.id)

@@ -1,0 +1,35 @@
+"""A model reads a cohort once, which takes seconds for a large one: the page says what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from app.host import services
+from app.host.services import Conditioned
+from app.store import StoredCohort
+from app.ui.step_through import step_answers
+from app.ui.step_through.stored_events import Record
+from l2m_core.memory import L2M
+
+
+@contextmanager
+def told(owner: str, stored: StoredCohort, model: L2M) -> Iterator[None]:
+    """Around what needs the model to have read the cohort; silent where it has.
+
+    For the drawing of a page, not for a callback: on leaving, a waiting press may end the drawing.
+    """
+    here = services.get()
+    if here.has_read(stored, model):
+        yield
+        return
+    with st.spinner(f"Reading the cohort's {len(here.cohort(owner, stored)):,} rows …"):
+        yield
+
+
+def condition(owner: str, record: Record) -> Conditioned:
+    """As `moment.condition`, and told."""
+    with told(owner, record.cohort, step_answers.model_of(owner, record)):
+        return step_answers.condition(owner, record)

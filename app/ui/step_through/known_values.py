@@ -1,0 +1,116 @@
+"""Left: what is known of the patient, what is not to be had, and the log of everything that happened."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app.ui import inputs, labels, notices
+from app.ui.headings import heading
+from app.ui.step_through import actions, rules, wording
+from app.ui.step_through.step_answers import Moment
+
+REASON = "correct-reason"
+LIMIT = "correct-limit"
+SIGNS = {
+    "unavailable": ":material/block:",
+    "declined": ":material/do_not_disturb_on:",
+    "pending": ":material/schedule:",
+}
+
+
+def show(moment: Moment) -> None:
+    heading("Known")
+    notices.show_waiting(actions.KNOWN)
+    patient = moment.patient
+    cohort, known = patient.memory.cohort, patient.state.values
+    editing = st.session_state.get(actions.EDITING)
+    if isinstance(editing, str) and editing in known:
+        _correct(moment, editing)
+    measured = [name for action in patient.state.acquired for name in action if name in known]
+    order = [*reversed(measured), *(name for name in cohort.names if name in known and name not in measured)]
+    if not order:
+        st.caption("Nothing yet.")
+    with st.container(gap=None, key="known-values"):
+        for name in order:
+            _value(moment, name)
+    if patient.state.statuses:
+        st.markdown("**Not to be had now**")
+        with st.container(gap=None, key="known-statuses"):
+            for name, status in patient.state.statuses.items():
+                _status(moment, name, status)
+    count = moment.record.length
+    title = f"Log ({count} event{'s' if count != 1 else ''})"
+    log = st.expander(title, key="step-log", type="compact", on_change="rerun")
+    if log.open:
+        with log:
+            _log(moment)
+
+
+def _value(moment: Moment, name: str) -> None:
+    patient = moment.patient
+    cohort, state = patient.memory.cohort, patient.state
+    feature = cohort.feature(name)
+    text = labels.markdown(wording.value(cohort, name, state.values[name], state.limits.get(name)))
+    flag = inputs.reference_flag(feature, state.values[name])
+    st.button(
+        f":small[{labels.markdown(labels.short(name, 26))}] **{text}**{f' :orange[{flag}]' if flag else ''}",
+        key=f"edit-{cohort.names.index(name)}",
+        type="tertiary",
+        icon=":material/edit:",
+        icon_position="right",
+        on_click=actions.edit,
+        args=(name,),
+        help=f"Correct {labels.markdown(name)}; the old value stays in the log",
+    )
+
+
+def _status(moment: Moment, name: str, status: str) -> None:
+    index = moment.patient.memory.cohort.names.index(name)
+    st.button(
+        f":small[{labels.markdown(labels.short(name, 30))}: {status}]",
+        key=f"status-{index}",
+        type="tertiary",
+        icon=SIGNS[status],
+        on_click=actions.choose,
+        args=(name,),
+        help=f"Enter a result of {labels.markdown(name)}",
+    )
+
+
+def _correct(moment: Moment, name: str) -> None:
+    patient, record = moment.patient, moment.record
+    cohort = patient.memory.cohort
+    feature = cohort.feature(name)
+    index = cohort.names.index(name)
+    key = f"correct-{record.id}-{index}-{record.length}"
+    with st.form("correct", border=True):
+        st.markdown(f"**Correct {labels.markdown(name)}**")
+        inputs.ask(feature, cohort, key, patient.state.values[name])
+        if feature.kind == "number":
+            inputs.ask_limit(f"{LIMIT}-{key}")
+        st.text_input("Reason (optional)", key=f"{REASON}-{key}", max_chars=300)
+        where = (record.id, record.length, name)
+        with st.container(horizontal=True, gap="xsmall"):
+            st.form_submit_button(
+                "Save",
+                key="correct-save",
+                type="primary",
+                on_click=actions.correct,
+                args=(*where, key, f"{LIMIT}-{key}", f"{REASON}-{key}"),
+            )
+            st.form_submit_button(
+                "Take back", key="correct-take-back", on_click=actions.take_back, args=(*where, f"{REASON}-{key}")
+            )
+            st.form_submit_button("Cancel", key="correct-cancel", on_click=actions.edit, args=(None,))
+
+
+def _log(moment: Moment) -> None:
+    """All that is stored, newest first. A change of rules is an event, and no step: it has no number."""
+    record, cohort = moment.record, moment.patient.memory.cohort
+    lines = []
+    for number, event in enumerate(record.events):
+        lines.append(f"{number} · {event.at[11:16]} UTC · {wording.event(cohort, event)}")
+        changes = (change for change in record.rules_set if change.after == number + 1)
+        lines += [f"{change.at:%H:%M} UTC · Rules · {rules.in_words(change.settings)}" for change in changes]
+    for line in reversed(lines):
+        st.caption(labels.markdown(line))

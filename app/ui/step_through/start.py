@@ -1,0 +1,203 @@
+"""Beginning: which cohort, what is known of the patient, and step-throughs to go on with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import streamlit as st
+
+from app.host import services
+from app.store import StepThrough, StoredCohort
+from app.ui import inputs, labels, notices, state
+from app.ui.step_through import actions, conditioning
+from app.ui.step_through.rules import ask_rules, entered_rules
+from app.ui.step_through.stored_events import Settings
+from l2m_core.cohort import Cohort
+
+PLACE = "start"
+ALSO = "start-also"
+BEGINNING = "start-beginning"
+FILLED = "fill in an example"  # what was done, see `state.acted`
+COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """A step-through that was asked for."""
+
+    cohort_id: str
+    model: str
+    title: str
+    values: dict[str, Any]
+    settings: Settings
+
+    def carry_out(self) -> None:
+        actions.start(self.cohort_id, self.model, self.title, self.values, self.settings)
+
+
+def show(owner: str) -> None:
+    store = services.get().store
+    cohorts = {cohort.id: cohort for cohort in store.cohorts.list(owner)}
+    if not cohorts:
+        st.title("Step-through", anchor=False)
+        st.write("A step-through needs a cohort: a table of earlier patients to learn from.")
+        st.page_link("views/cohort.py", label="Open a cohort", icon=":material/table_chart:")
+        _go_on(store.step_throughs.list(owner, limit=50))
+        return
+    st.title("New step-through", anchor=False)
+    notices.research_banner()
+    left, right = st.columns([2.4, 1], gap="large")
+    with right:
+        _go_on(store.step_throughs.list(owner, limit=50))
+    with left:
+        stored = _choose_cohort(cohorts)
+        with notices.shown_refusals():
+            _ask(owner, stored)
+            _read_and_begin(owner)
+
+
+def _choose_cohort(cohorts: dict[str, StoredCohort]) -> StoredCohort:
+    opened = state.opened(state.COHORT)
+    identifiers = list(cohorts)
+    index = identifiers.index(opened) if opened in cohorts else 0
+    key = "start-cohort"
+    chosen = st.selectbox(
+        "Cohort",
+        identifiers,
+        index=index,
+        key=key,
+        on_change=_turn_to,
+        args=(key,),
+        format_func=lambda i: f"{labels.plain(cohorts[i].name)}, version {cohorts[i].version}",
+    )
+    return cohorts[str(chosen)]
+
+
+def _turn_to(key: str) -> None:
+    state.open_id(state.COHORT, st.session_state[key])
+
+
+def _ask(owner: str, stored: StoredCohort) -> None:
+    cohort = services.get().cohort(owner, stored)
+    baseline = cohort.schema.baseline
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.multiselect(
+            "Also known already",
+            cohort.schema.acquirable,
+            key=f"{ALSO}-{stored.id}",
+            format_func=labels.plain,
+            placeholder="Tests whose results are there",
+            persist_state="page",
+        )
+        if baseline:
+            st.button(
+                "Fill in an example",
+                key="start-example",
+                icon=":material/person:",
+                on_click=_fill,
+                args=(owner, stored.id),
+                help="Typical values of the cohort; nobody in particular",
+            )
+    notices.show_waiting(PLACE)
+    also = st.session_state.get(f"{ALSO}-{stored.id}", [])
+    fields = {name: _key(stored, cohort, name) for name in (*baseline, *also)}
+    with st.form("start", border=True):
+        st.text_input(
+            "Label",
+            key="start-title",
+            max_chars=120,
+            value=f"Patient {datetime.now(UTC):%d %b %H:%M}",
+            help="To find it again. No names or record numbers.",
+        )
+        st.markdown("**What is known from the start.** What is not known stays empty.")
+        if not fields:
+            st.caption("This cohort has no baseline features; begin with nothing known.")
+        names = list(fields)
+        for first in range(0, len(names), COLUMNS):
+            for place, name in zip(st.columns(COLUMNS), names[first : first + COLUMNS], strict=False):
+                with place:
+                    inputs.ask(cohort.feature(name), cohort, fields[name])
+        with st.expander("Ranking and stopping (optional)", type="compact"):
+            ask_rules(Settings(), "start-rules")
+        models = list(services.get().model_names(owner))
+        if len(models) > 1:
+            st.selectbox(
+                "Model",
+                models,
+                key="start-model",
+                format_func=labels.plain,
+                index=models.index(services.DEFAULT_MODEL) if services.DEFAULT_MODEL in models else 0,
+            )
+        st.form_submit_button(
+            "Begin",
+            key="start-submit",
+            type="primary",
+            icon=":material/footprint:",
+            help="Enter",
+            on_click=_begin,
+            args=(stored.id, fields),
+        )
+
+
+def _key(stored: StoredCohort, cohort: Cohort, name: str) -> str:
+    return f"start-{stored.id}-{cohort.names.index(name)}"
+
+
+def _fill(owner: str, cohort_id: str) -> None:
+    with notices.refusals(PLACE):
+        stored = services.get().store.cohorts.get(owner, cohort_id)
+        cohort = services.get().cohort(owner, stored)
+        for name, value in _example(cohort).items():
+            st.session_state[_key(stored, cohort, name)] = value
+        state.acted(FILLED)
+
+
+def _example(cohort: Cohort) -> dict[str, Any]:
+    return inputs.typical_values(cohort, cohort.schema.baseline)
+
+
+def _begin(cohort_id: str, fields: dict[str, str]) -> None:
+    values: dict[str, Any] = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
+    title = str(st.session_state.get("start-title") or "").strip()
+    model = st.session_state.get("start-model", services.DEFAULT_MODEL)
+    with notices.refusals(PLACE):
+        here, owner = services.get(), state.owner()
+        stored = here.store.cohorts.get(owner, cohort_id)
+        if state.is_echo(FILLED):  # pressed so soon that the browser sends the fields as they were before
+            values = _example(here.cohort(owner, stored)) | values
+        asked = Beginning(cohort_id, model, title, values, entered_rules("start-rules"))
+        if here.has_read(stored, here.model(owner, model)):
+            asked.carry_out()
+        elif not state.is_echo("start"):
+            st.session_state[BEGINNING] = asked
+
+
+def _read_and_begin(owner: str) -> None:
+    """Under the form, where people look: what was asked for while the model had not read the cohort."""
+    asked: Beginning | None = st.session_state.pop(BEGINNING, None)
+    if asked is None:
+        return
+    with notices.refusals(PLACE):
+        here = services.get()
+        stored = here.store.cohorts.get(owner, asked.cohort_id)
+        with conditioning.told(owner, stored, here.model(owner, asked.model)):
+            asked.carry_out()
+    st.rerun()
+
+
+def _go_on(step_throughs: tuple[StepThrough, ...]) -> None:
+    if not step_throughs:
+        return
+    st.subheader("Go on with", anchor=False)
+    for step_through in step_throughs[:8]:
+        title = labels.markdown(labels.short(step_through.title or "without label", 34))
+        done = ":material/check: " if step_through.status == "finished" else ""
+        st.button(
+            f"{done}{title} · {step_through.updated_at:%d %b %H:%M}",
+            key=f"go-on-{step_through.id}",
+            type="tertiary",
+            on_click=state.open_id,
+            args=(state.STEP_THROUGH, step_through.id),
+        )

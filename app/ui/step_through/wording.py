@@ -1,0 +1,98 @@
+"""How outcomes, events and values are put into words on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.ui import labels
+from l2m_core.cohort import Cohort
+from l2m_core.schema import Outcome, Schema
+from l2m_core.step_through.events import Event
+
+AFFIRMATIVE = {"1", "yes", "y", "true", "t", "positive", "pos", "present"}
+KIND_WORDS = {
+    "start": "Began",
+    "observe": "Recorded",
+    "unavailable": "Not available",
+    "declined": "Declined",
+    "pending": "Pending",
+    "correct": "Corrected",
+    "undo": "Undid the step before",
+    "stop": "Stopped",
+    "reopen": "Reopened",
+}
+KIND_SIGNS = {
+    "unavailable": "✕",
+    "declined": "–",
+    "pending": "…",
+    "correct": "✎",
+    "stop": "stopped",
+    "reopen": "reopened",
+    "undo": "undone",
+}
+LIMIT_SIGNS = {"below": "<", "above": ">"}
+
+
+def positive(outcome: Outcome) -> str:
+    """What it means that a binary outcome is positive: its name, or name and class."""
+    name = outcome.classes[1]
+    if name.casefold() in AFFIRMATIVE:
+        return labels.plain(outcome.name)
+    return f"{labels.plain(outcome.name)}: {labels.plain(name)}"
+
+
+def value(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None = None) -> str:
+    """A value as it was entered, with its sign and unit."""
+    feature = cohort.feature(name)
+    text = f"{entered:g}" if isinstance(entered, float) else labels.plain(entered)
+    return labels.with_unit(LIMIT_SIGNS.get(limit or "", "") + text, feature.unit)
+
+
+def learned(event: Event) -> str:
+    """What an event was about, in few words, for an axis."""
+    if event.kind == "start":
+        return "start"
+    about = ", ".join(labels.plain(name) for name in event.about)
+    if event.kind == "observe":
+        return about
+    return f"{KIND_SIGNS[event.kind]} {about}".strip()
+
+
+def event(cohort: Cohort | Schema, done: Event) -> str:
+    """One line of the log."""
+    parts = [KIND_WORDS[done.kind]]
+    known = cohort.names
+    for name, entered in done.values.items():
+        if entered is None:
+            parts.append(f"{labels.plain(name)} taken back")
+        elif name in known:
+            parts.append(f"{labels.plain(name)} {value(cohort, name, entered, done.limits.get(name))}")
+    parts += [labels.plain(name) for name in done.features]
+    if done.suggested and done.kind == "observe" and done.suggested not in done.values:
+        parts.append(f"instead of {labels.plain(done.suggested)}")
+    if done.reason:
+        parts.append(f"“{labels.plain(done.reason)}”")
+    return " · ".join(parts)
+
+
+def change(now: Mapping[str, float], before: Mapping[str, float] | None, name: str, probability: bool) -> str:
+    """The change since the last step, signed: '+6 points', '−12.4', 'unchanged'."""
+    if before is None:
+        return ""
+    difference = now[name] - before[name]
+    if probability:
+        points = round(100 * difference)
+        return "unchanged" if points == 0 else f"{_signed(points)} {'point' if abs(points) == 1 else 'points'}"
+    return "unchanged" if difference == 0 else _signed(float(f"{difference:.3g}"))
+
+
+def _signed(number: float) -> str:
+    return f"{'+' if number > 0 else '−'}{abs(number):g}"
+
+
+def panel(cohort: Cohort, name: str, closed: Mapping[str, str]) -> tuple[str, ...]:
+    """The features that are measured together with this one and are not known yet, itself first."""
+    group = cohort.feature(name).group
+    together = [f.name for f in cohort.features if group is not None and f.group == group and f.role == "acquirable"]
+    return (name, *(other for other in together if other != name and closed.get(other) != "known"))

@@ -1,0 +1,1 @@
+"""How a model answers: released models, class codings, calibration, batching and predictive distributions."""

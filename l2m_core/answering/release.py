@@ -1,0 +1,242 @@
+"""Released models on disk: a folder with weights (safetensors), `model.yaml` and a card. Loading runs no code."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from torch import nn
+
+from l2m_core.errors import ConfigError, ModelFileError
+from l2m_core.learn.checkpoints import checksum, load_tensors, save_tensors, write_text
+from l2m_core.model.interface import ModelConfig, build
+from l2m_core.paths import model_folders
+
+FORMAT = 2  # 1: the gain head was linked to nats by another function, so its numbers would be read wrongly
+FACTS = "model.yaml"
+WEIGHTS = "weights-*.safetensors"
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+OUTCOMES = ("binary", "multiclass", "continuous")
+
+
+@dataclass(frozen=True)
+class Range:
+    """What the model was trained on; outside it answers come with a warning."""
+
+    features: int = 40
+    """Most features of a training task."""
+    context_rows: int = 2000
+    """Most context rows of a training task."""
+    classes: int = 10
+    """Most classes; an outcome with more is refused."""
+    outcomes: tuple[str, ...] = OUTCOMES
+    """Kinds of outcome; others are refused."""
+
+    def __post_init__(self) -> None:
+        for name in ("features", "context_rows", "classes"):
+            _check(name, getattr(self, name), int, 1, math.inf)
+        if not self.outcomes or not set(self.outcomes) <= set(OUTCOMES):
+            raise ConfigError(f"outcomes is {self.outcomes!r}; it must name some of {', '.join(OUTCOMES)}.")
+
+
+@dataclass(frozen=True)
+class Inference:
+    """Care at inference, each chosen by held-out synthetic log loss."""
+
+    temperature: float = 1.0
+    """Divides class logits."""
+    views: int = 1
+    """Codings of the classes that answers are averaged over; see l2m_core/answering/class_codings.py."""
+    against_rest: float = 0.0
+    """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
+    care_rows: int = 512
+    """Most rows of a cohort that every view but the first, and each class against the rest, reads."""
+    sharpness: float = 0.0
+    """Of more than two classes, how far the cohort's own rows may move how sure predictions are; see
+    l2m_core/answering/calibration.py."""
+    prevalence: float = 0.0
+    """Share by which predictions are moved towards the cohort's class frequencies where nothing is known."""
+    policy: str = "gain"
+    """The default policy."""
+
+    def __post_init__(self) -> None:
+        from l2m_core.acquire.policies import GUIDED
+
+        _check("temperature", self.temperature, (int, float), 1e-3, 1e3)
+        _check("views", self.views, int, 1, 100)
+        _check("against_rest", self.against_rest, (int, float), 0, 1)
+        _check("care_rows", self.care_rows, int, 1, math.inf)
+        _check("sharpness", self.sharpness, (int, float), 0, 10)
+        _check("prevalence", self.prevalence, (int, float), 0, 1)
+        if self.policy not in GUIDED:
+            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(GUIDED)}.")
+
+
+def _check(name: str, value: Any, kind: Any, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
+        what = "whole number" if kind is int else "number"
+        bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise ConfigError(f"{name} is {value!r}; it must be a {what}, {bounds}.")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A model as loaded: its module, what it was trained on, and where it came from."""
+
+    name: str
+    module: nn.Module
+    config: ModelConfig
+    trained: Range = field(default_factory=Range)
+    inference: Inference = field(default_factory=Inference)
+    fingerprint: str = ""
+    """sha256 over the weights' checksums and the settings that change answers."""
+    card: str = ""
+
+
+def save_model(
+    folder: Path,
+    module: nn.Module,
+    config: ModelConfig,
+    trained: Range,
+    inference: Inference,
+    training: dict[str, Any],
+    card: str = "",
+) -> None:
+    """Writes a released model; `training` is the configuration that made it, kept as it is.
+
+    Written beside its place and then moved there, so that a reader finds the old model or the new one. Other files of an
+    old folder of that name stay.
+    """
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(draft, ignore_errors=True)
+    if folder.is_dir():
+        shutil.copytree(folder, draft, ignore=shutil.ignore_patterns(WEIGHTS, FACTS))
+    else:
+        draft.mkdir(parents=True)
+    try:
+        save_tensors(draft, "weights", dict(module.state_dict()))
+        facts = {
+            "format": FORMAT,
+            "model": _plain(config),
+            "trained": _plain(trained),
+            "inference": _plain(inference),
+            "checksums": {path.name: checksum(path) for path in sorted(draft.glob(WEIGHTS))},
+            "training": training,
+        }
+        if card:
+            write_text(draft / "card.md", card)
+        write_text(draft / FACTS, yaml.safe_dump(facts, sort_keys=False, allow_unicode=True))
+        _put(draft, folder)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def _put(draft: Path, folder: Path) -> None:
+    """The draft takes the folder's place."""
+    old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    if folder.is_dir():
+        os.replace(folder, old)
+    os.replace(draft, folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def load_release(name: str | Path = "general", device: str | torch.device = "cpu", dtype: str = "float32") -> Release:
+    """A released model by name, or any folder that holds one. Damage is found before anything is computed."""
+    if dtype not in DTYPES:
+        raise ConfigError(f"dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}.")
+    folder = find_model(name)
+    facts = _read_facts(folder)
+    for file, expected in facts["checksums"].items():
+        path = folder / Path(file).name
+        if not path.is_file():
+            raise ModelFileError(f"{path.name} is missing from {folder.name}; copy the whole model folder again.")
+        if checksum(path) != expected:
+            raise ModelFileError(
+                f"{path.name} of model '{folder.name}' does not match its checksum: the file is damaged or was changed. "
+                f"Copy the model folder again."
+            )
+    try:
+        config = ModelConfig.from_dict(facts["model"])
+        trained = _record(Range, facts["trained"])
+        inference = _record(Inference, facts["inference"])
+    except (ConfigError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be used: {error}") from error
+    module = build(config)
+    weights = load_tensors(folder, "weights")
+    try:
+        module.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelFileError(f"The weights of '{folder.name}' do not fit its {FACTS}: {error}.") from error
+    if not all(weight.isfinite().all() for weight in module.state_dict().values()):
+        raise ModelFileError(
+            f"Weights of '{folder.name}' are not numbers: it was released from a run that went astray."
+        )
+    module = _on(device, module).to(dtype=DTYPES[dtype]).eval().requires_grad_(False)
+    card = folder / "card.md"
+    digest = hashlib.sha256(
+        yaml.safe_dump([facts["checksums"], facts["model"], facts["inference"], dtype]).encode()
+    ).hexdigest()
+    return Release(folder.name, module, config, trained, inference, digest, card.read_text() if card.is_file() else "")
+
+
+def _on(device: str | torch.device, module: nn.Module) -> nn.Module:
+    try:
+        return module.to(device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0].partition(":")[0]
+        raise ConfigError(f"The model cannot be put on the device {str(device)!r} ({reason}). Try 'cpu'.") from error
+
+
+def find_model(name: str | Path) -> Path:
+    """A released model's folder by name, or the folder itself."""
+    known = model_folders()
+    if str(name) in known:
+        return known[str(name)]
+    folder = Path(name)
+    if (folder / FACTS).is_file():
+        return folder
+    have = ", ".join(sorted(known)) or "none"
+    raise ModelFileError(f"There is no model '{name}'. Released models: {have}; or give a folder that holds {FACTS}.")
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    try:
+        facts = yaml.safe_load((folder / FACTS).read_text())
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be read: {error}.") from error
+    if not isinstance(facts, dict) or not {"format", "model", "trained", "inference", "checksums"} <= set(facts):
+        raise ModelFileError(f"{FACTS} of model '{folder.name}' is incomplete; copy the model folder again.")
+    if not all(isinstance(facts[part], Mapping) for part in ("model", "trained", "inference", "checksums")):
+        raise ModelFileError(
+            f"{FACTS} of model '{folder.name}' is not laid out as it should be; copy the folder again."
+        )
+    unsigned = sorted({path.name for path in folder.glob(WEIGHTS)} - set(facts["checksums"]))
+    if unsigned:
+        raise ModelFileError(
+            f"{FACTS} of model '{folder.name}' has no checksum of {unsigned[0]}; copy the folder again."
+        )
+    if facts["format"] != FORMAT:
+        raise ModelFileError(
+            f"Model '{folder.name}' has format {facts['format']}, this version reads format {FORMAT}; "
+            f"update L2M or fetch the model for this version."
+        )
+    return facts
+
+
+def _plain(record) -> dict[str, Any]:
+    return {f.name: list(v) if isinstance(v := getattr(record, f.name), tuple) else v for f in fields(record)}
+
+
+def _record(kind, settings: dict[str, Any]):
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})

@@ -1,0 +1,72 @@
+"""L2M behind the same three verbs as every other method, and the base rate that all of them must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from l2m_core.acquire.policies import Guided, make_policy
+from l2m_core.answering.predictive import Predictive
+from l2m_core.memory import L2M, CohortMemory, load
+from l2m_core.methods.interface import CohortLike, Gaussian, Prediction, block, register
+
+
+@register("l2m")
+class L2MMethod:
+    """Conditions a pretrained model on the cohort; nothing is trained. `cohort` must be a Cohort."""
+
+    def __init__(self, *, seed: int = 0, model: L2M | str = "general", policy: str | None = None, **settings: Any):
+        self.seed = seed
+        self.model = load(model) if isinstance(model, str) else model
+        self.policy = policy
+        """None: the model's default."""
+        self.settings: Mapping[str, Any] = settings
+
+    def fit(self, cohort) -> L2MMethod:
+        return self.use(self.model.condition(cohort))
+
+    def use(self, memory: CohortMemory) -> L2MMethod:
+        """As `fit`, with a memory that is there already."""
+        settings = dict(self.settings)
+        default = self.model.release.inference.policy
+        if (self.policy or default) in ("random", "monte carlo", "monte_carlo"):
+            settings.setdefault("seed", self.seed)
+        self.guided = Guided(memory, make_policy(self.policy, default, **settings))
+        return self
+
+    def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
+        return self.guided.step(x, a)
+
+    def predict(self, x: np.ndarray, a: np.ndarray) -> np.ndarray | Predictive:
+        return self.guided.predict(x, a)
+
+    def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
+        return self.guided.rank(x, a)
+
+
+@register("base_rate")
+class BaseRate:
+    """The context's class frequencies, or its mean and spread, whatever is known of a row; a random order."""
+
+    def __init__(self, *, seed: int = 0):
+        self.seed = seed
+
+    def fit(self, cohort: CohortLike) -> BaseRate:
+        self.acquirable = np.asarray(cohort.acquirable, dtype=bool)
+        y = np.asarray(cohort.y)
+        if cohort.kind == "continuous":
+            self.belief: np.ndarray | tuple[float, float] = (float(y.mean()), float(y.std()) or 1.0)
+        else:
+            self.belief = np.bincount(y.astype(np.int64), minlength=cohort.n_classes) / len(y)
+        return self
+
+    def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
+        if isinstance(self.belief, tuple):
+            mean, std = self.belief
+            return Gaussian(np.full(len(x), mean), np.full(len(x), std))
+        return np.tile(self.belief, (len(x), 1))
+
+    def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
+        return block(np.random.default_rng(self.seed).random(np.shape(x)), a, self.acquirable)

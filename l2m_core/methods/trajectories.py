@@ -1,0 +1,142 @@
+"""Random trajectories of acquisition, weighted, and what follows from them: a policy's loss and its gradient.
+
+A stochastic policy π(j | x⊙a, a) acquires T features one by one; h_t = (x⊙a_t, a_t) is what it has seen before step t.
+With ℓ_t the loss of the prediction after t acquisitions and w_t the weight of a trajectory up to there (1 when every
+value is recorded; see ``ipw`` otherwise),
+
+    J_t = E[ w_t ℓ_t ],                         the loss at t acquisitions
+    J   = Σ_t c_t J_t,                          c: the share of each number of acquisitions in the objective
+    ∇J  = E[ Σ_t ∇ log π(j_t | h_t) Σ_{s > t} c_s w_s (ℓ_s − ℓ_0) ].
+
+ℓ_0, the loss before any acquisition, depends on no action: it lowers the variance and leaves the mean as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from l2m_core.errors import ConfigError
+from l2m_core.methods.interface import Method
+from l2m_core.metrics import row_losses
+
+Policy = Callable[[Tensor, Tensor], Tensor]
+"""(x⊙a (n, d), a (n, d) bool) → logits (n, d)"""
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(x⊙a (n, d), a (n, d) bool, y (n,)) → the loss of each row's prediction (n,)"""
+Step = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""(π (n, d), x⊙a, a) → (the distribution to draw from (n, d), the factor of the weight if j is drawn (n, d))"""
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Of n rows, T steps each."""
+
+    states: Tensor
+    """(T + 1, n, d) bool: a"""
+    actions: Tensor
+    """(T, n) the feature acquired"""
+    log_policy: Tensor
+    """(T, n) log π of it, with its gradient"""
+    weights: Tensor
+    """(T + 1, n)"""
+    losses: Tensor
+    """(T + 1, n)"""
+
+    def values(self, *, normalised: bool = False) -> Tensor:
+        """(T + 1,) J_t. Normalised: divided by the mean weight, which trades a little bias for less variance."""
+        totals = (self.weights * self.losses).mean(1)
+        return totals / self.weights.mean(1).clamp(min=1e-12) if normalised else totals
+
+    def surrogate(self, shares: Tensor | None = None) -> Tensor:
+        """A scalar whose gradient estimates ∇J. shares: (T,) c of 1 … T acquisitions; equal ones if None."""
+        steps = len(self.actions)
+        shares = torch.full((steps,), 1 / steps) if shares is None else shares
+        to_come = shares[:, None] * self.weights[1:] * (self.losses[1:] - self.losses[0])
+        # (T, n): what follows step t, itself included
+        to_come = to_come.flip(0).cumsum(0).flip(0)
+        # A trajectory of weight 0 ended before this step, where log π may be -inf.
+        log_policy = torch.where(to_come != 0, self.log_policy, torch.zeros_like(self.log_policy))
+        return (log_policy * to_come.detach()).sum(0).mean()
+
+
+def simulate(
+    policy: Policy,
+    loss: Loss,
+    x: Tensor,
+    y: Tensor,
+    acquirable: Tensor,
+    steps: int,
+    generator: torch.Generator,
+    step: Step,
+) -> Trajectories:
+    """Draw one trajectory for each row. x: (n, d), NaN where not recorded; baseline cells are known from the start."""
+    if not 1 <= steps <= int(acquirable.sum()):
+        raise ConfigError(
+            f"steps is {steps}; it must lie between 1 and the {int(acquirable.sum())} acquirable features."
+        )
+    r = ~torch.isnan(x)
+    filled = torch.nan_to_num(x)
+    a = r & ~acquirable
+    weight = torch.ones(len(x))
+    states, actions, log_policy, weights = [a], [], [], [weight]
+    for _ in range(steps):
+        logits = policy(filled * a, a).masked_fill(a | ~acquirable, -torch.inf)
+        log_probability = logits.log_softmax(-1)
+        with torch.no_grad():
+            draw_from, factor = step(log_probability.exp(), filled * a, a)
+            alive = (draw_from.sum(-1) > 0) & (weight > 0)
+            # A row whose trajectory has ended draws anything; its weight is 0.
+            action = torch.multinomial(draw_from + 1e-30 * ~alive[:, None], 1, generator=generator)
+            weight = weight * alive * factor.gather(1, action)[:, 0]
+            a = a | (torch.zeros_like(a).scatter_(1, action, True) & (weight > 0)[:, None])
+        states.append(a)
+        actions.append(action[:, 0])
+        log_policy.append(log_probability.gather(1, action)[:, 0])
+        weights.append(weight)
+    with torch.no_grad():
+        losses = torch.stack([loss(filled * state, state, y) for state in states])
+    return Trajectories(
+        torch.stack(states), torch.stack(actions), torch.stack(log_policy), torch.stack(weights), losses
+    )
+
+
+def on_policy(probability: Tensor, x: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    """Every value is recorded: draw from the policy itself, weight 1."""
+    return probability, torch.ones_like(probability)
+
+
+def reinforce(
+    policy: Policy,
+    loss: Loss,
+    x: Tensor,
+    y: Tensor,
+    acquirable: Tensor,
+    steps: int,
+    generator: torch.Generator,
+    repeats: int = 1,
+) -> Trajectories:
+    """The reference: rows with every value recorded, ``repeats`` trajectories of each, no correction needed."""
+    if torch.isnan(x[:, acquirable]).any():
+        raise ConfigError("The reference estimator needs rows with every acquirable value recorded; use ipw otherwise.")
+    return simulate(policy, loss, x.repeat(repeats, 1), y.repeat(repeats), acquirable, steps, generator, on_policy)
+
+
+def gradient(parameters: Sequence[nn.Parameter], trajectories: Trajectories, shares: Tensor | None = None) -> Tensor:
+    """∇J for the policy's parameters, flattened into one vector."""
+    parts = torch.autograd.grad(trajectories.surrogate(shares), list(parameters), allow_unused=True)
+    return torch.cat(
+        [(torch.zeros_like(p) if g is None else g).flatten() for p, g in zip(parameters, parts, strict=True)]
+    )
+
+
+def method_loss(method: Method) -> Loss:
+    """Negative log likelihood of a method's prediction."""
+
+    def loss(x: Tensor, a: Tensor, y: Tensor) -> Tensor:
+        return torch.from_numpy(row_losses(method.predict(x.numpy(), a.numpy()), y.numpy())).float()
+
+    return loss

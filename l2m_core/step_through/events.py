@@ -1,0 +1,159 @@
+"""Events of a step-through, and the fold that turns a list of them into what is known.
+
+A step-through *is* its list of events: undo, replay, audit and export all follow from that. Events are only added.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from l2m_core.errors import FeatureError, InputError
+
+KINDS = ("start", "observe", "unavailable", "declined", "pending", "correct", "undo", "stop", "reopen")
+STATUSES = {"unavailable": "unavailable", "declined": "declined", "pending": "pending"}
+LIMITS = ("below", "above")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened.
+
+    values: feature → value as entered, of a written number the number (start, observe, correct);
+    features: what the event is about otherwise;
+    limits: feature → "below" or "above", where the value is a detection limit;
+    suggested: what the model ranked first at that moment; reason: a person's words.
+    """
+
+    kind: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
+    limits: Mapping[str, str] = field(default_factory=dict)
+    suggested: str | None = None
+    reason: str = ""
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InputError(f"There is no event '{self.kind}'. Known: {', '.join(KINDS)}.")
+        for name, limit in self.limits.items():
+            if limit not in LIMITS or name not in self.values:
+                raise FeatureError(f"'{name}': a detection limit must be 'below' or 'above' and come with its value.")
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        return tuple(self.values) or self.features
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON-able settings; empty fields are left out."""
+        plain = {
+            "kind": self.kind,
+            "values": dict(self.values),
+            "features": list(self.features),
+            "limits": dict(self.limits),
+            "suggested": self.suggested,
+            "reason": self.reason,
+        }
+        return {"id": self.id, "at": self.at, **{k: v for k, v in plain.items() if v}}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Event:
+        unknown = sorted(set(plain) - set(_SHAPES))
+        if unknown:
+            raise InputError(f"An event has the unknown field '{unknown[0]}'; known: {', '.join(sorted(_SHAPES))}.")
+        if "kind" not in plain:
+            raise InputError("An event has no 'kind'; the trace is not one that L2M wrote.")
+        for name, given in plain.items():
+            if not _SHAPES[name](given):
+                raise InputError(f"The field '{name}' of an event holds something else than it should.")
+        return cls(**{**plain, "features": tuple(plain.get("features", ()))})
+
+
+def _is_text(given: Any) -> bool:
+    return isinstance(given, str)
+
+
+def _is_moment(given: Any) -> bool:
+    try:
+        datetime.fromisoformat(given)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+# What each field of an event looks like in a file.
+_SHAPES: dict[str, Callable[[Any], bool]] = {
+    "id": _is_text,
+    "at": _is_moment,
+    "kind": _is_text,
+    "values": lambda given: (
+        isinstance(given, Mapping)
+        and all(_is_text(name) and (v is None or isinstance(v, str | bool | int | float)) for name, v in given.items())
+    ),
+    "features": lambda given: isinstance(given, list | tuple) and all(map(_is_text, given)),
+    "limits": lambda given: isinstance(given, Mapping) and all(_is_text(name) for name in given),
+    "suggested": lambda given: given is None or _is_text(given),
+    "reason": _is_text,
+}
+
+
+@dataclass(frozen=True)
+class State:
+    """What a list of events amounts to.
+
+    values: feature → value as entered; limits: feature → "below" or "above", for some of these values;
+    statuses: feature → unavailable, declined or pending; acquired: actions taken after the start, in order, each the
+    features that it brought; stopped: whether stopped.
+    """
+
+    values: Mapping[str, Any]
+    limits: Mapping[str, str]
+    statuses: Mapping[str, str]
+    acquired: tuple[tuple[str, ...], ...]
+    stopped: bool
+
+
+def effective(events: Iterable[Event]) -> tuple[Event, ...]:
+    """The events that count: each undo takes back the last one that still counts, the start excepted."""
+    counting: list[Event] = []
+    for event in events:
+        if event.kind == "undo":
+            if len(counting) > 1:
+                counting.pop()
+        else:
+            counting.append(event)
+    return tuple(counting)
+
+
+def fold(events: Iterable[Event]) -> State:
+    values: dict[str, Any] = {}
+    limits: dict[str, str] = {}
+    statuses: dict[str, str] = {}
+    acquired: list[tuple[str, ...]] = []
+    stopped = False
+    for event in effective(events):
+        if event.kind in ("start", "observe", "correct"):
+            for name, value in event.values.items():
+                limits.pop(name, None)
+                statuses.pop(name, None)
+                if value is None:
+                    values.pop(name, None)
+                else:
+                    values[name] = value
+            limits.update({name: limit for name, limit in event.limits.items() if name in values})
+            if event.kind == "observe":
+                acquired.append(tuple(event.values))
+        elif event.kind in STATUSES:
+            for name in event.features:
+                values.pop(name, None)
+                limits.pop(name, None)
+                statuses[name] = STATUSES[event.kind]
+        elif event.kind == "stop":
+            stopped = True
+        elif event.kind == "reopen":
+            stopped = False
+    return State(values, limits, statuses, tuple(acquired), stopped)

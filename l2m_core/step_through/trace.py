@@ -1,0 +1,265 @@
+"""Trace: the exportable record of a step-through. JSON replays to the same posteriors; CSV has one row per step."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from l2m_core.answering.predictive import Predictive
+from l2m_core.errors import InputError
+from l2m_core.memory import CohortMemory
+from l2m_core.step_through.events import Event
+from l2m_core.step_through.patient import Patient
+
+FORMAT = 1
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0")
+
+
+@dataclass(frozen=True)
+class Step:
+    """After one event: what was believed and what was ranked.
+
+    posterior: class → probability, or mean, std and quantiles; gains: open feature → nats, best first.
+    """
+
+    event: Event
+    posterior: Mapping[str, float]
+    gains: Mapping[str, float]
+    suggested: str | None
+    spent: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Everything that is needed to audit and to replay: steps, and by which model, cohort and software."""
+
+    steps: tuple[Step, ...]
+    model: str
+    model_fingerprint: str
+    cohort: str
+    cohort_hash: str
+    outcome: str
+    versions: Mapping[str, str]
+
+    @classmethod
+    def of(cls, patient: Patient) -> Trace:
+        memory = patient.memory
+        steps = tuple(
+            step_of(Patient(memory, patient.events[: i + 1], patient.stopping, patient.policy))
+            for i in range(len(patient.events))
+        )
+        return cls(
+            steps,
+            memory.model.name,
+            memory.model.fingerprint,
+            memory.cohort.name,
+            memory.cohort.content_hash,
+            memory.cohort.schema.outcome.name,
+            versions(),
+        )
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(step.event for step in self.steps)
+
+    def replay(self, memory: CohortMemory, tolerance: float = 1e-6) -> Patient:
+        """The patient again, after checking that model and cohort are the same and that every step agrees."""
+        for what, have, want in (
+            ("model", memory.model.fingerprint, self.model_fingerprint),
+            ("cohort", memory.cohort.content_hash, self.cohort_hash),
+        ):
+            if have != want:
+                raise InputError(
+                    f"The trace was made with another {what} (fingerprint {want[:12]}…, here {have[:12]}…); open it "
+                    f"with that {what}, or start a new step-through with its values."
+                )
+        patient = Patient.replay(memory, self.events)
+        for number, (was, apart) in enumerate(zip(self.steps, self.differences(memory), strict=True)):
+            if not apart <= tolerance * max(1.0, *map(abs, was.posterior.values())):
+                raise InputError(
+                    f"Step {number} replays to another posterior (largest difference {apart:.2g}); "
+                    f"the trace was changed, or made by another build."
+                )
+        return patient
+
+    def differences(self, memory: CohortMemory) -> tuple[float, ...]:
+        """For each step, how far the posterior that this memory gives lies from the one in the trace: largest absolute
+        difference; infinite where the two name different outcomes."""
+        events = self.events
+        found = []
+        for count, step in enumerate(self.steps, start=1):
+            now = summarise(Patient.replay(memory, events[:count]))
+            same = set(now) == set(step.posterior)
+            apart = np.max([abs(now[k] - v) for k, v in step.posterior.items()]) if same else np.inf
+            found.append(float(apart))
+        return tuple(found)
+
+    # -- choices ----------------------------------------------------------------------------------------------------
+
+    @property
+    def regrets(self) -> tuple[float | None, ...]:
+        """For each step, the expected gain of the suggested test minus that of the one done instead, in nats.
+
+        0 where the suggestion was followed. A panel counts as the best of its tests. None where nothing was measured,
+        or where the gain of what was measured was not known, as for a test that had been declared unavailable.
+        """
+        found: list[float | None] = []
+        for before, step in zip((None, *self.steps), self.steps, strict=False):
+            event = step.event
+            done = [before.gains[name] for name in event.about if name in before.gains] if before else []
+            suggested = before.gains.get(event.suggested) if before and event.suggested else None
+            if event.kind != "observe" or not done or suggested is None:
+                found.append(None)
+            else:
+                found.append(0.0 if event.suggested in event.about else suggested - max(done))
+        return tuple(found)
+
+    # -- files ------------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        plain = {
+            "format": FORMAT,
+            "kind": "learning-to-measure trace",
+            "model": {"name": self.model, "fingerprint": self.model_fingerprint},
+            "cohort": {"name": self.cohort, "hash": self.cohort_hash, "outcome": self.outcome},
+            "versions": dict(self.versions),
+            "steps": [
+                {
+                    "event": step.event.to_dict(),
+                    "posterior": dict(step.posterior),
+                    "gains": dict(step.gains),
+                    "suggested": step.suggested,
+                    "spent": step.spent,
+                }
+                for step in self.steps
+            ],
+        }
+        return json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Trace:
+        try:
+            plain = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"The trace is not valid JSON: {error}.") from error
+        if not isinstance(plain, dict) or plain.get("kind") != "learning-to-measure trace":
+            raise InputError("This file is not a trace that L2M wrote (its 'kind' is missing).")
+        if plain.get("format") != FORMAT:
+            raise InputError(f"The trace has format {plain.get('format')!r}; this version reads format {FORMAT}.")
+        try:
+            steps = tuple(
+                Step(
+                    Event.from_dict(s["event"]),
+                    _numbers(s["posterior"]),
+                    _numbers(s["gains"]),
+                    s["suggested"],
+                    float(s["spent"]),
+                )
+                for s in plain["steps"]
+            )
+            return cls(
+                steps,
+                str(plain["model"]["name"]),
+                str(plain["model"]["fingerprint"]),
+                str(plain["cohort"]["name"]),
+                str(plain["cohort"]["hash"]),
+                str(plain["cohort"]["outcome"]),
+                dict(plain["versions"]),
+            )
+        except InputError as error:
+            raise InputError(f"The trace was changed by hand, or is not one that L2M wrote. {error}") from error
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise InputError(f"The trace is incomplete or was changed by hand: {error}.") from error
+
+    def to_csv(self) -> str:
+        """One row per step. Texts that a spreadsheet would run as a formula are neutralised; numbers are untouched."""
+        out = io.StringIO()
+        writer = csv.writer(out)  # its own line ends: with others a carriage return in a text would begin a row
+        outcomes = list(self.steps[0].posterior) if self.steps else []
+        head = ["step", "at", "event", "features", "values", "limits", "suggested_before", "reason", "regret", "spent"]
+        tail = ["suggested_next", "gain_next", "model_fingerprint", "cohort_hash"]
+        writer.writerow([*head, *(plain_cell(f"posterior {name}") for name in outcomes), *tail])
+        for number, (step, regret) in enumerate(zip(self.steps, self.regrets, strict=True)):
+            event = step.event
+            values = "; ".join("taken back" if v is None else str(v) for v in event.values.values())
+            cells = [
+                event.at,
+                event.kind,
+                "; ".join(event.about),
+                values,
+                "; ".join(event.limits.values()),
+                event.suggested or "",
+                event.reason,
+            ]
+            gain = step.gains.get(step.suggested, "") if step.suggested else ""
+            writer.writerow(
+                [
+                    number,
+                    *map(plain_cell, cells),
+                    "" if regret is None else regret,
+                    step.spent,
+                    *(step.posterior[name] for name in outcomes),
+                    plain_cell(step.suggested or ""),
+                    gain,
+                    self.model_fingerprint,
+                    self.cohort_hash,
+                ]
+            )
+        return out.getvalue()
+
+
+def step_of(patient: Patient) -> Step:
+    gains = {test.feature: test.gain for test in patient.tests if test.status == "open"}
+    return Step(patient.events[-1], summarise(patient), gains, patient.suggestion, patient.spent)
+
+
+def summarise(patient: Patient) -> dict[str, float]:
+    """The posterior as named numbers."""
+    posterior = patient.posterior
+    if isinstance(posterior, np.ndarray):
+        return {name: float(p) for name, p in zip(patient.memory.classes, posterior, strict=True)}
+    return summarise_predictive(posterior)
+
+
+def summarise_predictive(posterior: Predictive) -> dict[str, float]:
+    levels = {f"{level:.0%} quantile": level for level in (0.05, 0.25, 0.5, 0.75, 0.95)}
+    quantiles = {name: float(posterior.quantile(level)[0]) for name, level in levels.items()}
+    return {"mean": float(posterior.mean[0]), "std": float(posterior.std[0]), **quantiles}
+
+
+def plain_cell(text: str) -> str:
+    """A text that no spreadsheet runs: a leading apostrophe where it would begin a formula. Numbers pass as they are."""
+    if not text.startswith(FORMULA_STARTS):
+        return text
+    try:
+        float(text)
+        return text
+    except ValueError:
+        return "'" + text
+
+
+def versions() -> dict[str, str]:
+    from l2m_core import __version__
+
+    return {
+        "l2m": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def _numbers(plain: Mapping[str, Any]) -> dict[str, float]:
+    """Finite ones: an infinity would agree with anything, as the tolerance grows with it."""
+    numbers = {str(key): float(value) for key, value in plain.items()}
+    if not np.isfinite(list(numbers.values())).all():
+        raise ValueError("a posterior or a gain is no finite number")
+    return numbers

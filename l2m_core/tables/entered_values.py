@@ -1,0 +1,176 @@
+"""One value that a person enters, checked against its feature, and how it stands in x."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.errors import FeatureError
+from l2m_core.schema import OTHER, Feature, did_you_mean
+from l2m_core.tables.cell_parsing import (
+    MISSING_AMONG_NUMBERS,
+    are_numbers,
+    is_missing,
+    number_text,
+    parse_both,
+    parse_number,
+    without_limit_sign,
+)
+from l2m_core.tables.column_parsing import LARGEST, Rules, without_markers
+
+DECIMALS = {None: "", ".": " with a decimal point", ",": " with a decimal comma"}
+BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative", "positive"), ("absent", "present"))
+
+
+class UnseenLevelWarning(UserWarning):
+    """A category that the cohort never held; it is read as 'other'."""
+
+
+def encode_value(feature: Feature, value: Any, rules: Rules) -> float:
+    """One value as x holds it, NaN where not measured; warns where a category was never seen."""
+    code = code_of(feature, value, rules)
+    if feature.kind != "number" and code == len(feature.levels):
+        warn_unseen(feature, [value])
+    return code
+
+
+def encode_values(feature: Feature, values: Any, rules: Rules) -> np.ndarray:
+    """(n,) values of one feature (a sequence, a pd.Series) as x holds them, with one warning for all unseen categories."""
+    numeric = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
+    if numeric and feature.kind == "number" and not pd.api.types.is_bool_dtype(values.dtype):
+        numbers = without_markers(values.to_numpy(dtype=np.float64, na_value=np.nan), rules)
+        present = numbers[~np.isnan(numbers)]
+        for value in (present.min(), present.max()) if len(present) else ():
+            code_of(feature, value, rules)  # the extremes speak for all
+        return numbers
+    codes = np.array([code_of(feature, value, rules) for value in values], dtype=np.float32)
+    if feature.kind != "number":
+        warn_unseen(feature, [value for value, code in zip(values, codes, strict=True) if code == len(feature.levels)])
+    return codes
+
+
+def code_of(feature: Feature, value: Any, rules: Rules) -> float:
+    """The same without a warning. rules: those that the cohort's column was read by."""
+    if _is_absent(feature, value, rules):
+        return np.nan
+    return _code_of_number(feature, value, rules) if feature.kind == "number" else _code_of_level(feature, value, rules)
+
+
+def _is_absent(feature, value, rules) -> bool:
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    if isinstance(value, str):
+        text = value.strip()
+        if text in rules.missing or text in feature.levels:
+            return text in rules.missing
+        return is_missing(text) or (text.casefold() in MISSING_AMONG_NUMBERS and _holds_numbers(feature))
+    if isinstance(value, bool | np.bool_):
+        return value_text(value) in rules.missing
+    if isinstance(value, int | float | Decimal | np.integer | np.floating):
+        number = _float(value)
+        return number != number or number in rules.missing_numbers
+    return False
+
+
+def _holds_numbers(feature) -> bool:
+    """Whether the cohort's cells were read as numbers, be they levels."""
+    return feature.kind == "number" or are_numbers(feature.levels)
+
+
+def _code_of_number(feature, value, rules) -> float:
+    number, sign = None, ""
+    if isinstance(value, str):
+        number, sign = _parse(feature, value.strip(), rules), DECIMALS[rules.decimal]
+    elif isinstance(value, int | float | Decimal | np.integer | np.floating) and not isinstance(value, bool):
+        number = _float(value)
+    if number is None:
+        raise FeatureError(f"'{feature.name}' must be a number{sign}{_range_hint(feature)}; {value!r:.60} is not.")
+    if number in rules.missing_numbers:
+        return np.nan
+    if not abs(number) <= LARGEST:
+        raise FeatureError(f"'{feature.name}' must be a finite number{_range_hint(feature)}; {number:g} is not.")
+    below = feature.minimum is not None and number < feature.minimum
+    above = feature.maximum is not None and number > feature.maximum
+    if below or above:
+        raise FeatureError(
+            f"'{feature.name}' = {number:g} is outside the allowed range: {feature.range_text}. Check value and unit."
+        )
+    return number
+
+
+def _parse(feature, text, rules) -> float | None:
+    """A number as the cohort's cells write it. Where they do not tell the decimal sign it may have either, but one that
+    could be both, such as 1,234, is refused."""
+    if rules.censored == "limit":
+        text = without_limit_sign(text)
+    if rules.decimal is not None:
+        return parse_number(text, rules.decimal)
+    readings = set(parse_both(text)) - {None} if "," in text else {parse_number(text)}
+    if len(readings) > 1:
+        raise FeatureError(
+            f"'{feature.name}' = {text!r:.60} can be read in two ways. Write it with a point or plainly."
+        )
+    return readings.pop() if readings else None
+
+
+def _float(value) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int of more than 308 digits
+        return np.inf
+
+
+def _range_hint(feature) -> str:
+    return f" ({feature.range_text})" if feature.range_text else ""
+
+
+def _code_of_level(feature, value, rules) -> float:
+    if not isinstance(value, str | bool | np.bool_ | int | float | Decimal | np.integer | np.floating):
+        raise FeatureError(f"'{feature.name}' must be one of its levels; a {type(value).__name__} is not.")
+    text = value_text(value)
+    if text in feature.levels:
+        return feature.levels.index(text)
+    folded = [level.casefold() for level in feature.levels]
+    if folded.count(text.casefold()) == 1:
+        return folded.index(text.casefold())
+    if isinstance(value, bool | np.bool_):
+        for words in BOOLEAN_LEVELS:
+            if sorted(words) == sorted(folded):
+                return folded.index(words[int(value)])
+    number = _parse(feature, text, rules) if isinstance(value, str) and _holds_numbers(feature) else None
+    if number is not None and number in rules.missing_numbers:
+        return np.nan
+    return codes_of(feature.levels).get(text if number is None else number_text(number), len(feature.levels))
+
+
+def codes_of(levels: Sequence[str]) -> dict[str, int]:
+    """Code of each text; a stated '1.0' is also found as '1'."""
+    numbers = [parse_number(level) for level in levels]
+    plain = {number_text(number): code for code, number in enumerate(numbers) if number is not None}
+    return {**plain, **{level: code for code, level in enumerate(levels)}}
+
+
+def warn_unseen(feature: Feature, values: Sequence[Any]):
+    """One warning for a column, however many cells are unseen."""
+    if not values:
+        return
+    text = value_text(values[0])
+    more = f" (and {len(values) - 1} more such cells)" if len(values) > 1 else ""
+    message = f"'{feature.name}': {text[:60]!r}{more} was never seen in the cohort and is read as '{OTHER}'."
+    warnings.warn(message + did_you_mean(text, feature.levels), UnseenLevelWarning, stacklevel=5)
+
+
+def value_text(value: Any) -> str:
+    """As it would stand in a CSV: 1, not 1.0."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, int | float | Decimal | np.integer | np.floating):
+        return number_text(_float(value))
+    return str(value)

@@ -1,0 +1,99 @@
+"""DataFrames become the same table of columns that CSV becomes."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import numbers
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.errors import CohortError
+from l2m_core.tables.cell_parsing import DATE_ADVICE, number_text
+from l2m_core.tables.reading import (
+    DEFAULT_LIMITS,
+    SEPARATOR,
+    Column,
+    Limits,
+    NumberColumn,
+    RefusedColumn,
+    Table,
+    TextColumn,
+    check_width,
+    clean_names,
+)
+
+
+def table_from_frame(frame: pd.DataFrame, limits: Limits = DEFAULT_LIMITS, name: str = "cohort") -> Table:
+    """The index is not read. Messages count rows from 0, as `frame.iloc` does."""
+    if not isinstance(frame, pd.DataFrame):
+        raise CohortError(f"A {type(frame).__name__} is not a DataFrame.")
+    if frame.columns.nlevels > 1:
+        raise CohortError("The DataFrame has column names of several levels. Join them into one.")
+    check_size(len(frame), frame.shape[1], limits)
+    names, repeated, warnings = clean_names([_name_text(label) for label in frame.columns])
+    columns = tuple(column_of(frame.iloc[:, i], label, limits, limits.size) for i, label in enumerate(names))
+    return Table(names, columns, np.arange(len(frame)), tuple(warnings), name, repeated=repeated)
+
+
+def check_size(rows, columns, limits):
+    check_width(columns, limits)
+    if rows > limits.rows:
+        raise CohortError(f"The table has {rows:,} rows; at most {limits.rows:,} are read. Keep a random sample.")
+    if rows * columns > limits.cells:
+        raise CohortError(f"The table has {rows * columns:,} cells; at most {limits.cells:,} are read.")
+    if rows == 0 or columns == 0:
+        raise CohortError("The table is empty. It needs at least ten rows, an outcome and a feature.")
+
+
+def _name_text(label: Any) -> str:
+    return "" if label is None or label != label else str(label)
+
+
+def column_of(series: pd.Series, name: str, limits: Limits, left: int) -> Column:
+    """left: characters of text that it may hold."""
+    kind = series.dtype
+    if pd.api.types.is_datetime64_any_dtype(kind) or pd.api.types.is_timedelta64_dtype(kind):
+        return RefusedColumn(f"Column '{name}' holds dates or times. {DATE_ADVICE}")
+    if pd.api.types.is_complex_dtype(kind):
+        return RefusedColumn(f"Column '{name}' holds complex numbers. Split it into two columns.")
+    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
+        return NumberColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    try:
+        return _text_column(series, name, limits, left)
+    except CohortError as error:
+        return RefusedColumn(str(error))
+
+
+def _text_column(series, name, limits, left) -> TextColumn:
+    if isinstance(series.dtype, pd.CategoricalDtype):  # a few long texts can stand in many rows
+        texts = [*(cell_text(value, name) for value in series.cat.categories), ""]
+        codes = series.cat.codes.to_numpy()
+        size = int(np.array([len(text) for text in texts])[codes].sum())
+    else:
+        texts = [cell_text(value, name) for value in series.astype(object)]
+        codes = range(len(texts))
+        size = sum(map(len, texts))
+    if size > left:
+        raise CohortError(f"With column '{name}' there are more than {limits.megabytes} MB of text. Leave it out.")
+    cells = [texts[code] for code in codes]
+    if any(SEPARATOR in cell for cell in cells):
+        raise CohortError(f"Column '{name}' holds a NUL character. Remove it, or set its role to ignored.")
+    return TextColumn.of(cells)
+
+
+def cell_text(value: Any, name: str) -> str:
+    """One Python value as it would stand in a CSV; '' where missing."""
+    if isinstance(value, str):
+        return value
+    if value is None or value is pd.NA or value is pd.NaT:
+        return ""
+    if isinstance(value, bool | np.bool_):
+        return "True" if value else "False"
+    if isinstance(value, numbers.Real | decimal.Decimal):
+        return number_text(float(value))
+    if isinstance(value, datetime.date | datetime.time | pd.Timestamp | np.datetime64):
+        return str(value)
+    raise CohortError(f"Column '{name}' holds a {type(value).__name__}; cells must be numbers or texts.")

@@ -1,0 +1,436 @@
+"""A file becomes a table of texts: exactly what is written in it, or a refusal that says where and why.
+
+What a file is, is told by its content, never by its name. Rows that are shorter or longer than the header are refused,
+because no repair of them is safe. Sizes are bounded before memory is spent.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import os
+import re
+import unicodedata
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from l2m_core.errors import CohortError
+from l2m_core.schema import LONGEST_NAME
+
+CHUNK = 20_000  # cells that are held as Python strings at a time
+FED = 4096  # bytes of a gzip file that are unpacked at a time, into some 4 MB at most
+SEPARATOR = "\0"  # between the cells of a stored column; a file that holds this character is refused
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What is read at most. `cells` is what a CSV of `megabytes` could hold; it bounds what Parquet can unfold into."""
+
+    megabytes: int = 50
+    rows: int = 200_000
+    columns: int = 500
+    cells: int = 25_000_000
+
+    @property
+    def size(self) -> int:
+        return self.megabytes * 1_000_000
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """Cells of one column in one string: about the size they have in the file, unlike a list of Python strings."""
+
+    joined: str
+    length: int
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> TextColumn:
+        return cls(SEPARATOR.join(cells), len(cells))
+
+    def cells(self) -> list[str]:
+        return self.joined.split(SEPARATOR) if self.length else []
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column that came as numbers (from a DataFrame or Parquet); NaN where missing."""
+
+    values: np.ndarray  # (N,) float64
+
+
+@dataclass(frozen=True)
+class RefusedColumn:
+    """A column that no cohort can use (dates, lists …): an error only if it is not ignored."""
+
+    problem: str
+
+
+Column = TextColumn | NumberColumn | RefusedColumn
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of one length. `row_numbers` is how messages call each row: in a CSV the header is row 1."""
+
+    names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    row_numbers: np.ndarray  # (N,) int64
+    warnings: tuple[str, ...] = ()
+    name: str = "cohort"
+    delimiter: str | None = None
+    repeated: frozenset[str] = frozenset()  # names that stood more than once in the header
+
+    @property
+    def rows(self) -> int:
+        return len(self.row_numbers)
+
+    def column(self, name: str) -> Column:
+        return self.columns[self.names.index(name)]
+
+
+def read_table(
+    source: Any, delimiter: str | None = None, limits: Limits = DEFAULT_LIMITS, name: str | None = None
+) -> Table:
+    """A path, bytes, or an open file that holds CSV, gzipped CSV or Parquet."""
+    data, found_name = _read_bytes(source, limits)
+    name = name or found_name
+    data = _gunzip(data, limits) if data[:2] == b"\x1f\x8b" else data
+    if data[:4] == b"PAR1":
+        from l2m_core.tables.parquet import table_from_parquet
+
+        return table_from_parquet(data, limits, name)
+    _refuse_other_formats(data)
+    return _read_csv(data, delimiter, limits, name)
+
+
+def _read_bytes(source, limits) -> tuple[bytes, str]:
+    if isinstance(source, bytes | bytearray | memoryview):
+        data, name = bytes(source), "cohort"
+    elif hasattr(source, "read"):
+        data = source.read(limits.size + 1)
+        data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        name = Path(str(getattr(source, "name", ""))).name.split(".")[0] or "cohort"
+    elif isinstance(source, str | os.PathLike):
+        data, name = _read_path(source, limits)
+    else:
+        raise CohortError(f"A {type(source).__name__} cannot be read. Give a path, bytes or an open file.")
+    if len(data) > limits.size:
+        raise CohortError(_too_large(limits))
+    if not data.strip():
+        raise CohortError("The file is empty. It needs a header row and at least ten rows.")
+    return data, name
+
+
+def _read_path(source, limits) -> tuple[bytes, str]:
+    try:
+        path = Path(source)
+        if not path.is_file():
+            reason = "is a folder" if path.is_dir() else "does not exist"
+            raise CohortError(f"'{path}' {reason}. Give the path of a CSV or Parquet file.")
+        if path.stat().st_size > limits.size:
+            raise CohortError(_too_large(limits))
+        return path.read_bytes(), path.name.split(".")[0] or "cohort"
+    except (OSError, ValueError) as error:
+        if isinstance(error, CohortError):
+            raise
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise CohortError(f"The file cannot be opened ({reason}).") from error
+
+
+def _too_large(limits) -> str:
+    return (
+        f"The file is larger than {limits.megabytes} MB once unpacked. Keep the columns and rows that matter, "
+        "or split it."
+    )
+
+
+_NOT_ZERO = re.compile(rb"[^\0]")
+
+
+def _gunzip(data, limits) -> bytes:
+    """Fed in small pieces, so that neither a member that unfolds nor very many small ones cost more than the limit."""
+    pieces, size, at, members = [], 0, 0, 0
+    try:
+        while at < len(data):
+            members += 1
+            if members > limits.rows:
+                raise CohortError(
+                    f"The gzip file has more than {limits.rows:,} members. Unpack it and compress it anew."
+                )
+            unpacker = zlib.decompressobj(wbits=31)
+            while not unpacker.eof:
+                fed = data[at : at + FED]
+                if not fed:
+                    raise CohortError("The gzip file is cut off. Copy or export it again.")
+                at += len(fed)
+                pieces.append(unpacker.decompress(fed))
+                size += len(pieces[-1])
+                if size > limits.size:
+                    raise CohortError(_too_large(limits))
+            rest = _NOT_ZERO.search(data, at - len(unpacker.unused_data))  # zeros may stand between members
+            at = rest.start() if rest else len(data)
+    except zlib.error as error:
+        raise CohortError("The gzip file is damaged. Copy or export it again.") from error
+    return b"".join(pieces)
+
+
+_FORMATS = (
+    (b"PK\x03\x04", "an Excel workbook or a zip archive"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel or Office file"),
+    (b"%PDF", "a PDF"),
+    (b"\x89PNG", "an image"),
+    (b"\xff\xd8\xff", "an image"),
+    (b"GIF8", "an image"),
+    (b"SQLite format 3", "a database"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\xfd7zXZ", "an xz archive"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
+    (b"7z\xbc\xaf", "a 7z archive"),
+    (b"\x1f\x8b", "gzip within gzip"),
+    (b"\x93NUMPY", "a NumPy file"),
+    (b"\x80\x04", "a Python pickle"),
+    (b"{\\rtf", "a rich-text document"),
+)
+
+
+def _refuse_other_formats(data):
+    for magic, what in _FORMATS:
+        if data.startswith(magic):
+            raise CohortError(f"This is {what}, not a table of text. Save it as CSV (UTF-8) and read that.")
+    start = data[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+        raise CohortError("This is a web page or XML, not a table of text. Save the table as CSV (UTF-8).")
+    if start.startswith((b"{", b"[{", b"[[")):
+        raise CohortError("This is JSON, not a table of text. Save the table as CSV (UTF-8).")
+
+
+# Text
+
+
+def _encoding(data) -> tuple[str, list[str]]:
+    """The encoding that the bytes are in, and warnings."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        _decode_check(data, "utf-16", "UTF-16")
+        return "utf-16", []
+    if b"\0" in data:
+        raise CohortError(
+            f"The file holds a NUL byte at position {data.index(0):,}: it is binary, or UTF-16 without its mark. "
+            "Save it as CSV (UTF-8)."
+        )
+    if _decodes(data, "utf-8"):
+        return "utf-8-sig", []
+    _decode_check(data, "cp1252", "UTF-8 or Windows-1252")
+    return "cp1252", ["The file is not UTF-8; it was read as Windows-1252. Check names with accents."]
+
+
+def _decodes(data, encoding) -> bool:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        for start in range(0, len(data), 1 << 20):
+            if SEPARATOR in decoder.decode(data[start : start + (1 << 20)]):
+                return False
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _decode_check(data, encoding, what):
+    if not _decodes(data, encoding):
+        raise CohortError(f"The file is not {what} text. Save it as CSV (UTF-8).")
+
+
+@dataclass
+class _Rows:
+    """The records of a CSV, one after the other, with the row number that a spreadsheet shows."""
+
+    data: bytes
+    encoding: str
+    delimiter: str
+    skip: int = 0  # lines before the header
+    strict: bool = True
+    number: int = field(default=0, init=False)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        lines = io.TextIOWrapper(io.BytesIO(self.data), encoding=self.encoding, newline="")
+        for _ in range(self.skip):
+            lines.readline()
+            self.number += 1
+        reader = csv.reader(lines, delimiter=self.delimiter, strict=self.strict)
+        while True:
+            self.number += 1
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                raise CohortError(f"Row {self.number} {_csv_reason(error)}") from error
+            if row and (len(row) > 1 or row[0].strip()):
+                yield row
+
+
+def _csv_reason(error) -> str:
+    if "field larger" in str(error):
+        return "has a cell of more than 131,072 characters; perhaps a quotation mark is never closed."
+    if "unexpected end" in str(error):
+        return 'begins a quotation mark that is never closed. Close it, or write "" for the mark itself.'
+    return 'has a quotation mark inside a cell. Put the cell in quotes and write "" for the mark itself.'
+
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+_NUMBER_LIKE = re.compile(r"\s*[-+]?[\d.,' \u00a0\u202f]*\d[\d.]*([eE][-+]?\d+)?\s*")
+
+
+def _find_delimiter(data, encoding, skip, limits) -> str:
+    """The one under which rows are as long as the header; then the one whose cells are numbers; then the most cells."""
+    samples: dict[str, list[list[str]]] = {}
+    scores: dict[str, tuple[float, float, int]] = {}
+    unreadable = None
+    for delimiter in DELIMITERS:
+        rows = iter(_Rows(data, encoding, delimiter, skip, strict=False))
+        try:
+            header = next(rows, [])
+            check_width(len(header), limits)
+            if len(header) > 1:
+                samples[delimiter] = [header, *islice(rows, 200)]
+        except CohortError as error:
+            unreadable = unreadable or error
+    if unreadable is not None and not samples:
+        raise unreadable
+    if len(samples) == 1:
+        return next(iter(samples))
+    for delimiter, (header, *body) in samples.items():
+        width = len(header)
+        same = sum(len(row) == width for row in body) / max(len(body), 1)
+        numbers = sum(bool(_NUMBER_LIKE.fullmatch(cell[:40])) for row in body for cell in row)
+        scores[delimiter] = (round(same, 3), round(numbers / max(sum(map(len, body)), 1), 3), width)
+    if not scores:
+        raise CohortError(
+            "The first row holds a single column. Columns are separated by comma, semicolon or tab; "
+            "a cohort needs an outcome and at least one feature."
+        )
+    best = sorted(scores, key=lambda delimiter: scores[delimiter], reverse=True)
+    if len(best) > 1 and scores[best[0]][:2] == scores[best[1]][:2] and scores[best[0]][0] == 1:
+        names = " and ".join(DELIMITERS[delimiter] for delimiter in best[:2])
+        raise CohortError(f"Columns could be separated by {names}: both fit every row. State delimiter=….")
+    return best[0]
+
+
+def _stated_delimiter(data, encoding) -> str | None:
+    """Spreadsheets write 'sep=;' as a first line of its own."""
+    with io.TextIOWrapper(io.BytesIO(data[:64]), encoding=encoding, errors="ignore", newline=None) as lines:
+        first = lines.readline().strip('\n"')
+    return first[4:] if first.lower().startswith("sep=") and first[4:] in DELIMITERS else None
+
+
+def _read_csv(data, delimiter, limits, name) -> Table:
+    encoding, warnings = _encoding(data)
+    stated = _stated_delimiter(data, encoding)
+    skip = 0 if stated is None else 1
+    if delimiter is not None and delimiter not in DELIMITERS:
+        raise CohortError(f"delimiter is {delimiter!r}; it must be one of {', '.join(map(repr, DELIMITERS))}.")
+    delimiter = delimiter or stated or _find_delimiter(data, encoding, skip, limits)
+    rows = _Rows(data, encoding, delimiter, skip)
+    header, columns, numbers = _collect(rows, limits)
+    names, repeated, header_warnings = clean_names(header)
+    return Table(names, columns, numbers, tuple(warnings + header_warnings), name, delimiter, repeated)
+
+
+def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np.ndarray]:
+    iterator = iter(rows)
+    header = next(iterator, None)
+    if header is None:
+        raise CohortError("The file holds no row. It needs a header row and at least ten rows.")
+    check_width(len(header), limits)
+    pieces: list[list[str]] = [[] for _ in header]
+    numbers: list[int] = []
+    for chunk in _chunks(iterator, rows, len(header), numbers, limits):
+        for column, cells in zip(pieces, zip(*chunk, strict=True), strict=True):
+            column.append(SEPARATOR.join(cells))
+    if not numbers:
+        raise CohortError("The file holds a header but no rows. It needs at least ten rows.")
+    columns = []
+    while pieces:
+        columns.append(TextColumn(SEPARATOR.join(pieces.pop(0)), len(numbers)))
+    return header, tuple(columns), np.array(numbers, dtype=np.int64)
+
+
+def _chunks(iterator, rows, width, numbers, limits) -> Iterator[list[list[str]]]:
+    chunk: list[list[str]] = []
+    for row in iterator:
+        if len(row) != width:
+            raise CohortError(_ragged(row, width, rows))
+        numbers.append(rows.number)
+        if len(numbers) > limits.rows:
+            raise CohortError(f"The table has more than {limits.rows:,} rows. Keep a random sample of them.")
+        chunk.append(row)
+        if len(chunk) * width >= CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _ragged(row, width, rows) -> str:
+    hint = "Is a value missing its comma, or is text with a comma not in quotes?"
+    if rows.delimiter != ",":
+        hint = f"Columns are separated by {DELIMITERS[rows.delimiter]}; text that holds one must be in quotes."
+    return f"Row {rows.number} has {len(row)} cells, but the header has {width}. {hint} Nothing was read."
+
+
+# Names
+
+
+def check_width(columns: int, limits: Limits):
+    if columns > limits.columns:
+        raise CohortError(
+            f"The table has {columns:,} columns; at most {limits.columns} are read. Keep the ones that matter."
+        )
+
+
+def clean_names(header: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str], list[str]]:
+    """Unique, visible names; those that stood there more than once; and a warning for each repair."""
+    names: list[str] = []
+    warnings: list[str] = []
+    cleaned_header = [_clean_name(written) for written in header]
+    taken = {name for name in cleaned_header if name}
+    for number, (written, name) in enumerate(zip(header, cleaned_header, strict=True), 1):
+        if len(name) > LONGEST_NAME:
+            raise CohortError(f"The name of column {number} has {len(name):,} characters; at most {LONGEST_NAME}.")
+        if not name:
+            name = _unused(f"column {number}", taken)
+            warnings.append(f"Column {number} has no name; it is called '{name}'.")
+        elif name in names:
+            repeated, name = name, _unused(f"{name} (2)", taken, name)
+            warnings.append(f"The name '{repeated}' appears twice; column {number} is called '{name}'.")
+        elif name != written.strip():
+            warnings.append(f"Hidden characters were removed from the name of column {number}: '{name}'.")
+        taken.add(name)
+        names.append(name)
+    return tuple(names), frozenset(name for name in names if cleaned_header.count(name) > 1), warnings
+
+
+def _clean_name(written: str) -> str:
+    """Composed, on one line, without characters that are invisible or turn the text around."""
+    text = unicodedata.normalize("NFC", written)
+    text = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text)
+    text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cs"))
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _unused(wanted: str, taken: set[str], base: str | None = None) -> str:
+    number = 2
+    while wanted in taken:
+        number += 1
+        wanted = f"{base or wanted} ({number})"
+    return wanted

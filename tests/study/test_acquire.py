@@ -1,0 +1,311 @@
+"""Bulk acquisition: any chunking and engine give the same file; nothing is half-written; memory does not grow."""
+
+import gzip
+import importlib.util
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from l2m_core.errors import CohortError, ConfigError
+from train import acquire as command
+from train.acquire import Context, acquire, identity, main, parse
+
+
+def table(rows: int, seed: int) -> pd.DataFrame:
+    generator = np.random.default_rng(seed)
+    frame = pd.DataFrame(generator.normal(size=(rows, 3)).round(3), columns=["age", "lactate", "sodium"])
+    frame["ward"] = generator.choice(["north", "south", "east"], rows)
+    frame.loc[::5, "sodium"] = np.nan
+    return frame
+
+
+@pytest.fixture
+def files(tmp_path) -> tuple[Path, Path]:
+    cohort = table(60, 0)
+    cohort["died"] = (cohort["lactate"] > 0).map({True: "yes", False: "no"})
+    cohort.to_csv(tmp_path / "cohort.csv", index=False)
+    table(25, 1).to_csv(tmp_path / "patients.csv", index=False)
+    return tmp_path / "cohort.csv", tmp_path / "patients.csv"
+
+
+def context(cohort: Path, model: Path, **settings) -> Context:
+    given = dict(
+        model=str(model),
+        cohort=str(cohort),
+        outcome="died",
+        baseline=("age",),
+        schema="",
+        policy="gain",
+        budget=2,
+        least_gain=None,
+        threads=1,
+    )
+    return Context(**{**given, **settings})  # type: ignore[arg-type]
+
+
+def test_the_command_answers_for_every_patient_in_order(files, tiny_model, tmp_path, capsys):
+    cohort, patients = files
+    arguments = [
+        "--cohort",
+        cohort,
+        "--patients",
+        patients,
+        "--out",
+        tmp_path / "out.csv",
+        "--model",
+        tiny_model,
+        "--outcome",
+        "died",
+        "--baseline",
+        "age",
+        "--chunk",
+        10,
+        "--budget",
+        2,
+    ]
+    assert main([str(a) for a in arguments]) == 0
+    answers = pd.read_csv(tmp_path / "out.csv")
+    assert answers["row"].tolist() == list(range(25))
+    assert set(answers["action_1"]) <= {"lactate", "sodium", "ward"}
+    assert np.allclose(answers["p(no)_after"] + answers["p(yes)_after"], 1)
+    assert "25 patients" in capsys.readouterr().out
+    assert not (tmp_path / "out.csv.parts").exists()
+
+
+def test_a_policy_that_needs_more_than_its_name_is_not_offered(capsys):
+    given = ["--cohort", "cohort.csv", "--patients", "patients.csv", "--out", "out.csv", "--policy"]
+    assert parse([*given, "gain per cost"]).policy == "gain per cost"
+    with pytest.raises(SystemExit):
+        parse([*given, "fixed"])
+    assert "invalid choice: 'fixed'" in capsys.readouterr().err
+
+
+def test_what_a_patient_lacks_is_not_asked_for(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model, budget=3), patients, tmp_path / "out.csv", chunk=7)
+    answers = pd.read_csv(tmp_path / "out.csv", keep_default_na=False)
+    asked = answers.loc[::5, ["action_1", "action_2", "action_3"]].to_numpy()
+    assert "sodium" not in asked and (asked[:, 2] == "").all()
+
+
+@pytest.mark.parametrize(("chunk", "workers"), [(4, 1), (100, 1), (7, 2)])
+def test_chunks_and_workers_change_nothing(files, tiny_model, tmp_path, chunk, workers):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "whole.csv", chunk=25)
+    acquire(context(cohort, tiny_model), patients, tmp_path / "cut.csv", chunk=chunk, workers=workers)
+    whole, cut = pd.read_csv(tmp_path / "whole.csv"), pd.read_csv(tmp_path / "cut.csv")
+    pd.testing.assert_frame_equal(whole, cut, rtol=1e-4)
+
+
+def test_a_run_cut_short_goes_on_where_it_stopped(files, tiny_model, tmp_path, monkeypatch):
+    cohort, patients = files
+    out = tmp_path / "out.csv"
+    answered: list[int] = []
+    whole = command.answer_chunk
+
+    def failing(job):
+        if len(answered) == 2:
+            raise KeyboardInterrupt
+        answered.append(job.number)
+        return whole(job)
+
+    monkeypatch.setattr(command, "answer_chunk", failing)
+    with pytest.raises(KeyboardInterrupt):
+        acquire(context(cohort, tiny_model), patients, out, chunk=5)
+    assert not out.exists()
+    monkeypatch.setattr(command, "answer_chunk", lambda job: answered.append(job.number) or whole(job))
+    assert acquire(context(cohort, tiny_model), patients, out, chunk=5) == 25
+    assert sorted(answered) == [0, 1, 2, 3, 4]
+
+
+def test_parts_of_other_work_are_not_gone_on_with(files, tiny_model, tmp_path):
+    cohort, patients = files
+    parts = tmp_path / "out.csv.parts"
+    parts.mkdir()
+    (parts / "run").write_text("another run")
+    (parts / "chunk-00000000.csv").write_text("row\n99\n")
+    acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=5)
+    assert 99 not in pd.read_csv(tmp_path / "out.csv")["row"].tolist()
+
+
+def test_a_folder_that_is_somebody_else_s_is_left_alone(files, tiny_model, tmp_path):
+    cohort, patients = files
+    (tmp_path / "out.csv.parts").mkdir()
+    (tmp_path / "out.csv.parts" / "thesis.txt").write_text("precious")
+    with pytest.raises(ConfigError, match="in the way"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv.parts" / "thesis.txt").is_file()
+
+
+def test_a_bad_cell_is_told_with_its_rows_and_nothing_is_written(files, tiny_model, tmp_path):
+    cohort, patients = files
+    lines = patients.read_text().splitlines()
+    lines[12] = lines[12].replace(lines[12].split(",")[1], "high", 1)
+    patients.write_text("\n".join(lines) + "\n")
+    with pytest.raises(CohortError, match="from row 11 on.*high"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=10)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_identifiers_are_kept_and_not_read(files, tiny_model, tmp_path):
+    cohort, patients = files
+    frame = pd.read_csv(patients)
+    frame.insert(0, "mrn", [f"M{i:03d}" for i in range(len(frame))])
+    frame.to_csv(patients, index=False)
+    with pytest.raises(CohortError, match="no feature 'mrn'"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=10)
+    acquire(context(cohort, tiny_model, keep=("mrn", "ward")), patients, tmp_path / "out.csv", chunk=10)
+    answers = pd.read_csv(tmp_path / "out.csv")
+    assert answers["mrn"].tolist() == frame["mrn"].tolist() and answers["ward"].tolist() == frame["ward"].tolist()
+    with pytest.raises(ConfigError, match="'mnr' to keep. Did you mean 'mrn'"):
+        acquire(context(cohort, tiny_model, keep=("mnr",)), patients, tmp_path / "out.csv")
+
+
+def test_patients_may_come_zipped_and_with_the_mark_of_a_spreadsheet(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "plain.csv")
+    patients.write_bytes(gzip.compress(b"\xef\xbb\xbf" + patients.read_bytes()))
+    acquire(context(cohort, tiny_model), patients, tmp_path / "zipped.csv")
+    assert (tmp_path / "plain.csv").read_text() == (tmp_path / "zipped.csv").read_text()
+
+
+def test_patients_may_come_as_the_cohort_did_with_semicolons(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "commas.csv")
+    frame = pd.read_csv(cohort)
+    frame.to_csv(cohort, index=False, sep=";")
+    acquire(context(cohort, tiny_model), patients, tmp_path / "mixed.csv")
+    pd.read_csv(patients).to_csv(patients, index=False, sep=";")
+    acquire(context(cohort, tiny_model), patients, tmp_path / "semicolons.csv")
+    texts = {(tmp_path / f"{name}.csv").read_text() for name in ("commas", "mixed", "semicolons")}
+    assert len(texts) == 1
+
+
+def test_patients_are_read_by_the_decimal_sign_of_the_cohort(files, tiny_model, tmp_path):
+    commas = []
+    for path in files:  # 1,5 in place of 1.5, and 1.500 in place of 1500
+        frame = pd.read_csv(path)
+        frame["sodium"] = (frame["sodium"] * 1000 + 4000).round()
+        frame.to_csv(path, index=False)
+        written = [f"{value:,.0f}".replace(",", ".") for value in frame["sodium"]]
+        commas.append(path.with_stem(f"{path.stem}-commas"))
+        frame.assign(sodium=written).replace("nan", "").to_csv(commas[-1], index=False, sep=";", decimal=",")
+    for (cohort, patients), name in ((files, "points"), (commas, "commas")):
+        acquire(context(cohort, tiny_model), patients, tmp_path / f"{name}.csv")
+    assert (tmp_path / "points.csv").read_text() == (tmp_path / "commas.csv").read_text()
+    with pytest.raises(CohortError, match="must be a number with a decimal comma"):
+        acquire(context(commas[0], tiny_model), files[1], tmp_path / "mixed.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "holds no patients"),
+        (b"age,lactate\n", "holds no patients"),
+        (b"PAR1\xff\xfe\x00", "cannot be read as CSV"),
+        (b"\x1f\x8b cut", "cannot be read as CSV"),
+        (b"age,lactate\n" + b"1,2\n" * 8 + b"1,2,3\n", "Row 9 of patients.csv has 3 cells"),
+        (b"age,lactate\n" + b"1,2\n" * 6 + b"3\n", "Row 7 of patients.csv has 1 cells"),
+        (b"age,lactate\n" + b"1,2,3\n" * 8, "Row 1 of patients.csv has 3 cells"),
+        (b"age,lactate\n" + b"1,2\n" * 8 + b'"1,2\n', "after row 9"),
+    ],
+)
+def test_a_file_that_is_no_table_of_patients_is_refused_by_its_row(files, tiny_model, tmp_path, content, problem):
+    cohort, patients = files
+    patients.write_bytes(content)
+    with pytest.raises(CohortError, match=problem):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=5)
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_another_schema_makes_another_run(files, tiny_model, tmp_path):
+    cohort, patients = files
+    schema = tmp_path / "schema.yaml"
+    schema.write_text("features: [{name: lactate, cost: 2}]")
+    given = context(cohort, tiny_model, schema=str(schema))
+    before = identity(given, patients, 5)
+    schema.write_text("features: [{name: lactate, cost: 3}]")
+    assert identity(given, patients, 5) != before
+    schema.unlink()
+    with pytest.raises(ConfigError, match="schema.yaml"):
+        identity(given, patients, 5)
+
+
+def test_absent_files_and_a_chunk_of_nothing_are_refused(files, tiny_model, tmp_path):
+    cohort, patients = files
+    with pytest.raises(CohortError, match="nobody.csv"):
+        acquire(context(cohort, tiny_model), tmp_path / "nobody.csv", tmp_path / "out.csv")
+    with pytest.raises(CohortError, match="nothing.csv"):
+        acquire(context(tmp_path / "nothing.csv", tiny_model), patients, tmp_path / "out.csv")
+    with pytest.raises(ConfigError, match="chunk is 0"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=0)
+
+
+def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
+    """Reading all of a long file in chunks holds a small part of it at any time."""
+    cohort, _ = files
+    long = tmp_path / "long.csv"
+    table(60_000, 2).to_csv(long, index=False)
+    jobs = command._jobs(context(cohort, tiny_model), long, 500, tmp_path)
+    next(jobs)
+    tracemalloc.start()
+    count = sum(1 for _ in jobs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 119 and peak < long.stat().st_size
+
+
+PEAK = """
+import resource, sys
+from train.acquire import main
+main(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_ten_times_the_patients_need_the_same_memory(files, tiny_model, tmp_path):
+    """The whole way from the command to the joined file."""
+    cohort, patients = files
+    peaks = []
+    for rows in (20_000, 200_000):
+        table(rows, 3).to_csv(patients, index=False)
+        arguments = [
+            "--cohort",
+            cohort,
+            "--patients",
+            patients,
+            "--out",
+            tmp_path / "out.csv",
+            "--model",
+            tiny_model,
+            "--outcome",
+            "died",
+            "--chunk",
+            1000,
+            "--budget",
+            2,
+            "--workers",
+            1,
+        ]
+        run = [sys.executable, "-c", PEAK, *map(str, arguments)]
+        said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+        assert f"{rows:,} patients" in said
+        peaks.append(int(said.splitlines()[-1]) / 1024)
+    with (tmp_path / "out.csv").open() as file:
+        assert sum(1 for _ in file) == 200_001
+    assert peaks[1] - peaks[0] < 30  # megabytes; the rows alone, held as texts, would be 60
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'")
+@pytest.mark.slow
+def test_ray_gives_what_processes_give(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "one.csv", chunk=6)
+    acquire(context(cohort, tiny_model), patients, tmp_path / "ray.csv", chunk=6, engine="ray", workers=2)
+    assert (tmp_path / "one.csv").read_text() == (tmp_path / "ray.csv").read_text()

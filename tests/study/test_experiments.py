@@ -1,0 +1,349 @@
+"""Every experiment runs from its command to its table, figure and verdict, and a second run repeats nothing."""
+
+import importlib.util
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from l2m_core.errors import ConfigError, TrainingError
+from l2m_core.methods import make_method
+from l2m_core.methods.networks import Schedule
+from train.study import reproduce as command
+from train.study.experiments import experiment
+from train.study.experiments.adaptivity import MajorityVote
+from train.study.experiments.experiment import (
+    EXPERIMENTS,
+    NOT_SEEN,
+    NOT_TESTABLE,
+    SEEN,
+    Places,
+    Verdict,
+    all_of,
+    find,
+    judge,
+    pairs,
+    read_settings,
+    reproduce,
+)
+from train.study.experiments.families import Family, draw, stand_ins
+from train.study.experiments.gradients import _cosine
+from train.study.experiments.uncertainty import random_trajectories
+from train.study.reproduce import main
+
+BNN = "{name: bnn, prior: bnn, features: 5, context: 40, test_rows: 12, tasks: 2, budget: 2}"
+PLAN = "{name: bnn_plan, prior: bnn_plan, features: 5, context: 40, test_rows: 12, tasks: 2, budget: 2}"
+GP = "{name: gp_rbf, prior: gp, features: 5, context: 40, test_rows: 12, tasks: 2, budget: 2}"
+TABLE = "{name: table, source: semi_synthetic, data: absent, features: 5, context: 40, test_rows: 12, tasks: 2}"
+COHORT = "{name: absent, source: cohort, data: absent, context: 40, test_rows: 12, tasks: 1, budget: 2}"
+
+SMALLEST = {
+    "uncertainty": [f"families=[{GP}, {BNN}]", "other=logistic", "steps=2", "levels=[0.5, 0.9]"],
+    "acquisition": [f"families=[{GP}, {COHORT}]", "methods=[l2m, l2m_random, base_rate]"],
+    "planning": [
+        f"families=[{BNN}, {PLAN}]",
+        "loop={warmup: 1, evaluate_every: 0}",
+        "stages=[{steps: 2, tasks: 2, rows: [24], features: [4], continuous: 0.0}]",
+    ],
+    "context_length": [f"families=[{BNN}]", "lengths=[20, 40]", "missingness=[0.0, 1.0]"],
+    "informative": [f"families=[{BNN}, {TABLE}]", "methods=[l2m, l2m_random]"],
+    "zero_shot": [
+        f"families=[{COHORT}]",
+        "methods=[l2m, base_rate]",
+        "finetune={steps: 2, tasks: 2, rows: 20, evaluate_every: 1}",
+    ],
+    "adaptivity": [f"families=[{BNN}]"],
+    "ablations": [
+        f"families=[{BNN}]",
+        "backbone={layers: 1, width: 16, heads: 2, feedforward: 16, max_classes: 2}",
+        "loop={warmup: 1, evaluate_every: 0}",
+        "stages=[{steps: 2, tasks: 2, rows: [24], features: [4], continuous: 0.0}]",
+        "steps=2",
+    ],
+    "real_missingness": [f"families=[{TABLE}]", "methods=[l2m, l2m_random]"],
+    "gradients": [
+        f"families=[{PLAN}]",
+        "samples=[1, 2]",
+        "temperatures=[0.5]",
+        "reference=20",
+        "repeats=2",
+        "queries=3",
+        "rows=40",
+        "steps=2",
+    ],
+    "runtimes": [f"families=[{BNN}]", "methods=[l2m, base_rate]"],
+    "policy_maps": [f"families=[{BNN}]", "methods=[l2m, base_rate]"],
+}
+
+
+@pytest.fixture
+def places(tmp_path) -> Places:
+    (tmp_path / "data").mkdir()
+    return Places(tmp_path / "data", tmp_path / "partial", tmp_path / "results")
+
+
+@pytest.mark.parametrize("name", sorted(SMALLEST))
+def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, places, tmp_path):
+    overrides = [*SMALLEST[name]]
+    if name in ("planning", "ablations"):
+        overrides.append(f"folder={tmp_path / 'trained'}")
+    if name != "ablations":
+        overrides.append(f"model={tiny_model}")
+    said: list[str] = []
+    verdict = reproduce(name, "small", places, "the command", overrides=overrides, say=said.append)
+    assert verdict.status in (SEEN, NOT_SEEN, NOT_TESTABLE) and verdict.reason
+    assert said
+    page = (places.out / f"{name}.md").read_text()
+    assert "the command" in page and "Scale small" in page and verdict.reason in page
+    assert find(name).CLAIM in page and find(name).RULE in page
+    table = pd.read_csv(places.out / f"{name}.csv")
+    assert len(table) > 0 and set(table["scale"]) == {"small"}
+    assert f"{find(name).TITLE} (scale small)" in (places.out / f"{name}.html").read_text()
+    again: list[str] = []
+    assert reproduce(name, "small", places, "the command", overrides=overrides, say=again.append) == verdict
+    assert again == []
+
+
+def test_every_experiment_is_tested_and_has_both_scales():
+    assert set(SMALLEST) == set(EXPERIMENTS)
+    for name in EXPERIMENTS:
+        for scale in experiment.SCALES:
+            assert read_settings(name, scale)
+
+
+def test_two_workers_find_what_one_finds(tiny_model, tmp_path):
+    tables = []
+    for workers in (1, 2):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        places = Places(tmp_path / "data", tmp_path / f"partial{workers}", tmp_path / f"out{workers}")
+        overrides = [*SMALLEST["acquisition"], f"model={tiny_model}"]
+        reproduce("acquisition", "small", places, "c", workers=workers, overrides=overrides, say=lambda text: None)
+        tables.append((places.out / "acquisition.csv").read_text())
+    assert tables[0] == tables[1]
+
+
+def reproduced(tiny_model, places, **options) -> list[str]:
+    """The keys of the jobs that were run."""
+    said: list[str] = []
+    overrides = [*SMALLEST["acquisition"], f"model={tiny_model}"]
+    reproduce("acquisition", "small", places, "c", overrides=overrides, say=said.append, **options)
+    return sorted(text.split(": ")[1] for text in said)
+
+
+def test_a_run_cut_short_goes_on_where_it_stopped(tiny_model, places, monkeypatch):
+    module, done = find("acquisition"), []
+    whole = module.work
+
+    def failing(job):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(job.key)
+        return whole(job)
+
+    monkeypatch.setattr(module, "work", failing)
+    with pytest.raises(KeyboardInterrupt):
+        reproduced(tiny_model, places)
+    assert not places.out.exists()
+    monkeypatch.setattr(module, "work", whole)
+    rest = reproduced(tiny_model, places)
+    assert len(rest) > 0 and not set(rest) & set(done)
+    cut = (places.out / "acquisition.csv").read_text()
+    elsewhere = Places(places.data, places.partial / "other", places.out / "other")
+    assert sorted(rest + done) == reproduced(tiny_model, elsewhere)
+    assert (elsewhere.out / "acquisition.csv").read_text() == cut
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'")
+@pytest.mark.slow
+def test_two_ray_workers_find_what_one_process_finds_and_go_on_where_it_stopped(tiny_model, places):
+    every = reproduced(tiny_model, places)
+    alone = (places.out / "acquisition.csv").read_text()
+    partial = places.partial / "acquisition-small.jsonl"
+    lines = partial.read_text().splitlines(keepends=True)
+    partial.write_text("".join(lines[:2]) + lines[2][:40])
+    again = reproduced(tiny_model, places, engine="ray", workers=2)
+    assert len(again) == len(every) - 2
+    assert (places.out / "acquisition.csv").read_text() == alone
+
+
+def test_the_command_writes_the_overview(tiny_model, tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "real.md").write_text("# Methods on real cohorts\n\nNumbers.\n")
+    folders = ["--data", tmp_path / "data", "--partial", tmp_path / "p", "--out", tmp_path / "out"]
+    arguments = ["adaptivity", "--scale", "small", *map(str, folders), *SMALLEST["adaptivity"], f"model={tiny_model}"]
+    assert main(arguments) == 0
+    overview = (tmp_path / "out" / "README.md").read_text()
+    assert "[Adaptivity](adaptivity.md)" in overview and "not run yet" in overview
+    assert "[Methods on real cohorts](real.md)" in overview
+    assert "adaptivity:" in capsys.readouterr().out
+    page = (tmp_path / "out" / "adaptivity.md").read_text()
+    assert "model=tiny" in page and str(tiny_model.parent) not in page and str(tmp_path) not in page
+
+
+def test_one_experiment_that_cannot_be_run_does_not_stop_the_others(places, monkeypatch, capsys):
+    tried = []
+
+    def reproduced(name, *arguments, **options):
+        tried.append(name)
+        if name == "planning":
+            raise ConfigError("no GPU is at hand")
+        return Verdict(SEEN, "because")
+
+    monkeypatch.setattr(command, "reproduce", reproduced)
+    places.out.mkdir()
+    arguments = ["--data", str(places.data), "--partial", str(places.partial), "--out", str(places.out)]
+    with pytest.raises(TrainingError, match="1 of 12 experiments could not be run: planning"):
+        main(["all", *arguments])
+    assert tuple(tried) == EXPERIMENTS
+    said = capsys.readouterr()
+    assert "planning: no GPU" in said.err and said.out.count("seen. because") == 11
+    with pytest.raises(ConfigError, match="no GPU"):
+        main(["planning", *arguments])
+
+
+def test_stand_ins_are_owned_up_to(tmp_path):
+    families = (
+        Family("metabric", source="cohort", data="metabric"),
+        Family("pairs", source="digits"),
+        Family("bnn"),
+        Family("hospital", source="cohort", data="hospital_readmission"),
+    )
+    notes = stand_ins(families, tmp_path)
+    assert len(notes) == 3
+    assert any("metabric" in note and "made-up" in note for note in notes)
+    assert any("MNIST" in note for note in notes)
+
+
+def test_digit_pairs_have_twenty_blocks(tmp_path):
+    family = Family("pairs", source="digits", settings={"pool": 4}, context=30, test_rows=10)
+    trial = draw(family, 0, tmp_path)
+    assert len(np.unique(trial.context.groups)) == 20
+    assert len(trial.context.names) > 20
+    # A method that learns from the task has a score for each block, and gives it to the block's pixels.
+    once = Schedule(epochs=1)
+    method = make_method("gdfs", pretraining=once, schedule=once).fit(trial.context)
+    scores = method.rank(trial.x[:1], np.zeros(trial.x[:1].shape, dtype=bool))[0]
+    assert len(method.policy.biases[-1]) == len(np.unique(scores)) == 20
+
+
+def test_a_task_is_the_same_in_every_run_and_another_number_another_task(tmp_path):
+    family = Family("bnn")
+    assert (draw(family, 1, tmp_path).context.y == draw(family, 1, tmp_path).context.y).all()
+    assert not np.allclose(draw(family, 1, tmp_path).context.x, draw(family, 2, tmp_path).context.x, equal_nan=True)
+
+
+def test_contexts_of_one_task_are_cut_from_the_same_rows(tmp_path):
+    family = Family("bnn", context=80)
+    short, long = (draw(family, 0, tmp_path, context=n, complete=True) for n in (40, 80))
+    assert np.array_equal(short.x, long.x)
+    assert np.array_equal(short.context.x, long.context.x[:40], equal_nan=True)
+
+
+def test_scaling_missingness_changes_the_record_and_not_the_patients(tmp_path):
+    absent = dict.fromkeys(("none", "mcar", "mar_recorded", "block", "mnar", "panels"), 0)
+    family = Family("bnn", settings={"missingness": {**absent, "mar_baseline": 1}})
+    whole = draw(family.with_missingness_scale(0.0), 0, tmp_path, complete=True)
+    holed = draw(family.with_missingness_scale(1.0), 0, tmp_path, complete=True)
+    assert np.array_equal(whole.x, holed.x) and (whole.context.y == holed.context.y).all()
+    assert not np.isnan(whole.context.x).any() and np.isnan(holed.context.x).any()
+
+
+def test_random_trajectories_grow_by_one_and_keep_to_what_is_recorded(tmp_path):
+    trial = draw(Family("bnn", settings={"missingness": {"none": 0.0}}), 0, tmp_path)
+    states = list(random_trajectories(trial, 4, np.random.default_rng(0)))
+    recorded = ~np.isnan(trial.x)
+    for before, after in zip(states, states[1:], strict=False):
+        assert (before <= after).all() and (after <= recorded).all()
+        assert ((after.sum(1) - before.sum(1)) <= 1).all()
+
+
+def test_the_majority_s_choice_is_made_for_everybody():
+    class Scores:
+        def rank(self, x, a):
+            return np.array([[3.0, 1, 0], [3, 1, 0], [0, 3, 1], [np.nan, 2, 3]])
+
+    x = np.zeros((4, 3))
+    x[3, 0] = np.nan
+    scores = np.where(np.isnan(Scores().rank(x, None)), -np.inf, Scores().rank(x, None))
+    method = type("M", (), {"rank": lambda self, x, a: scores})()
+    chosen = MajorityVote(method).rank(x, np.zeros((4, 3), bool)).argmax(1)
+    assert chosen[:3].tolist() == [0, 0, 0]
+    assert chosen[3] in (1, 2)
+
+
+def test_a_verdict_needs_its_interval_above_zero():
+    assert judge(np.full(20, 0.1), "gain").status == SEEN
+    assert judge(np.tile([-0.1, 0.1], 20), "gain").status == NOT_SEEN
+    assert judge(np.array([0.1]), "gain").status == NOT_TESTABLE
+    assert all_of([Verdict(SEEN, "a"), Verdict(NOT_SEEN, "b")]).status == NOT_SEEN
+
+
+def test_a_part_that_could_not_be_tested_leaves_the_whole_untested():
+    assert all_of([Verdict(SEEN, "a"), Verdict(NOT_TESTABLE, "b")]).status == NOT_TESTABLE
+    assert all_of([Verdict(NOT_SEEN, "a"), Verdict(NOT_TESTABLE, "b")]).status == NOT_SEEN
+    assert all_of([Verdict(SEEN, "a"), Verdict(SEEN, "b")]).status == SEEN
+
+
+def test_what_failed_is_named_on_the_page():
+    records = [
+        {"method": "gdfs", "task": 0, "error": "CohortError: too few rows\nmore"},
+        {"method": "gdfs", "task": 1, "error": "CohortError: another"},
+        {"method": "l2m", "task": 0, "log_loss": 0.5},
+    ]
+    assert experiment.failures(records) == [
+        "GDFS failed on 2 tasks, which its numbers leave out: CohortError: too few rows"
+    ]
+
+
+def test_pairs_are_made_on_the_same_task_only():
+    records = [
+        {"method": "a", "task": 0, "loss": 0.5},
+        {"method": "b", "task": 0, "loss": 0.7},
+        {"method": "a", "task": 1, "loss": 0.1},
+        {"method": "b", "task": 2, "loss": 0.1},
+        {"method": "b", "task": 1, "loss": 0.1, "error": "failed"},
+    ]
+    assert pairs(records, "loss", "a", "b", ("task",)) == pytest.approx([0.2])
+
+
+def test_settings_that_do_not_exist_are_refused_by_name():
+    with pytest.raises(ConfigError, match="lenghts"):
+        read_settings("context_length", "small", ["lenghts=[1]"])
+    with pytest.raises(ConfigError, match="'nothing'"):
+        find("nothing")
+    with pytest.raises(ConfigError, match="large"):
+        read_settings("adaptivity", "large")
+
+
+def versions(tiny_model, places, *overrides: str) -> dict[str, str]:
+    settings = read_settings("acquisition", "small", [f"model={tiny_model}", "methods=[l2m, gdfs]", *overrides])
+    return {job.key: experiment.version_of(job) for job in find("acquisition").jobs(settings, places.data)}
+
+
+def test_another_model_makes_other_records_of_itself_only(tiny_model, places):
+    before = versions(tiny_model, places, f"families=[{BNN}]")
+    facts = tiny_model / "model.yaml"
+    kept = facts.read_text()
+    facts.write_text(kept.replace("for tests", "for other tests"))
+    try:
+        after = versions(tiny_model, places, f"families=[{BNN}]")
+    finally:
+        facts.write_text(kept)
+    changed = {key for key in before if before[key] != after[key]}
+    assert changed == {key for key in before if key.endswith("l2m")} and len(before) == 2 * len(changed)
+
+
+def test_more_tasks_or_methods_keep_what_is_done_and_other_tasks_do_not(tiny_model, places):
+    before = versions(tiny_model, places, f"families=[{BNN}]")
+    more = versions(
+        tiny_model, places, f"families=[{BNN.replace('tasks: 2', 'tasks: 3')}]", "methods=[l2m, gdfs, dime]"
+    )
+    assert before.items() < more.items()
+    larger = versions(tiny_model, places, f"families=[{BNN.replace('context: 40', 'context: 50')}]")
+    assert not set(before.values()) & set(larger.values())
+
+
+def test_cosine_of_opposite_gradients_is_minus_one():
+    assert _cosine(torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])) == pytest.approx(-1)

@@ -1,0 +1,66 @@
+"""What a manifest says of a cohort holds, or is refused by name."""
+
+import pandas as pd
+import pytest
+
+from l2m_core.errors import ConfigError
+from tests.study.manifests import rewrite
+from train.study.evaluation.manifest import read_manifest
+
+
+def test_a_manifest_gives_roles_and_leaves_other_columns_out(folder):
+    icu, scores = read_manifest(folder)
+    cohort = icu.load()
+    assert cohort.names == ("age", "lactate", "sodium")
+    assert cohort.acquirable.tolist() == [False, True, True]
+    assert scores.load().kind == "continuous"
+
+
+WRITINGS = {"byte order mark": {"encoding": "utf-8-sig"}, "semicolons": {"sep": ";"}, "windows": {"encoding": "cp1252"}}
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_a_manifest_s_roles_hold_however_the_file_is_written(folder, writing):
+    frame = pd.read_csv(folder / "icu.csv").rename(columns={"age": "âge", "sodium": "sodium, serum"})
+    frame = frame[["note", "âge", "lactate", "sodium, serum", "died"]]
+    frame.to_csv(folder / "icu.csv", index=False, **WRITINGS[writing])
+    rewrite(folder, baseline_columns=["âge"], acquirable_columns=["lactate", "sodium, serum"])
+    (source,) = read_manifest(folder)
+    cohort = source.load()
+    assert cohort.names == ("âge", "lactate", "sodium, serum")
+    assert cohort.acquirable.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("key", ["baseline_columns", "acquirable_columns", "ignored_columns", "outcome"])
+def test_a_manifest_that_names_a_column_that_is_not_there_is_refused(folder, key):
+    rewrite(folder, **{key: "lactat" if key == "outcome" else ["lactat"]})
+    (source,) = read_manifest(folder)
+    with pytest.raises(ConfigError, match=f"'icu'.*no column 'lactat'.*{key}.*Did you mean 'lactate'"):
+        source.load()
+
+
+def test_a_column_has_one_role_in_a_manifest(folder):
+    rewrite(folder, ignored_columns=["note", "sodium"])
+    (source,) = read_manifest(folder)
+    with pytest.raises(ConfigError, match="'sodium' under acquirable_columns and under ignored_columns"):
+        source.load()
+
+
+def test_columns_whose_names_are_numbers_keep_their_roles(folder):
+    pd.read_csv(folder / "icu.csv").rename(columns={"lactate": "7", "note": "8"}).to_csv(
+        folder / "icu.csv", index=False
+    )
+    rewrite(folder, acquirable_columns=[7, "sodium"])
+    assert read_manifest(folder)[0].load().names == ("age", "7", "sodium")
+
+
+def test_a_folder_without_a_manifest_is_refused_with_what_it_should_hold(tmp_path):
+    with pytest.raises(ConfigError, match="acquirable_columns"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["outcome", "task", "baseline_columns", "acquirable_columns"])
+def test_a_manifest_that_lacks_what_is_needed_is_refused_by_name(folder, key):
+    rewrite(folder, **{key: None})
+    with pytest.raises(ConfigError, match=f"no {key} .*icu.csv"):
+        read_manifest(folder)

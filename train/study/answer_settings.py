@@ -1,0 +1,157 @@
+"""`python -m train care`: what each part of the care at inference is worth, on held-out synthetic tasks with classes.
+
+The best setting by log loss is printed as the line that a release config takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.answering.calibration import best_exponent, cross_fitted, tells
+from l2m_core.answering.release import Inference
+from l2m_core.cohort import Cohort
+from l2m_core.errors import RangeWarning
+from l2m_core.learn.checkpoints import write_text
+from l2m_core.memory import L2M, CohortMemory, load
+from l2m_core.metrics import ece, log_loss, paired_interval
+from train.study.evaluation.report import markdown_table
+from train.study.experiments.families import Family, draw
+
+VIEWS = (1, 2)
+AGAINST_REST = (0.0, 0.5, 0.75, 1.0)
+PREVALENCE = (0.0, 0.5, 1.0)
+SHARPNESS = (0.0, 0.2, 0.3, 0.5)
+SHARPENED = ((1, 0.0, 0.0), (1, 0.75, 0.0), (1, 0.75, 0.5), (2, 0.75, 0.0), (2, 0.75, 0.5))
+"""(views, against_rest, prevalence) that are tried with it: each reads every task four times more."""
+TEMPERATURE = (0.85, 0.9, 0.95, 1.0, 1.05, 1.1)
+SETTINGS = ["views", "against_rest", "prevalence", "sharpness", "temperature"]
+PLAIN = (1, 0.0, 0.0, 0.0, 1.0)
+FAMILIES = tuple(
+    Family(f"care_{name}", prior=prior, features=features, context=context, test_rows=60)
+    for name, prior, features, context in (
+        ("small", "synthetic", 5, 80),
+        ("middle", "synthetic", 12, 160),
+        ("wide", "synthetic", 28, 120),
+        ("long", "synthetic", 12, 420),
+        ("findings", "findings", 12, 160),
+        ("findings_wide", "findings", 28, 120),
+    )
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m train care", description=__doc__)
+    parser.add_argument("--model", default="general", help="a released model's name or folder")
+    parser.add_argument("--tasks", type=int, default=25, help="of each of the six families")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    given = parser.parse_args(arguments)
+    model = load(given.model)
+    rows = []
+    for family in FAMILIES:
+        for index in range(given.tasks):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RangeWarning)
+                rows += list(judge(model, family, index))
+    command = f"`python -m train care --tasks {given.tasks}`, model {model.fingerprint[:12]}."
+    page = f"{HEAD}\n{command}\n\n{table(rows, model.release.inference)}\n"
+    given.out.mkdir(parents=True, exist_ok=True)
+    write_text(given.out / "care.md", page)
+    print(page)
+    return 0
+
+
+def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
+    """Log loss and calibration of one task's queries, each known in a random part, under every setting."""
+    trial = draw(family, index, Path())
+    x = known_in_part(trial.x, index)
+    classes = trial.context.n_classes
+    memories: dict[tuple[int, float], CohortMemory] = {}
+    for views, against_rest in product(VIEWS, AGAINST_REST):
+        care = Inference(views=views, against_rest=against_rest)
+        key = views, against_rest if classes > 2 else 0.0  # of two classes there is no rest
+        if key not in memories:
+            memories[key] = with_care(model, care).condition(trial.context)
+        for prevalence in PREVALENCE:
+            moved = with_care(model, dataclasses.replace(care, prevalence=prevalence))
+            p = dataclasses.replace(memories[key], model=moved).predict_array(x)
+            exponents = {0.0: 1.0}
+            if (views, against_rest, prevalence) in SHARPENED:
+                exponents |= find_exponents(moved, trial.context)
+            for (sharpness, exponent), temperature in product(exponents.items(), TEMPERATURE):
+                sharpened = np.maximum(p, 1e-12) ** (exponent / temperature)
+                sharpened /= sharpened.sum(1, keepdims=True)
+                yield {
+                    "family": family.name,
+                    "task": index,
+                    "views": views,
+                    "against_rest": against_rest,
+                    "prevalence": prevalence,
+                    "sharpness": sharpness,
+                    "temperature": temperature,
+                    "log_loss": log_loss(sharpened, trial.y),
+                    "ece": ece(sharpened, trial.y, bins=10),
+                }
+
+
+def known_in_part(x: np.ndarray, seed: int) -> np.ndarray:
+    """(n, d) with values hidden, of each row another share."""
+    generator = np.random.default_rng(seed)
+    hidden = generator.random(x.shape) < generator.random((len(x), 1))
+    return np.where(hidden, np.nan, x).astype(np.float32)
+
+
+def with_care(model: L2M, care: Inference) -> L2M:
+    return L2M(dataclasses.replace(model.release, inference=care))
+
+
+def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
+    """Spread → the cohort's exponent."""
+    spreads = SHARPNESS[1:]
+    if not tells(cohort):
+        return dict.fromkeys(spreads, 1.0)
+    log_p, y = cross_fitted(cohort, lambda part: model.condition(part).predict_array)
+    return {spread: best_exponent(log_p, y, spread) for spread in spreads}
+
+
+def table(rows: list[dict], shipped: Inference) -> str:
+    """Each part alone, the setting that the model is shipped with, and the best of all, beside no care."""
+    frame = pd.DataFrame(rows).set_index(SETTINGS)
+    plain = frame.loc[PLAIN].set_index(["family", "task"])["log_loss"]
+    means = frame.groupby(level=SETTINGS)["log_loss"].mean()
+    best = means.idxmin()
+    parts = (VIEWS, AGAINST_REST, PREVALENCE, SHARPNESS, TEMPERATURE)
+    alone: list[tuple[float, ...]] = [PLAIN]
+    for place, values in enumerate(parts):
+        alone += [(*PLAIN[:place], value, *PLAIN[place + 1 :]) for value in values if value != PLAIN[place]]
+    own = (shipped.views, shipped.against_rest, shipped.prevalence, shipped.sharpness, shipped.temperature)
+    shown = []
+    for setting in dict.fromkeys([*alone, *([own] if own in means.index else []), best]):
+        part = frame.loc[setting].set_index(["family", "task"])
+        saved = (plain - part["log_loss"]).to_numpy()
+        shown.append(
+            dict(zip(frame.index.names, setting, strict=True))
+            | {"log_loss": part["log_loss"].mean(), "ece": part["ece"].mean()}
+            | {"saved": str(paired_interval(saved, np.random.default_rng(0))) if saved.any() else "—"}
+        )
+    line = f"inference: {{{', '.join(f'{name}: {value:g}' for name, value in zip(SETTINGS, best, strict=True))}}}"
+    told = (
+        f"Shipped: {own[0]} views, {own[1]:g} of the answer from one class against the rest, {own[2]:g} of the "
+        f"prevalence, sharpness {own[3]:g}, temperature {own[4]:g}. Each view, and each class against the rest, costs a whole "
+        "answer; sharpness costs four readings more of a short cohort, once."
+    )
+    return f"{markdown_table(pd.DataFrame(shown))}\n\n{told}\n\nBest by log loss: `{line}`."
+
+
+HEAD = """# Care at inference, measured on held-out synthetic tasks
+
+Log loss in nats and calibration error, mean over tasks; queries are known in random part. `saved`: nats against no care,
+with a 95% interval over tasks.
+"""

@@ -1,0 +1,126 @@
+"""`python -m train choices`: short pretrainings that differ in one choice each, judged on the same held-out tasks."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from l2m_core.errors import ConfigError
+from l2m_core.learn.checkpoints import load_checkpoint, write_text
+from l2m_core.learn.held_out import draw_held_out, evaluate
+from train.config import assign, build
+from train.initial_model import load_initial
+from train.predictor import PredictorJob
+from train.predictor import run as run_predictor
+from train.priors import priors_of
+from train.study.evaluation.report import markdown_table
+from train.study.resumable_table import PartialTable
+
+KEYS = ("variant", "steps", "seed")
+
+
+@dataclass(frozen=True)
+class ChoicesJob:
+    """Which choices are compared, and for how long."""
+
+    folder: str
+    """Where the runs and the table's finished rows go."""
+    base: dict[str, Any]
+    """Settings of a predictor job, without `folder`. Its prior is the one whose held-out tasks judge all variants."""
+    variants: dict[str, Any]
+    """Name → settings that replace the base's, as `a.b: value`. Each holds all of the variant before it as well, except
+    one that names another as `after: NAME`."""
+    marks: tuple[int, ...] = (200, 400, 600)
+    """Steps after which each is judged."""
+    seeds: tuple[int, ...] = (0,)
+    """Each variant is trained once for each."""
+    pools: int = 1
+    """Batches of held-out tasks of each shape."""
+    out: str = "docs/results"
+    """Where choices.md and choices.csv are written."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row of the table: what replaces the base's settings, all told."""
+
+    name: str
+    after: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def run(job: ChoicesJob) -> None:
+    base = _predictor(job, {})
+    held_out = draw_held_out(priors_of(base.prior), base.device, job.pools)
+    table = PartialTable(Path(job.folder) / "choices.jsonl", KEYS)
+    for seed in job.seeds:
+        for variant in in_order(job.variants):
+            for mark in job.marks:
+                place = {"variant": variant.name, "steps": mark, "seed": seed}
+                if not table.has(place):
+                    table.append([{**place, "after": variant.after, **_judge(job, variant, mark, seed, held_out)}])
+                    write_table(Path(job.out), list(table.records.values()))
+    print(write_table(Path(job.out), list(table.records.values())))
+
+
+def in_order(variants: dict[str, Any]) -> list[Variant]:
+    """Every variant with all that it holds, in the order of the config."""
+    found: dict[str, Variant] = {}
+    previous = ""
+    for name, given in variants.items():
+        settings = dict(given or {})
+        after = settings.pop("after", previous)
+        if after and after not in found:
+            raise ConfigError(f"variants.{name}.after is {after!r}; it must name a variant above it.")
+        before = found[after].settings if after else {}
+        found[name] = Variant(name, after, {**before, **settings})
+        previous = name
+    return list(found.values())
+
+
+def _predictor(job: ChoicesJob, settings: dict[str, Any]) -> PredictorJob:
+    plain = copy.deepcopy(job.base)
+    plain["folder"] = job.folder
+    for key, value in settings.items():
+        assign(plain, key.split("."), value, key)
+    return build(PredictorJob, plain, "base")
+
+
+def _judge(job: ChoicesJob, variant: Variant, mark: int, seed: int, held_out) -> dict[str, Any]:
+    """Trains up to `mark` steps, continuing where an earlier mark left off; held-out losses under the base rate's."""
+    folder = Path(job.folder) / f"{variant.name}-{seed}".replace(" ", "_")
+    trained = replace(_predictor(job, variant.settings), folder=str(folder), seed=seed, stop_at=mark, held_out_pools=1)
+    has_begun = (folder / "checkpoints").is_dir() and any((folder / "checkpoints").glob("step-*"))
+    run_predictor(trained, resume=has_begun)
+    _, facts = load_checkpoint(folder / "checkpoints")
+    if facts["step"] < mark:  # it was asked to stop; a place in the table is for all of the steps
+        raise SystemExit(f"Stopped at step {facts['step']} of {variant.name!r}. The same command goes on from there.")
+    losses = evaluate(load_initial(str(folder), trained.device).eval(), held_out)
+    gained = {name: losses[f"{name}_base"] - loss for name, loss in losses.items() if f"{name}_base" in losses}
+    return {"tasks": facts["tasks_seen"], "seconds": round(facts["seconds"], 1), **gained}
+
+
+def write_table(folder: Path, records: list[dict[str, Any]]) -> str:
+    """choices.csv and choices.md; returns the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frame = pd.DataFrame(records)
+    shapes = [c for c in frame.columns if c not in (*KEYS, "after", "tasks", "seconds")]
+    frame["mean"] = frame[shapes].mean(axis=1)
+    write_text(folder / "choices.csv", frame.to_csv(index=False, float_format="%.6g"))
+    means = frame.groupby(["variant", "after", "steps"], sort=False)[["tasks", "seconds", *shapes, "mean"]].mean()
+    page = f"{HEAD}\n{markdown_table(means.reset_index())}\n"
+    write_text(folder / "choices.md", page)
+    return page
+
+
+HEAD = """# Choices of training, each against the one it comes after
+
+`python -m train choices --config train/configs/choices.yaml`
+
+Nats under the base rate on held-out synthetic tasks (higher is better), by steps, tasks seen and seconds. Short runs:
+they order choices at their beginning, not at their end. Seconds are by the clock, other work of the machine included.
+"""

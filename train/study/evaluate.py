@@ -1,0 +1,260 @@
+"""`python -m train evaluate --suite real|synthetic`: methods side by side on the same rows, resumable."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from l2m_core.errors import ConfigError
+from l2m_core.methods import METHODS
+from l2m_core.schema import did_you_mean
+from train.config import read_config
+from train.engines import ENGINES, cores, fan_out
+from train.study.evaluation.advice import measure_first_advice
+from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
+from train.study.evaluation.compare import Choice, compare, load_model, scored
+from train.study.evaluation.manifest import MOST_FEATURES, Source, default_data_folder, read_manifest
+from train.study.evaluation.report import write_report
+from train.study.evaluation.scores import score
+from train.study.evaluation.versions import code_version
+from train.study.resumable_table import PartialTable
+
+REAL_METHODS = ("l2m", "l2m_random", "base_rate", "logistic", "boosting", "mlp_random", "gdfs", "dime", "dqn")
+KEYS = ("cohort", "context", "missing", "seed", "method", "model", "budget", "test_rows")
+
+
+@dataclass(frozen=True)
+class RealJob:
+    """One cell for some methods; what a worker process gets."""
+
+    source: Source
+    cell: Cell
+    methods: tuple[str, ...]
+    model: str
+    fingerprint: str
+    budget: int
+    test_rows: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", choices=("real", "synthetic"), default="real", help="what is evaluated on")
+    names = "l2m, l2m_POLICY (random, learned, monte_carlo), " + ", ".join(METHODS)
+    parser.add_argument("--methods", nargs="+", help=names)
+    parser.add_argument("--cohorts", nargs="+", help="names of the manifest; default: all but the widest")
+    parser.add_argument("--contexts", nargs="+", type=int, default=[100, 400], help="rows that are learnt from")
+    parser.add_argument("--missing", nargs="+", type=float, default=[0.0, 0.3], help="shares hidden at random")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="each draws rows and holes anew")
+    parser.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
+    parser.add_argument("--test-rows", type=int, default=300, help="rows decided about, at most")
+    parser.add_argument("--tasks", type=int, default=20, help="of the synthetic suite: tasks of each family")
+    parser.add_argument(
+        "--heads",
+        nargs="+",
+        default=[],
+        metavar="NAME=FOLDER",
+        help="of the synthetic suite: models on the same trunk whose learned policies are compared",
+    )
+    parser.add_argument("--model", default="general", help="a released model's name or folder")
+    parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
+    parser.add_argument("--partial", type=Path, default=Path("runs/evaluate"), help="where finished trials are kept")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"), help="where the page and the table go")
+    parser.add_argument("--engine", choices=ENGINES, default="processes", help="what trials fan out over")
+    parser.add_argument(
+        "--workers", type=int, default=cores(), help="trials at a time; default: one for each core at hand"
+    )
+    parser.add_argument("--repeat-changed", action="store_true", help="run methods again whose code has changed since")
+    parser.add_argument("--report-only", action="store_true", help="write the report of what is finished, run nothing")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m train evaluate",
+        description=__doc__,
+        epilog="`--config FILE [key=value …]` reads these options from YAML, by their names; options beside it win.",
+    )
+    add_arguments(parser)
+    return parser
+
+
+def with_config(arguments: Sequence[str]) -> list[str]:
+    """`--config FILE key=value …` as the options that it stands for, ahead of those that were given beside it."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", type=Path)
+    found, rest = parser.parse_known_args(arguments)
+    if found.config is None:
+        return list(arguments)
+    overrides = [text for text in rest if "=" in text and not text.startswith("-")]
+    known = {action.dest: action for action in make_parser()._actions if action.dest != "help"}
+    options: list[str] = []
+    for key, value in read_config(found.config, overrides).items():
+        if key not in known:
+            raise ConfigError(f"Unknown setting config.{key}.{did_you_mean(str(key), known)}")
+        if value is not None and value is not False:
+            values = [] if value is True else value if isinstance(value, list) else [value]
+            options += [known[key].option_strings[0], *map(str, values)]
+    return [*options, *(text for text in rest if text not in overrides)]
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    return make_parser().parse_args(with_config(arguments))
+
+
+def main(arguments: Sequence[str]) -> int:
+    arguments = with_config(arguments)
+    given = parse(arguments)
+    command = published_command(arguments)
+    if given.suite == "synthetic":
+        from train.study.evaluation.synthetic import evaluate_synthetic
+
+        print(evaluate_synthetic(given, command))
+    else:
+        print(evaluate_real(given, command))
+    return 0
+
+
+PRIVATE = ("--data", "--partial", "--out", "--engine", "--workers")
+"""Options that change where and how, but not what comes out: they say more about a machine than about a result."""
+
+
+def published_command(arguments: Sequence[str]) -> str:
+    """What a reader would type to get the same."""
+    shown: list[str] = []
+    skipping = False
+    for argument in arguments:
+        if argument.startswith("--"):
+            skipping = argument.split("=")[0] in (*PRIVATE, "--report-only")
+        if not skipping:
+            is_model = bool(shown) and shown[-1] == "--model"
+            shown.append(Path(argument).name if is_model else argument)
+    return shlex.join(["python", "-m", "train", "evaluate", *shown])
+
+
+def evaluate_real(given: argparse.Namespace, command: str) -> str:
+    methods = check_methods(given.methods or REAL_METHODS)
+    fingerprint = fingerprint_of(given.model, methods)
+    manifest = read_manifest(given.data, include_wide=True)
+    sources = choose(manifest, given.cohorts)
+    sizes = {source.name: len(source.load()) for source in sources}
+    skipped = too_small(sizes) | ({} if given.cohorts else too_wide(manifest))
+    for name, reason in skipped.items():
+        print(f"left out: {name}: {reason}", file=sys.stderr, flush=True)
+    cells = real_cells(sizes, given.contexts, given.missing, given.seeds)
+    table = PartialTable(given.partial / "real.jsonl", KEYS)
+    if not given.report_only:
+        jobs = _missing_jobs(table, sources, cells, methods, given, fingerprint)
+        _run(table, jobs, given)
+    wanted = {(c.cohort, c.context, c.missing, c.seed) for c in cells}
+    records = [
+        r
+        for r in table.records.values()
+        if (r["cohort"], r["context"], r["missing"], r["seed"]) in wanted
+        and r["method"] in methods
+        and r["model"] in ("", fingerprint)
+        and r["budget"] == given.budget
+        and r["test_rows"] == given.test_rows
+    ]
+    about = f"model {Path(given.model).name} ({fingerprint[:12]})" if fingerprint else "no pretrained model"
+    advice = measure_first_advice(sources, given.model, given.partial, not given.report_only) if fingerprint else ""
+    return write_report(given.out, "real", records, methods[0], command, about, advice, skipped)
+
+
+def check_methods(names: Sequence[str]) -> tuple[str, ...]:
+    for name in names:
+        if not Choice(name).pretrained and name not in METHODS:
+            known = ", ".join(sorted(METHODS))
+            raise ConfigError(f"There is no method '{name}'. Choose l2m, l2m_POLICY, or one of {known}.")
+    return tuple(names)
+
+
+def fingerprint_of(model: str, methods: Sequence[str]) -> str:
+    """Which model the results belong to; empty where no method uses one."""
+    return load_model(model).fingerprint if any(Choice(name).pretrained for name in methods) else ""
+
+
+def choose(sources: Sequence[Source], names: Sequence[str] | None) -> list[Source]:
+    known = {source.name: source for source in sources}
+    for name in names or ():
+        if name not in known:
+            raise ConfigError(f"There is no cohort '{name}' in the manifest. It has: {', '.join(known)}.")
+    return [known[name] for name in names] if names else [source for source in sources if not source.wide]
+
+
+def too_wide(sources: Sequence[Source]) -> dict[str, str]:
+    """Name → why a cohort is left out where none is asked for by its name."""
+    reason = f"more than {MOST_FEATURES} features; name it with --cohorts to compare on it"
+    return {source.name: reason for source in sources if source.wide}
+
+
+def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[RealJob]:
+    """Pretrained policies share a job, because they share a conditioned memory; others have one each."""
+    by_name = {source.name: source for source in sources}
+    pretrained = tuple(m for m in methods if Choice(m).pretrained)
+    groups = [pretrained] * bool(pretrained) + [(m,) for m in methods if not Choice(m).pretrained]
+    jobs = []
+    for cell in cells:
+        for group in groups:
+            job = RealJob(by_name[cell.cohort], cell, group, given.model, fingerprint, given.budget, given.test_rows)
+            left = tuple(m for m in group if not _finished(table, _identity(job, m), given.repeat_changed))
+            if left:
+                jobs.append(RealJob(job.source, cell, left, given.model, fingerprint, given.budget, given.test_rows))
+    return jobs
+
+
+def _finished(table: PartialTable, identity: dict[str, Any], repeat_changed: bool) -> bool:
+    if not table.has(identity):
+        return False
+    code = table.records[table.key(identity)].get("code", "")
+    return identity["model"] != "" or not repeat_changed or code == code_version(identity["method"])
+
+
+def _run(table: PartialTable, jobs: list[RealJob], given: argparse.Namespace) -> None:
+    start = time.perf_counter()
+    for done, (number, records) in enumerate(fan_out(run_real, jobs, engine=given.engine, workers=given.workers), 1):
+        table.append(records)
+        cell = jobs[number].cell
+        results = ", ".join(f"{r['method']} {r.get('error') or format(r['log_loss'], '.4f')}" for r in records)
+        place = f"{cell.cohort} {cell.context} {cell.missing:g} seed {cell.seed}"
+        seconds = time.perf_counter() - start
+        print(f"{done}/{len(jobs)} {place}: {results} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+
+
+def run_real(job: RealJob) -> list[dict[str, Any]]:
+    """The records of one job."""
+    cohort = job.source.load()
+    trial = draw_trial(cohort, job.cell, job.test_rows)
+    choices = [Choice(name) for name in job.methods]
+    records = []
+    for outcome in compare(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
+        facts = {
+            "kind": cohort.kind,
+            "features": len(cohort.names),
+            "n_test": len(trial.y),
+            "code": "" if Choice(outcome.method).pretrained else code_version(outcome.method),
+        }
+        record = {**_identity(job, outcome.method), **facts}
+        record |= scored(outcome, lambda rollout: score(rollout, trial.y, trial.context))
+        if "error" not in record:
+            record |= {"fit_seconds": round(outcome.fit_seconds, 3), "query_seconds": round(outcome.query_seconds, 3)}
+        records.append(record)
+    return records
+
+
+def _identity(job: RealJob, method: str) -> dict[str, Any]:
+    """What a result depends on; a baseline's does not depend on the model."""
+    cell = job.cell
+    return {
+        "cohort": cell.cohort,
+        "context": cell.context,
+        "missing": cell.missing,
+        "seed": cell.seed,
+        "method": method,
+        "model": job.fingerprint if Choice(method).pretrained else "",
+        "budget": job.budget,
+        "test_rows": job.test_rows,
+    }

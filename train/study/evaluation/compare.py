@@ -1,0 +1,120 @@
+"""One runner for every comparison: methods learn from one context and are asked about the same rows, alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from l2m_core.acquire.rollout import Rollout, roll_out_method
+from l2m_core.errors import L2MError
+from l2m_core.memory import L2M, CohortMemory, load
+from l2m_core.methods import make_method
+from l2m_core.methods.l2m import L2MMethod
+from train.study.evaluation.cells import Trial
+
+L2M_PREFIX = "l2m"
+FAILURES = (L2MError, ArithmeticError, ValueError, IndexError, RuntimeError)
+"""What a method may end in on some rows: it is reported, and the others go on."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method of the comparison. `l2m` is the model's default policy, `l2m_POLICY` another one."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pretrained(self) -> bool:
+        return self.name == L2M_PREFIX or self.name.startswith(L2M_PREFIX + "_")
+
+    @property
+    def policy(self) -> str | None:
+        return self.name[len(L2M_PREFIX) + 1 :].replace("_", " ") or None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one method did on one trial. Seconds are of one thread's processor time."""
+
+    method: str
+    rollout: Rollout | None
+    fit_seconds: float = 0.0
+    query_seconds: float = 0.0
+    error: str = ""
+
+
+@lru_cache(maxsize=8)
+def load_model(name: str) -> L2M:
+    return load(name)
+
+
+def compare(
+    trial: Trial, choices: Sequence[Choice], *, model: str = "general", budget: int = 8, seed: int = 0
+) -> list[Outcome]:
+    """One outcome for each choice; a method that fails is reported with its error, and the others go on."""
+    memory: tuple[CohortMemory, float] | None = None
+    outcomes = []
+    for choice in choices:
+        try:
+            if choice.pretrained and memory is None:
+                memory = _timed(lambda: load_model(model).condition(trial.context))
+            method, fit_seconds = _fit(choice, trial, memory, seed)
+            start = time.process_time()
+            rollout = roll_out(method, trial, budget)
+            outcomes.append(Outcome(choice.name, rollout, fit_seconds, time.process_time() - start))
+        except FAILURES as error:
+            outcomes.append(Outcome(choice.name, None, error=_named(error)))
+    return outcomes
+
+
+def scored(outcome: Outcome, scores: Callable[[Rollout], dict[str, Any]]) -> dict[str, Any]:
+    """The scores of what a method did; its error where it failed, or where what it predicted cannot be scored."""
+    if outcome.rollout is None:
+        return {"error": outcome.error}
+    try:
+        return scores(outcome.rollout)
+    except FAILURES as error:
+        return {"error": _named(error)}
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _fit(choice: Choice, trial: Trial, memory: tuple[CohortMemory, float] | None, seed: int) -> tuple[Any, float]:
+    """A method that has learned from the trial's context, and the seconds that took."""
+    if choice.pretrained:
+        assert memory is not None
+        method = L2MMethod(seed=seed, model=memory[0].model, policy=choice.policy, **choice.settings)
+        return method.use(memory[0]), memory[1]
+    return _timed(lambda: make_method(choice.name, seed=seed, **choice.settings).fit(trial.context))
+
+
+def roll_out(method: Any, trial: Trial, budget: int) -> Rollout:
+    """Baseline features are known at the start, for every method alike."""
+    cohort = trial.context
+    return roll_out_method(
+        method,
+        trial.x,
+        names=cohort.names,
+        acquirable=cohort.acquirable,
+        groups=cohort.groups,
+        costs=cohort.costs,
+        budget=budget,
+    )
+
+
+def could_be_had(trial: Trial) -> np.ndarray:
+    """(n, d) bool: not known at the start, and there to be asked for."""
+    return ~np.isnan(trial.x) & trial.context.acquirable
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.process_time()
+    return work(), time.process_time() - start

@@ -1,0 +1,130 @@
+"""Real cohorts in a folder, described by its `manifest.yaml`: file, outcome, and which columns play which role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import ConfigError
+from l2m_core.schema import did_you_mean
+from l2m_core.tables.reading import Table, read_table
+
+MOST_FEATURES = 100
+"""Wider tables are stress tests of reading, not cohorts to compare methods on."""
+
+
+def default_data_folder() -> Path:
+    """`shared/data` beside the repository."""
+    return Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One cohort of a manifest."""
+
+    name: str
+    path: Path
+    outcome: str
+    task: str
+    """binary, multiclass or regression"""
+    baseline: tuple[str, ...]
+    acquirable: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
+    positive: str | None = None
+    costs: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def continuous(self) -> bool:
+        return self.task == "regression"
+
+    @property
+    def wide(self) -> bool:
+        return len(self.baseline) + len(self.acquirable) > MOST_FEATURES
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """(key of the manifest, name) of each column that it gives a role."""
+        keys = {
+            "outcome": (self.outcome,),
+            "baseline_columns": self.baseline,
+            "acquirable_columns": self.acquirable,
+            "ignored_columns": self.ignored,
+        }
+        return [(key, name) for key, names in keys.items() for name in names]
+
+    def load(self) -> Cohort:
+        """All rows that have an outcome; columns that the manifest gives no role are ignored."""
+        return _load(self)
+
+
+def read_manifest(folder: Path, include_wide: bool = False) -> list[Source]:
+    """The CSV cohorts in the manifest's order."""
+    path = Path(folder) / "manifest.yaml"
+    if not path.is_file():
+        raise ConfigError(
+            f"There is no manifest.yaml in {folder}. Give --data FOLDER: a folder of CSV cohorts with a manifest that "
+            f"names for each its file, outcome, task, baseline_columns and acquirable_columns."
+        )
+    entries = yaml.safe_load(path.read_text())["datasets"]
+    csv = [e for e in entries if str(e.get("file", "")).endswith(".csv") and e.get("task") != "none"]
+    sources = [_source(entry, path.parent) for entry in csv]
+    return [s for s in sources if include_wide or not s.wide]
+
+
+def _source(entry: dict, folder: Path) -> Source:
+    for key in ("name", "outcome", "task", "baseline_columns", "acquirable_columns"):
+        if entry.get(key) is None:
+            raise ConfigError(f"manifest.yaml states no {key} for the cohort of {entry['file']}. Add it.")
+    positive = entry.get("positive_label")
+    return Source(
+        name=entry["name"],
+        path=folder / entry["file"],
+        outcome=str(entry["outcome"]),
+        task=entry["task"],
+        baseline=tuple(map(str, entry["baseline_columns"])),
+        acquirable=tuple(map(str, entry["acquirable_columns"])),
+        ignored=tuple(map(str, entry.get("ignored_columns") or ())),
+        positive=None if positive is None else str(positive),
+        costs=tuple((str(name), float(cost)) for name, cost in (entry.get("cost") or {}).items()),
+    )
+
+
+@lru_cache(maxsize=32)
+def _load(source: Source) -> Cohort:
+    return read_cohort(source)
+
+
+def read_cohort(source: Source) -> Cohort:
+    """As `Source.load`, from the file whether or not it has been read before."""
+    table = read_table(source.path, name=source.name)
+    check_columns(source, table)
+    roles = {name: "baseline" for name in source.baseline} | {name: "acquirable" for name in source.acquirable}
+    features = [{"name": name, "role": roles.get(name, "ignored")} for name in table.names if name != source.outcome]
+    outcome = {"name": source.outcome}
+    if source.continuous:
+        outcome["kind"] = "continuous"
+    return Cohort.from_table(
+        table,
+        schema={"outcome": outcome, "features": features},
+        positive=source.positive,
+        costs=dict(source.costs),
+    )
+
+
+def check_columns(source: Source, table: Table) -> None:
+    """A name that is no column's would leave a column without its role, and with one that was never meant."""
+    roles: dict[str, str] = {}
+    for key, name in source.columns:
+        if name not in table.names:
+            raise ConfigError(
+                f"Cohort '{source.name}': {source.path.name} has no column '{name}', which manifest.yaml has under {key}."
+                f"{did_you_mean(name, table.names)} Correct the name there, or in the file's header."
+            )
+        if roles.setdefault(name, key) != key:
+            raise ConfigError(
+                f"Cohort '{source.name}': manifest.yaml has '{name}' under {roles[name]} and under {key}. Keep one."
+            )

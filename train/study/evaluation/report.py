@@ -1,0 +1,199 @@
+"""The real suite's results as CSV and as a page that a person reads, losing cells included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+import pandas as pd
+
+from l2m_core.learn.checkpoints import write_text
+from train.study.evaluation.scores import SPREAD_SHARE
+from train.study.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, errors, paired, summarise
+from train.study.evaluation.versions import code_version
+
+CLASS_COLUMNS = [
+    "information",
+    "log_loss",
+    "log_loss_end",
+    "auroc",
+    "auroc_end",
+    "ece",
+    "ece_by_chance",
+    "brier",
+    "fit_seconds",
+    "query_seconds",
+]
+NUMBER_COLUMNS = [
+    "information",
+    "log_loss",
+    "log_loss_end",
+    "crps",
+    "crps_end",
+    "rmse",
+    "rmse_end",
+    "coverage_error",
+    "fit_seconds",
+    "query_seconds",
+]
+
+
+def write_report(
+    folder: Path,
+    name: str,
+    records: Sequence[dict],
+    lead: str,
+    command: str,
+    about: str,
+    advice: str = "",
+    skipped: Mapping[str, str] | None = None,
+) -> str:
+    """Writes NAME.csv and NAME.md; returns the page.
+
+    advice: a section on the time to first advice; skipped: cohorts on which nothing is compared, and why.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    flat = pd.DataFrame([{k: v for k, v in r.items() if not isinstance(v, list)} for r in records])
+    if not flat.empty:
+        flat = flat.sort_values(["cohort", "context", "missing", "seed", "method"])
+    write_text(folder / f"{name}.csv", flat.to_csv(index=False, float_format="%.6g"))
+    page = make_page(records, lead, command, about, skipped)
+    if advice:
+        page += f"\n## From a CSV file to first advice\n\n{advice}\n"
+    write_text(folder / f"{name}.md", page)
+    return page
+
+
+def make_page(
+    records: Sequence[dict], lead: str, command: str, about: str, skipped: Mapping[str, str] | None = None
+) -> str:
+    parts = ["# Evaluation on real cohorts", "", f"`{command}` · {date.today().isoformat()} · {about}", "", PROTOCOL]
+    if skipped:
+        parts += ["", "Left out:", "", *(f"- {name}: {reason}." for name, reason in skipped.items())]
+    classes = summarise([r for r in records if r.get("kind") != "continuous"], lead)
+    if classes is None:
+        parts += ["", f"No classification trial has been finished by {lead} and every other method yet."]
+    else:
+        parts += ["", "## Outcomes with classes", "", _claims(classes, records), "", _methods(classes, CLASS_COLUMNS)]
+        parts += ["", "### Cells", "", _cells(classes), "", "### Losing cells", "", _losing(classes)]
+    numbers = summarise([r for r in records if r.get("kind") == "continuous"], lead)
+    if numbers is not None:
+        parts += ["", "## Continuous outcomes", "", NUMBERS, "", _methods(numbers, NUMBER_COLUMNS)]
+        parts += ["", "### Cells", "", _cells(numbers)]
+    changed = sorted({r["method"] for r in records if r.get("code", "") not in ("", code_version(r["method"]))})
+    if changed:
+        parts += ["", f"The code of {', '.join(changed)} has changed since some of these results (`--repeat-changed`)."]
+    failed = errors(records)
+    if len(failed):
+        parts += ["", "## Failed runs", "", markdown_table(failed)]
+    return "\n".join(parts) + "\n"
+
+
+PROTOCOL = f"""Every method learns from the same context rows and decides about the same other rows, from the same
+start: baseline features known, one acquirable feature asked for at a time, at most the budget; what a row lacks cannot
+be asked for. `missing` is the share of recorded acquirable values that is hidden at random on top of what the table
+lacks, in the context and in the rows decided about alike. A scores column without a suffix is the mean over budgets 0
+to the last, `_end` is at the last. `log_loss` is in nats. For all methods alike, a share of {SPREAD_SHARE:g} of each
+predicted distribution is spread evenly over the classes before scoring. `information` is the base rate's log loss
+minus the method's, averaged over cells. `ece` pools all budgets of a trial, 15 equal-mass bins; `ece_by_chance` is
+what the method would show if its probabilities were exactly right. Seconds are of one thread's processor time: `fit`
+is training (for L2M, reading the context), `query` all predictions and rankings of a trial's rows.
+Rows are sampled so that each stretch of them has the outcome's own distribution, and each class occurs in the context
+where it can; a context too large for its table is replaced by one of 50 rows."""
+
+NUMBERS = """`log_loss` is the negative log density (of a normal distribution for all methods but L2M, which predicts a
+density over bins); it, CRPS and RMSE are in standard deviations of the context's outcome."""
+
+
+def _claims(summary: Summary, records: Sequence[dict]) -> str:
+    lead, cells = summary.lead, len(summary.cells)
+    lines = [
+        f"- {summary.trials} trials (cell × seed) in {cells} cells were finished by every method"
+        + (f"; {summary.left_out} are not finished by all yet and are left out." if summary.left_out else ".")
+    ]
+    if "information" in summary.methods:
+        lines.append(f"- Information over the base rate, {lead}: {summary.information[lead]:.4f} nats.")
+        best = summary.best_task_specific
+        if best is not None:
+            lines.append(
+                f"- Against the best task-specific acquisition method ({best}, {summary.information[best]:.4f}): "
+                f"**{summary.ratio:.2f} times**. Who knew the lowest method of each cell beforehand, {lead} among them, would "
+                f"come to {summary.hindsight:.2f} times."
+            )
+        lines += _binary_alone(records, lead)
+        above = [name for name in summary.information.index if summary.information[name] > summary.information[lead]]
+        lines.append(f"- Methods with more information than {lead}: {', '.join(above) or 'none'}.")
+    lowest = int((summary.cells["behind"] <= NEAR).sum())
+    lines.append(
+        f"- {lead} is lowest, or within {NEAR:.1%} of the lowest, on **{lowest} of {cells}** cells "
+        f"({summary.share_lowest:.0%})."
+    )
+    worse = summary.worse_than_base_rate
+    named = "; ".join(f"{c.cohort} {c.context} {c.missing:g}" for c in worse.itertuples())
+    lines.append(
+        f"- Worse than the base rate by more than {WORSE:.0%}: {len(worse)} cells{': ' + named if named else ''}."
+    )
+    interval = paired([r for r in records if r.get("kind") != "continuous"], lead, f"{lead}_random")
+    if interval is not None:
+        lines.append(
+            f"- Default policy against random order, log loss saved: {interval[0]} over cells, {interval[1]} over "
+            f"cohorts (95% bootstrap)."
+        )
+    if "ece" in summary.methods:
+        row = summary.methods.loc[lead]
+        lines.append(f"- Mean ECE of {lead}: {row['ece']:.4f} (by chance alone: {row['ece_by_chance']:.4f}).")
+    return "\n".join(lines)
+
+
+def _binary_alone(records: Sequence[dict], lead: str) -> list[str]:
+    """Outcomes with many classes have more to know, and weigh more in a mean of nats."""
+    binary = summarise([r for r in records if r.get("kind") == "binary"], lead)
+    if binary is None or binary.best_task_specific is None or "information" not in binary.methods:
+        return []
+    best, base = binary.best_task_specific, binary.methods.loc[BASE_RATE, "log_loss"]
+    return [
+        f"- Binary cells alone ({len(binary.cells)}): base rate {base:.4f}, {best} "
+        f"{base - binary.information[best]:.4f}, {lead} {base - binary.information[lead]:.4f}: {binary.ratio:.2f} times."
+    ]
+
+
+def _methods(summary: Summary, columns: Sequence[str]) -> str:
+    shown = summary.methods[[c for c in columns if c in summary.methods]]
+    return markdown_table(shown.reset_index())
+
+
+def _cells(summary: Summary) -> str:
+    return markdown_table(summary.cells.drop(columns=["behind"]))
+
+
+def _losing(summary: Summary) -> str:
+    losing = summary.losing
+    if losing.empty:
+        return f"None: on every cell {summary.lead} is lowest or within {NEAR:.1%} of the lowest."
+    rows = [
+        {
+            "cohort": cell["cohort"],
+            "context": cell["context"],
+            "missing": cell["missing"],
+            summary.lead: cell[summary.lead],
+            "lowest": f"{cell['lowest']} {cell[cell['lowest']]:.4f}",
+            "behind": f"{cell['behind']:.1%}",
+            "base_rate": cell.get("base_rate", float("nan")),
+        }
+        for _, cell in losing.iterrows()
+    ]
+    return markdown_table(pd.DataFrame(rows))
+
+
+def markdown_table(frame: pd.DataFrame) -> str:
+    """Markdown, with four decimals."""
+
+    def text(value) -> str:
+        if isinstance(value, float):
+            return f"{value:.4f}" if value != int(value if value == value else 0) or abs(value) < 1 else f"{value:g}"
+        return str(value).replace("|", "\\|").replace("\n", " ")
+
+    lines = ["| " + " | ".join(map(str, frame.columns)) + " |", "|" + " --- |" * len(frame.columns)]
+    lines += ["| " + " | ".join(text(v) for v in row) + " |" for row in frame.itertuples(index=False)]
+    return "\n".join(lines)

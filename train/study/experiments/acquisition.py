@@ -1,0 +1,62 @@
+"""Acquisition step by step: L2M beside random order, GDFS, DIME and DQN."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from train.study.experiments import comparison, figures
+from train.study.experiments.experiment import Verdict, all_of, judge, pairs
+from train.study.experiments.families import stand_ins
+
+TITLE = "Acquisition by step"
+CLAIM = "L2M, with no training on the task, predicts better along the way than random order, GDFS, DIME and DQN."
+RULE = (
+    "Mean log loss over the steps: lower than each other method's, paired by task over all families, with the 95% "
+    "interval of the difference above zero."
+)
+
+Settings = comparison.Settings
+jobs = comparison.jobs
+work = comparison.run_methods
+
+
+BLOCKS = (
+    "Digit pairs: one acquisition uncovers a whole block. Methods trained on the task learn from blocks and score blocks; "
+    "L2M scores pixels, and the block of the best-scored one is uncovered."
+)
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [
+        "Log loss in nats (continuous outcomes: of the outcome in standard deviations of the "
+        "context's; RMSE and MSE likewise).",
+        *[BLOCKS] * any(family.source == "digits" for family in settings.families),
+        *stand_ins(settings.families, data),
+    ]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    finished = [{**r, "mse_by_budget": _squared(r.get("rmse_by_budget"))} for r in records if not r.get("error")]
+    return comparison.by_step(finished, ["log_loss_by_budget", "auroc_by_budget", "rmse_by_budget", "mse_by_budget"])
+
+
+def _squared(values: list[float] | None) -> list[float]:
+    return [value**2 for value in values or []]
+
+
+def figure(table: pd.DataFrame):
+    shown = table[table["score"] == "log_loss"]
+    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    """Over the tasks of all families: mean log loss over steps."""
+    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
+    return all_of(
+        [
+            judge(pairs(records, "log_loss", "l2m", other, ("family", "task")), f"Below {figures.named(other)}, nats")
+            for other in others
+        ]
+    )

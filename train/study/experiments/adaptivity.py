@@ -1,0 +1,85 @@
+"""Per-patient choices against one choice for all: the majority's at every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.methods.l2m import L2MMethod
+from train.study.evaluation.compare import load_model, roll_out
+from train.study.experiments import figures
+from train.study.experiments.comparison import Run, by_step, one_by_one, scores_of, tasks_of
+from train.study.experiments.experiment import Job, Verdict, judge, pairs
+from train.study.experiments.families import Family, draw, stand_ins
+
+TITLE = "Adaptivity"
+CLAIM = "Choosing for each patient gains over giving everybody what the majority would be given."
+
+RULE = (
+    "Mean log loss over the steps: the majority's minus that of choices for each patient, paired by task, with its 95% "
+    "interval above zero."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    families: tuple[Family, ...]
+    model: str = "general"
+
+
+@dataclass(frozen=True)
+class MajorityVote:
+    """Asks for everybody what a method would ask for most patients; who cannot have it gets the next in votes."""
+
+    method: Any
+
+    def predict(self, x: np.ndarray, a: np.ndarray):
+        return self.method.predict(x, a)
+
+    def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
+        scores = np.where(np.isnan(x), -np.inf, self.method.rank(x, a))
+        votes = np.zeros(x.shape[1])
+        voting = np.isfinite(scores).any(1)
+        np.add.at(votes, scores[voting].argmax(1), 1.0)
+        # Features without a vote go by their mean score, far below any vote.
+        finite = np.isfinite(scores)
+        mean = np.where(finite, scores, 0).sum(0) / np.maximum(finite.sum(0), 1)
+        rank = votes + 0.5 * (mean.argsort().argsort() / len(mean))
+        return np.where(np.isfinite(scores), rank, -np.inf)
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    return one_by_one(tasks_of(settings.families, ("l2m",)), settings, data)
+
+
+def work(job: Job) -> list[dict]:
+    run: Run = job.part
+    trial = draw(run.family, run.index, job.data)
+    method = L2MMethod(seed=run.index, model=load_model(run.family.model or job.settings.model)).fit(trial.context)
+    ways = {"l2m": method, "majority": MajorityVote(method)}
+    facts = {"family": run.family.name, "task": run.index, "variant": run.variant}
+    return [
+        {**facts, "method": name, **scores_of(roll_out(way, trial, run.family.budget), trial)}
+        for name, way in ways.items()
+    ]
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return stand_ins(settings.families, data)
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    return by_step(records, ["log_loss_by_budget"])
+
+
+def figure(table: pd.DataFrame):
+    return figures.lines(table, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    gained = pairs(records, "log_loss", "l2m", "majority", ("family", "task"))
+    return judge(gained, "Log loss below the majority's, nats")

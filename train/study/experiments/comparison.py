@@ -1,0 +1,142 @@
+"""What most experiments do: some methods on one task of a family, and everything worth knowing of each roll-out."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.acquire.rollout import Rollout
+from l2m_core.errors import ConfigError, RangeWarning
+from l2m_core.metrics import paired_interval
+from train.study.evaluation.cells import Trial
+from train.study.evaluation.compare import Choice, Outcome, compare, could_be_had
+from train.study.evaluation.scores import informative_share, score
+from train.study.experiments.experiment import Job
+from train.study.experiments.families import Family, draw
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of an experiment in which every method is asked about every task of some families."""
+
+    families: tuple[Family, ...]
+    model: str = "general"
+    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
+    method_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Of the methods named, in place of their defaults."""
+
+    def __post_init__(self) -> None:
+        for name in self.method_settings:
+            if name not in self.methods:
+                raise ConfigError(f"method_settings has settings of {name!r}, which is not among methods.")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One task of a family, for some methods. variant: how this run differs from others of the same task."""
+
+    family: Family
+    index: int
+    methods: tuple[str, ...]
+    variant: str = ""
+    context: int | None = None
+    complete: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.family.name}/{self.index}/{self.variant}/{','.join(self.methods)}"
+
+
+def one_by_one(runs: Sequence[Run], settings: Any, data: Path) -> list[Job]:
+    """A job for each run's pretrained policies together, and for each other method alone: small pieces to resume."""
+    pieces = []
+    for run in runs:
+        pretrained = tuple(m for m in run.methods if Choice(m).pretrained)
+        for group in [pretrained] * bool(pretrained) + [(m,) for m in run.methods if m not in pretrained]:
+            part = Run(run.family, run.index, group, run.variant, run.context, run.complete)
+            pieces.append(Job(part.key, settings, part, data, methods=group))
+    return pieces
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    """Every method on every task."""
+    return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
+
+
+def tasks_of(families: Sequence[Family], methods: tuple[str, ...]) -> list[Run]:
+    """Task by task over all families, so that a run cut short has something of each."""
+    most = max(family.tasks for family in families)
+    return [Run(f, i, methods) for i in range(most) for f in families if i < f.tasks]
+
+
+def run_methods(job: Job) -> list[dict]:
+    """Work of a job whose part is a Run."""
+    run: Run = job.part
+    trial = draw(run.family, run.index, job.data, context=run.context, complete=run.complete)
+    return [record(run, outcome, trial) for outcome in outcomes_of(run, trial, job.settings)]
+
+
+def outcomes_of(run: Run, trial: Trial, settings: Settings) -> list[Outcome]:
+    choices = [Choice(name, settings.method_settings.get(name, {})) for name in run.methods]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)  # the caption says what lies outside the trained range
+        model = run.family.model or settings.model
+        return compare(trial, choices, model=model, budget=run.family.budget, seed=run.index)
+
+
+def record(run: Run, outcome: Outcome, trial: Trial) -> dict:
+    facts = {
+        "family": run.family.name,
+        "task": run.index,
+        "variant": run.variant,
+        "method": outcome.method,
+        "kind": trial.context.kind,
+        "context": len(trial.context),
+    }
+    if outcome.rollout is None:
+        return {**facts, "error": outcome.error}
+    seconds = {"fit_seconds": outcome.fit_seconds, "query_seconds": outcome.query_seconds}
+    return {**facts, **scores_of(outcome.rollout, trial), **seconds}
+
+
+def scores_of(rollout: Rollout, trial: Trial) -> dict:
+    values = score(rollout, trial.y, trial.context)
+    if trial.informative is not None:
+        values |= informative_share(rollout, trial.informative, could_be_had(trial))
+    return values
+
+
+def by_step(records: Sequence[dict], scores: Sequence[str]) -> pd.DataFrame:
+    """Mean over tasks and its bootstrap interval, by family, method and step; `scores` are lists over steps."""
+    rows = []
+    for record in records:
+        for name in scores:
+            for step, value in enumerate(record.get(name) or []):
+                rows.append({**_place(record), "score": name.removesuffix("_by_budget"), "step": step, "value": value})
+    table = pd.DataFrame(rows)
+    return summarise_groups(table, ["family", "variant", "method", "score", "step"], "value")
+
+
+def summarise_groups(table: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
+    """One row per group: mean, 95% bootstrap interval over tasks, and how many."""
+    rows = []
+    for group, part in table.dropna(subset=[value]).groupby(keys, sort=False):
+        values = part[value].to_numpy(dtype=float)
+        if len(values) > 1:
+            found = paired_interval(values, np.random.default_rng(0), draws=2000)
+            low, high = found.low, found.high
+        else:
+            low = high = float(values[0])
+        spread = {f"{value}_low": low, f"{value}_high": high, "tasks": len(values)}
+        rows.append({**dict(zip(keys, group, strict=True)), value: values.mean(), **spread})
+    return pd.DataFrame(rows)
+
+
+def _place(record: dict) -> dict:
+    return {name: record[name] for name in ("family", "variant", "method", "task")}

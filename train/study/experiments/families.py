@@ -1,0 +1,125 @@
+"""Families of tasks: where an experiment's trials come from. Task number i of a family is the same in every run."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import ConfigError
+from l2m_core.tasks.registry import build_prior
+from train.study.evaluation.cells import Cell, Trial, draw_trial, task_trial
+from train.study.experiments.datasets import find_cohort, find_digits
+
+SOURCES = ("prior", "cohort", "semi_synthetic", "digits")
+
+
+@dataclass(frozen=True)
+class Family:
+    """A distribution over trials."""
+
+    name: str
+    source: str = "prior"
+    """"prior": synthetic tasks; "cohort": rows of a real table with its own outcome; "semi_synthetic": rows of a real
+    table with drawn outcomes and missingness; "digits": pictures of digits by blocks."""
+    prior: str = "bnn"
+    """Of the source "prior": a name of the registry."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of the prior."""
+    data: str = ""
+    """Of the other sources: the data set's name."""
+    features: int = 10
+    context: int = 100
+    test_rows: int = 100
+    tasks: int = 10
+    missing: float = 0.0
+    """Of the source "cohort": share of acquirable values hidden on top of what the table lacks."""
+    budget: int = 8
+    model: str = ""
+    """A model trained for this family; empty: the experiment's."""
+
+    def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise ConfigError(
+                f"Family {self.name!r} has the source {self.source!r}; choose one of {', '.join(SOURCES)}."
+            )
+
+    def with_missingness_scale(self, scale: float) -> Family:
+        """The same tasks with a share of their largest retrospective missingness."""
+        missingness = {**self.settings.get("missingness", {}), "scale": scale}
+        return replace(self, settings={**self.settings, "missingness": missingness})
+
+
+def draw(family: Family, index: int, data: Path, *, context: int | None = None, complete: bool = False) -> Trial:
+    """Task `index`. context: in place of the family's, of the same rows; complete: every value of the rows decided
+    about can be asked for, whatever the context lacks."""
+    rows = context or family.context
+    if family.source == "cohort":
+        cohort = find_cohort(family.data, data).load()
+        rows = min(rows, _most_context(family, cohort))
+        return draw_trial(cohort, Cell(family.name, rows, family.missing, index), family.test_rows)
+    generator = torch.Generator().manual_seed(zlib.crc32(family.name.encode()) + 1_000_003 * index)
+    prior, features, groups = prior_of(family, data)
+    whole, test_rows = max(rows, family.context), family.test_rows
+    if family.source == "semi_synthetic":
+        cohort = find_cohort(family.data, data).load()
+        whole = min(whole, _most_context(family, cohort))
+        rows, test_rows = min(rows, whole), min(test_rows, len(cohort) - whole)
+    batch = prior.sample(generator, 1, whole + test_rows, features)
+    trial = task_trial(batch, 0, rows, test_rows, family.name, complete=complete)
+    return trial if groups is None else _with_groups(trial, groups)
+
+
+def _most_context(family: Family, cohort: Cohort) -> int:
+    """So many rows leave those to decide about, or a third of a table that is short."""
+    return max(len(cohort) - family.test_rows, 2 * len(cohort) // 3)
+
+
+def prior_of(family: Family, data: Path):
+    """A prior, the number of features to ask it for, and the actions that uncover them."""
+    if family.source == "digits":
+        digits = build_prior("digits", family.settings, **find_digits(data).arrays)
+        return digits, digits.features, digits.groups.numpy()  # type: ignore[attr-defined]
+    if family.source == "semi_synthetic":
+        cohort = find_cohort(family.data, data).load()
+        arrays = {"x": cohort.x, "acquirable": cohort.acquirable, "categorical": cohort.categorical}
+        return build_prior("semi_synthetic", family.settings, **arrays), min(family.features, cohort.x.shape[1]), None
+    return build_prior(family.prior, family.settings), family.features, None
+
+
+def _with_groups(trial: Trial, groups: np.ndarray) -> Trial:
+    context = trial.context
+    cohort = Cohort.from_arrays(
+        context.x,
+        context.y,
+        kind=context.kind,
+        acquirable=context.acquirable,
+        groups=[f"block {g}" for g in groups],
+        classes=context.classes or None,
+        name=context.name,
+    )
+    return replace(trial, context=cohort)
+
+
+def stand_ins(families: tuple[Family, ...], data: Path) -> list[str]:
+    """A sentence for each data set that is absent, on what takes its place, and for each that is too short."""
+    notes = []
+    for family in families:
+        if family.source in ("cohort", "semi_synthetic"):
+            found = find_cohort(family.data, data)
+            notes += [found.note, _shorter(family, found.load())]
+        if family.source == "digits":
+            notes.append(find_digits(data).note)
+    return [note for note in dict.fromkeys(notes) if note]
+
+
+def _shorter(family: Family, cohort: Cohort) -> str:
+    most = _most_context(family, cohort)
+    if family.context <= most:
+        return ""
+    return f"{family.name}: contexts of {most} rows in place of {family.context}, because the table has {len(cohort)}."

@@ -1,0 +1,51 @@
+"""Precision and recall of informative features by budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from train.study.experiments import comparison, figures
+from train.study.experiments.experiment import Verdict, all_of, judge, pairs
+from train.study.experiments.families import stand_ins
+
+TITLE = "Precision and recall of informative features"
+CLAIM = "L2M asks for the features that the label mechanism reads sooner than methods trained on the task alone do."
+RULE = (
+    "Recall of the informative features, averaged over budgets: above each other method's, paired by task, with the "
+    "95% interval of the difference above zero."
+)
+
+Settings = comparison.Settings
+jobs = comparison.jobs
+work = comparison.run_methods
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [
+        "Step t is after t + 1 acquisitions.",
+        *stand_ins(settings.families, data),
+    ]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    return comparison.by_step([r for r in records if not r.get("error")], ["precision", "recall"])
+
+
+def figure(table: pd.DataFrame):
+    shown = table[table["score"] == "recall"].assign(step=lambda t: t["step"] + 1)
+    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "recall of informative features")
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    """Over tasks: the share of informative features missed, averaged over budgets."""
+    missed = [{**r, "missed": 1 - float(np.mean(r["recall"]))} for r in records if not r.get("error")]
+    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
+    return all_of(
+        [
+            judge(pairs(missed, "missed", "l2m", other, ("family", "task")), f"Recall beyond {figures.named(other)}'s")
+            for other in others
+        ]
+    )

@@ -1,0 +1,48 @@
+"""Models that an experiment trains for itself, in the place of a released one."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from l2m_core.answering.release import Inference, Release
+from l2m_core.errors import ConfigError
+from l2m_core.memory import L2M, load
+
+
+def with_module(model: L2M, module: nn.Module, name: str, policy: str | None = None) -> L2M:
+    """The model with another module in it, and perhaps another default policy."""
+    release = model.release
+    inference = Inference(temperature=1.0, policy=policy) if policy else release.inference
+    changed: Release = replace(
+        release,
+        name=name,
+        module=module.eval().requires_grad_(False),
+        config=module.config,  # type: ignore[arg-type]
+        inference=inference,
+        fingerprint=fingerprint(module),
+    )
+    return L2M(changed)
+
+
+def fingerprint(module: nn.Module) -> str:
+    digest = hashlib.sha256()
+    for name, value in sorted(module.state_dict().items()):
+        digest.update(name.encode() + value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def fresh(name: str, device: str = "cpu") -> L2M:
+    """A model of one's own to change: not the one that others share."""
+    return load(name, device)
+
+
+def check_device(device: str) -> None:
+    """By the process that will train: of a cluster, only some machines have a GPU."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(
+            f"device is {device!r}, and no GPU is at hand; device=cpu trains on the processor, which takes far longer."
+        )

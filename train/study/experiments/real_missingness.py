@@ -1,0 +1,97 @@
+"""Real patterns of missingness, grafted onto tasks, as a stress test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from train.study.experiments import comparison, figures
+from train.study.experiments.comparison import Run, one_by_one, outcomes_of, record, summarise_groups
+from train.study.experiments.experiment import NOT_TESTABLE, Job, Verdict, all_of, judge, pairs
+from train.study.experiments.families import Family, draw, stand_ins
+
+TITLE = "Real missingness as a stress test"
+CLAIM = "L2M stays ahead of random order, and of methods trained on the task, under real patterns of missingness."
+RULE = (
+    "Under the real pattern, mean log loss over the steps: lower than each other method's, paired by task, with the 95% "
+    "interval of the difference above zero. Not testable where the tables have no holes, as stand-ins have none."
+)
+PATTERNS = ("complete", "at random", "real")
+
+
+@dataclass(frozen=True)
+class Settings(comparison.Settings):
+    """Families are semi-synthetic: outcomes from a known mechanism on the rows of a table that has holes of its own."""
+
+    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime")
+    rate: float = 0.3
+    """Share missing completely at random, for comparison."""
+
+
+def with_pattern(family: Family, pattern: str, rate: float) -> Family:
+    """The same tasks with another retrospective record. Values that the table lacks are filled in from other rows, so
+    that the outcome's mechanism is the same for all patterns."""
+    none = {"mcar": 0.0, "mar_baseline": 0.0, "mar_recorded": 0.0, "block": 0.0, "mnar": 0.0, "panels": 0.0}
+    missing = {
+        "complete": {**none, "none": 1.0},
+        "at random": {**none, "none": 0.0, "mcar": 1.0, "rate": [rate, rate], "complete": 0.0},
+        "real": {**none, "none": 1.0},
+    }[pattern]
+    graft = 1.0 if pattern == "real" else 0.0
+    settings = {**family.settings, "keep_missing": False, "graft": graft, "missingness": missing}
+    return replace(family, settings=settings)
+
+
+def jobs(settings: Settings, data: Path) -> list[Job]:
+    runs = [
+        Run(with_pattern(family, pattern, settings.rate), index, settings.methods, pattern, complete=True)
+        for index in range(max(family.tasks for family in settings.families))
+        for family in settings.families
+        if index < family.tasks
+        for pattern in PATTERNS
+    ]
+    return one_by_one(runs, settings, data)
+
+
+def work(job: Job) -> list[dict]:
+    """As `comparison.run_methods`, with the share of the context's acquirable values that is missing."""
+    run: Run = job.part
+    trial = draw(run.family, run.index, job.data, complete=run.complete)
+    missing = float(np.isnan(trial.context.x[:, trial.context.acquirable]).mean())
+    return [{**record(run, outcome, trial), "missing": missing} for outcome in outcomes_of(run, trial, job.settings)]
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [
+        "Missingness is of the context (`missing`: the share of its acquirable values); of the rows decided about "
+        "everything can be had.",
+        *stand_ins(settings.families, data),
+    ]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    frame = pd.DataFrame([r for r in records if not r.get("error")])
+    keys = ["family", "variant", "method"]
+    missing = frame.groupby(keys, sort=False)["missing"].mean().reset_index()
+    return summarise_groups(frame, keys, "log_loss").merge(missing, on=keys)
+
+
+def figure(table: pd.DataFrame):
+    means = table.groupby(["variant", "method"], sort=False)["log_loss"].mean().reset_index()
+    return figures.bars(means, "variant", "log_loss", "method", "retrospective record", "mean log loss (nats)")
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    real = [r for r in records if r["variant"] == "real"]
+    if not any(r.get("missing") for r in real):
+        return Verdict(NOT_TESTABLE, "The tables at hand have no holes, so there is no real pattern to graft.")
+    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
+    return all_of(
+        [
+            judge(pairs(real, "log_loss", "l2m", other, ("family", "task")), f"Below {figures.named(other)}, nats")
+            for other in others
+        ]
+    )

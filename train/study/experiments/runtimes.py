@@ -1,0 +1,57 @@
+"""Seconds per task of each method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from train.study.experiments import comparison, figures
+from train.study.experiments.experiment import Verdict, all_of, judge, pairs
+from train.study.experiments.families import stand_ins
+
+TITLE = "Runtimes on a new task"
+CLAIM = "On a new task L2M answers at once, where methods trained on the task need their training first."
+
+RULE = (
+    "Seconds of learning and answering together: fewer than each other method's, paired by task, with the 95% interval "
+    "of the difference above zero."
+)
+
+
+@dataclass(frozen=True)
+class Settings(comparison.Settings):
+    methods: tuple[str, ...] = ("l2m", "mlp_random", "gdfs", "dime", "dqn")
+
+
+jobs = comparison.jobs
+work = comparison.run_methods
+
+
+def caption(settings: Settings, data: Path) -> list[str]:
+    return [
+        "Seconds of one thread's processor time: `fit` is training on the context (for L2M, reading it once), `query` "
+        "is predicting and ranking for all rows at all steps. L2M's pretraining is paid once, before any task, and is "
+        "not in these numbers.",
+        *stand_ins(settings.families, data),
+    ]
+
+
+def table(records: list[dict]) -> pd.DataFrame:
+    frame = pd.DataFrame([r for r in records if not r.get("error")])
+    frame["seconds"] = frame["fit_seconds"] + frame["query_seconds"]
+    grouped = frame.groupby(["family", "method"], sort=False)
+    medians = grouped[["fit_seconds", "query_seconds", "seconds"]].median().add_prefix("median_")
+    return medians.assign(total_seconds=grouped["seconds"].sum(), tasks=grouped.size()).reset_index()
+
+
+def figure(table: pd.DataFrame):
+    return figures.bars(table, "method", "median_seconds", "family", "method", "median seconds per task", log=True)
+
+
+def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    whole = [{**r, "seconds": r["fit_seconds"] + r["query_seconds"]} for r in records if not r.get("error")]
+    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
+    saved = {other: pairs(whole, "seconds", "l2m", other, ("family", "task")) for other in others}
+    return all_of([judge(seconds, f"Seconds saved against {figures.named(other)}") for other, seconds in saved.items()])

@@ -1,0 +1,120 @@
+"""`python -m train held_out`: log loss of one or more models on the held-out synthetic tasks of a training run.
+
+All models answer the same tasks, so that a difference between two of them is one between pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from torch import nn
+
+from l2m_core.errors import ConfigError
+from l2m_core.learn.held_out import HeldOut, draw_held_out, losses_of
+from train.config import build, read_config
+from train.initial_model import load_initial
+from train.priors import PriorChoice, priors_of
+from train.study.evaluation.report import markdown_table
+
+# Name → fewest and most classes of a task.
+CLASSES = {"2": (2, 2), "3–5": (3, 5), "6–10": (6, 10)}
+BASE_RATE = "base rate"
+DEFAULT = "general"
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = parse(arguments)
+    held_out = draw_held_out(priors_of(prior_of(given.config)), given.device, given.pools)
+    losses = task_losses(list(dict.fromkeys(given.model or [DEFAULT])), held_out, given.device)
+    print(page(losses))
+    return 0
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m train held_out", description=__doc__)
+    parser.add_argument(
+        "--model",
+        nargs="+",
+        action="extend",
+        metavar="NAME_OR_FOLDER",
+        help="released models, folders of models, folders of runs, or single checkpoints (general)",
+    )
+    parser.add_argument("--pools", type=int, default=2, help="batches of tasks of each shape")
+    parser.add_argument("--config", type=Path, help="a job's settings: the tasks are drawn from its prior")
+    parser.add_argument("--device", default="cpu")
+    given = parser.parse_args(arguments)
+    if given.pools < 1:
+        parser.error("--pools must be at least 1")
+    return given
+
+
+def prior_of(config: Path | None) -> PriorChoice:
+    if config is None:
+        return PriorChoice()
+    settings = read_config(config, [])
+    if "stages" not in settings:
+        raise ConfigError(f"{config} is no job that draws tasks: it has no stages.")
+    return build(PriorChoice, settings.get("prior") or {}, "config.prior")
+
+
+def task_losses(models: Sequence[str], held_out: Sequence[HeldOut], device: str = "cpu") -> pd.DataFrame:
+    """One row per task: its shape, its number of classes (0: continuous), the base rate's log loss and each model's."""
+    found: dict[str, pd.DataFrame] = {}
+    for name in models:
+        model = load_initial(name, device).eval()
+        for group in held_out:
+            _check_classes(name, model, group)
+            losses = losses_of(model, group)
+            if group.name not in found:
+                columns = {"shape": group.name, "classes": losses.classes.numpy(), BASE_RATE: losses.base_rate.cpu()}
+                found[group.name] = pd.DataFrame(columns)
+            found[group.name][name] = losses.model.cpu().numpy()
+    return pd.concat(list(found.values()), ignore_index=True)
+
+
+def _check_classes(name: str, model: nn.Module, group: HeldOut) -> None:
+    counts = [int(e.tasks.n_classes.max()) for e in group.exercises if e.tasks.n_classes is not None]
+    most = model.config.max_classes  # type: ignore[union-attr]
+    if counts and max(counts) > most:
+        raise ConfigError(
+            f"Model {name} answers at most {most} classes, a held-out task of shape {group.name!r} has {max(counts)}. "
+            f"Name a config whose prior draws fewer: --config FILE."
+        )
+
+
+def page(losses: pd.DataFrame) -> str:
+    shapes = {str(name): part for name, part in losses.groupby("shape", sort=False)}
+    classes = {name: losses[losses["classes"].between(*ends)] for name, ends in CLASSES.items()}
+    parts = [HEAD, markdown_table(summary("shape", shapes)), CLASSES_HEAD, markdown_table(summary("classes", classes))]
+    return "\n\n".join(parts)
+
+
+def summary(by: str, parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """One row per part that has tasks: mean log losses, nats under the base rate, and differences from the first."""
+    return pd.DataFrame([{by: name, **_means(part)} for name, part in parts.items() if len(part)])
+
+
+def _means(part: pd.DataFrame) -> dict[str, object]:
+    first, *others = (name for name in part.columns if name not in ("shape", "classes", BASE_RATE))
+    row: dict[str, object] = {"tasks": len(part), BASE_RATE: part[BASE_RATE].mean()}
+    row |= {name: part[name].mean() for name in (first, *others)}
+    row |= {f"{name}, under base rate": (part[BASE_RATE] - part[name]).mean() for name in (first, *others)}
+    for name in others:
+        row[f"{name} − {first}"] = mean_and_error((part[name] - part[first]).to_numpy())
+    return row
+
+
+def mean_and_error(differences: np.ndarray) -> str:
+    """Mean ± standard error, over tasks."""
+    if len(differences) < 2:
+        return f"{differences.mean():+.4f}"
+    return f"{differences.mean():+.4f} ± {differences.std(ddof=1) / np.sqrt(len(differences)):.4f}"
+
+
+HEAD = """Log loss in nats on held-out synthetic tasks, mean over tasks; of a continuous outcome in standard deviations of the
+context's. A difference is ± its standard error over the same tasks; below zero the first-named model is better."""
+CLASSES_HEAD = "By the task's number of classes, all shapes together:"

@@ -1,0 +1,141 @@
+"""`python -m train long_cohorts`: what reading fewer rows of a long cohort costs, on held-out synthetic tasks.
+
+Three limits rest on it: how many rows are read at all (`l2m_core.memory.MOST_ROWS`), how many every question but the first
+reads (`Inference.care_rows`), and up to how many a cohort is asked how sure predictions should be (`l2m_core.answering.calibration`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from l2m_core.answering.calibration import best_exponent, cross_fitted
+from l2m_core.answering.class_codings import even_rows
+from l2m_core.cohort import Cohort
+from l2m_core.errors import RangeWarning
+from l2m_core.learn.checkpoints import write_text
+from l2m_core.memory import L2M, CohortMemory, load
+from l2m_core.metrics import log_loss, paired_interval
+from train.study.answer_settings import known_in_part
+from train.study.evaluation.cells import Trial
+from train.study.evaluation.report import markdown_table
+from train.study.experiments.families import Family, draw
+
+# Name of a variant → a memory of the cohort that has been read in that way. The first is what the others are compared with.
+Variants = dict[str, Callable[[L2M, Cohort], CohortMemory]]
+
+
+def read_rows(most: int) -> Callable[[L2M, Cohort], CohortMemory]:
+    """So many rows for all questions."""
+
+    def read(model: L2M, cohort: Cohort) -> CohortMemory:
+        wide = dataclasses.replace(model.release, trained=dataclasses.replace(model.release.trained, context_rows=most))
+        return L2M(wide).condition(cohort.rows(even_rows(torch.from_numpy(cohort.y.copy()), most).numpy()))
+
+    return read
+
+
+def care_rows(most: int) -> Callable[[L2M, Cohort], CohortMemory]:
+    """So many rows for every question but the first."""
+
+    def read(model: L2M, cohort: Cohort) -> CohortMemory:
+        care = dataclasses.replace(model.release.inference, care_rows=most)
+        return L2M(dataclasses.replace(model.release, inference=care)).condition(cohort)
+
+    return read
+
+
+def as_sure_as_it_says(model: L2M, cohort: Cohort) -> CohortMemory:
+    """Whatever its length, with the exponent of its own rows."""
+    memory = model.condition(cohort)
+    log_p, y = cross_fitted(cohort, lambda part: model.condition(part).predict_array)
+    return dataclasses.replace(memory, sharpness=best_exponent(log_p, y, model.release.inference.sharpness))
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """A limit, tasks beyond it, and ways to read them."""
+
+    title: str
+    family: Family
+    binary: bool
+    variants: Variants
+
+
+LIMITS = (
+    Limit(
+        "Rows that are read at all, two classes",
+        Family("long_all", prior="synthetic", features=12, context=6000, test_rows=300),
+        True,
+        {"6,000 of 6,000": read_rows(6000), "2,048": read_rows(2048), "1,024": read_rows(1024)},
+    ),
+    Limit(
+        "Rows that the other questions read, several classes",
+        Family("long_care", prior="findings", features=12, context=1500, test_rows=150),
+        False,
+        {"1,500 of 1,500": care_rows(1500), "512": care_rows(512), "256": care_rows(256)},
+    ),
+    Limit(
+        "Sharpness of a long cohort, several classes",
+        Family("long_sharp", prior="findings", features=12, context=420, test_rows=150),
+        False,
+        {"not asked": lambda model, cohort: model.condition(cohort), "its own": as_sure_as_it_says},
+    ),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m train long_cohorts", description=__doc__)
+    parser.add_argument("--model", default="general", help="a released model's name or folder")
+    parser.add_argument("--tasks", type=int, default=10, help="for each of the three limits")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    given = parser.parse_args(arguments)
+    model = load(given.model)
+    parts = [HEAD, f"`python -m train long_cohorts --tasks {given.tasks}`, model {model.fingerprint[:12]}."]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        for limit in LIMITS:
+            parts += [f"## {limit.title}", markdown_table(judge(model, limit, given.tasks))]
+    page = "\n\n".join(parts) + "\n"
+    given.out.mkdir(parents=True, exist_ok=True)
+    write_text(given.out / "long_cohorts.md", page)
+    print(page)
+    return 0
+
+
+def judge(model: L2M, limit: Limit, tasks: int) -> pd.DataFrame:
+    """Mean log loss of each way of reading, and what it loses to the first, paired over tasks."""
+    losses = np.array(
+        [
+            [log_loss(read(model, trial.context).predict_array(x), trial.y) for read in limit.variants.values()]
+            for trial, x in islice(drawn(limit), tasks)
+        ]
+    )
+    rows = []
+    for place, name in enumerate(limit.variants):
+        lost = losses[:, place] - losses[:, 0]
+        interval = str(paired_interval(lost, np.random.default_rng(0))) if place else "—"
+        rows.append({"read": name, "log_loss": losses[:, place].mean(), "lost": interval, "tasks": len(losses)})
+    return pd.DataFrame(rows)
+
+
+def drawn(limit: Limit) -> Iterator[tuple[Trial, np.ndarray]]:
+    """Tasks with as many classes as the limit is about, and their rows as they are known."""
+    for index in count():
+        trial = draw(limit.family, index, Path())
+        if (trial.context.n_classes == 2) is limit.binary:
+            yield trial, known_in_part(trial.x, index)
+
+
+HEAD = """# Reading fewer rows of a long cohort, on held-out synthetic tasks
+
+Log loss in nats, mean over tasks; queries are known in random part. `lost`: nats against the first line, with a 95% interval
+over tasks; below 0 is better."""

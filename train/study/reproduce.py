@@ -1,0 +1,73 @@
+"""`python -m train reproduce NAME|all --scale small|study`: each experiment a table, a figure and a verdict."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from l2m_core.errors import L2MError, TrainingError
+from train.engines import ENGINES, cores
+from train.study.evaluation.manifest import default_data_folder
+from train.study.experiments.datasets import check_data_folder
+from train.study.experiments.experiment import EXPERIMENTS, SCALES, Places, reproduce
+from train.study.experiments.overview import write_overview
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m train reproduce", description=__doc__)
+    parser.add_argument("name", choices=(*EXPERIMENTS, "all"))
+    parser.add_argument("--scale", choices=SCALES, default="small")
+    parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with the study's data sets")
+    parser.add_argument("--partial", type=Path, default=Path("runs/reproduce"), help="where finished pieces are kept")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--engine", choices=ENGINES, default="processes")
+    parser.add_argument("--workers", type=int, default=cores(), help="processes; default: one for each core at hand")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings in place of the scale's")
+    return parser.parse_intermixed_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = parse(arguments)
+    check_data_folder(given.data)
+    places = Places(given.data, given.partial, given.out)
+    if given.name != "all":
+        run(given.name, given, places)
+        return 0
+    failed = []
+    for name in EXPERIMENTS:
+        try:
+            run(name, given, places)
+        except L2MError as error:  # what one lacks (a GPU, a data set that can be read) need not stop the others
+            failed.append(name)
+            print(f"{name}: {error}", file=sys.stderr, flush=True)
+    if failed:
+        raise TrainingError(f"{len(failed)} of {len(EXPERIMENTS)} experiments could not be run: {', '.join(failed)}.")
+    return 0
+
+
+def run(name: str, given: argparse.Namespace, places: Places) -> None:
+    start = time.perf_counter()
+    command = published_command(name, given.scale, given.overrides)
+    verdict = reproduce(
+        name,
+        given.scale,
+        places,
+        command,
+        engine=given.engine,
+        workers=given.workers,
+        overrides=given.overrides,
+        say=lambda text: print(text, file=sys.stderr, flush=True),
+    )
+    print(f"{name}: {verdict.status}. {verdict.reason} ({time.perf_counter() - start:.0f} s)", flush=True)
+    write_overview(given.out)
+
+
+def published_command(name: str, scale: str, overrides: Sequence[str]) -> str:
+    """What a person would type to get the same; folders of this machine stay out of published pages."""
+    shown = [text for text in overrides if not text.startswith("folder=")]
+    shown = [f"model={Path(text).name}" if text.startswith("model=") else text for text in shown]
+    return shlex.join(["python", "-m", "train", "reproduce", name, "--scale", scale, *shown])
