@@ -6,7 +6,6 @@ A test fails while the page differs from the dataclasses, or while a setting has
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from l2m_core.tasks.registry import PRIORS
-from train.__main__ import JOBS
+from train.__main__ import JOBS, settings_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
 HEAD = """# Settings
@@ -27,7 +26,7 @@ YAML file; `key=value` after the file replaces one, with dots for the inner ones
 
 def kinds() -> list[tuple[str, list[type]]]:
     """Heading → dataclasses, each met once: jobs, what they hold, priors, what those hold."""
-    jobs = [getattr(importlib.import_module(f"train.{name}"), kind) for name, kind in JOBS.items()]
+    jobs = [settings_of(name) for name in JOBS]
     priors = [entry.config for entry in PRIORS.values()]
     seen: list[type] = []
     inside_priors = [kind for prior in priors for kind in held_by(prior)]
@@ -92,7 +91,7 @@ def default_of(field: Any) -> str:
 
 def section(kind: type) -> str:
     name = next((name for name, entry in PRIORS.items() if entry.config is kind), None)
-    name = name or next((name for name, text in JOBS.items() if text == kind.__name__), None)
+    name = name or next((name for name, text in JOBS.items() if text.endswith(f".{kind.__name__}")), None)
     title = f"{name} (`{kind.__name__}`)" if name else f"`{kind.__name__}`"
     opening = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
     words = words_of(kind)

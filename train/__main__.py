@@ -20,22 +20,36 @@ from train.config import build, read_config, to_plain
 
 # Each job's module, which holds `run`, and the dataclass of its settings.
 JOBS = {
-    "predictor": "PredictorJob",
-    "policy": "PolicyJob",
-    "gain": "GainJob",
-    "finetune": "FinetuneJob",
-    "release": "ReleaseJob",
-    "choices": "ChoicesJob",
+    "predictor": "train.predictor.PredictorJob",
+    "policy": "train.policy.PolicyJob",
+    "gain": "train.gain.GainJob",
+    "finetune": "train.finetune.FinetuneJob",
+    "release": "train.release.ReleaseJob",
+    "choices": "train.study.choices.ChoicesJob",
 }
-# Each command's module holds `main(arguments)`.
-COMMANDS = ("evaluate", "reproduce", "acquire", "benchmark", "care", "held_out", "long_cohorts")
+# Each command's module holds `parse(arguments)` and `main(arguments)`.
+COMMANDS = {
+    "evaluate": "train.study.evaluate",
+    "reproduce": "train.study.reproduce",
+    "acquire": "train.acquire",
+    "benchmark": "train.study.benchmark",
+    "care": "train.study.answer_settings",
+    "held_out": "train.study.held_out",
+    "long_cohorts": "train.study.long_cohorts",
+}
+
+
+def settings_of(job: str) -> type:
+    """The dataclass of a job's settings, in the module that holds its `run`."""
+    module, name = JOBS[job].rsplit(".", 1)
+    return getattr(importlib.import_module(module), name)
 
 
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         if arguments and arguments[0] in COMMANDS:
-            return importlib.import_module(f"train.{arguments[0]}").main(arguments[1:])
+            return importlib.import_module(COMMANDS[arguments[0]]).main(arguments[1:])
         return run_job(parse(arguments))
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -60,8 +74,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def run_job(given: argparse.Namespace) -> int:
     settings = read_config(given.config, given.overrides)
-    job = importlib.import_module(f"train.{given.job}")
-    prepared = build(getattr(job, JOBS[given.job]), settings)
+    kind = settings_of(given.job)
+    job = importlib.import_module(kind.__module__)
+    prepared: Any = build(kind, settings)
     if given.check:
         print(json.dumps({"settings": to_plain(prepared), "outcomes": outcomes_of(prepared)}))
         return 0

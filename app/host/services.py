@@ -48,7 +48,7 @@ class Conditioned:
     memory: CohortMemory
     views: Bounded = field(default_factory=lambda: Bounded(2000))
     wanted: SimpleQueue[tuple[Any, Any]] = field(default_factory=SimpleQueue)
-    """Keys in `views` of what somebody waits for, and the view that makes it; filled and emptied by app.ui.step_through.step_answers."""
+    """Keys in `views` of what somebody waits for, and the view that makes it; filled and emptied by the step-through page."""
     under_other_names: dict[str, Conditioned] = field(default_factory=dict)
 
     def named(self, name: str) -> Conditioned:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,8 @@ from app.jobs import study_jobs, templates, trainer
 from l2m_core.errors import LONGEST_MESSAGE, ConfigError
 from tests.core.opened import outside, watched
 from tests.core.test_paths_in_schemas import PLACES
-from train.__main__ import JOBS, main
+from train.__main__ import main
+from train.__main__ import settings_of as job_settings
 from train.config import build, to_plain
 from train.study.experiments.experiment import read_settings
 
@@ -28,7 +28,7 @@ def settings_of(job: str) -> dict[str, Any]:
     """The smallest offered settings, defaults included, and without what the app decides."""
     plain = trainer.read_settings(job, templates.of(job)[0].text)
     decided = dict.fromkeys(set(trainer.DECIDED[job]) & {"folder", "init", "cohort"}, "x")
-    whole = to_plain(build(getattr(importlib.import_module(f"train.{job}"), JOBS[job]), plain | decided))
+    whole = to_plain(build(job_settings(job), plain | decided))
     return {name: value for name, value in whole.items() if name not in trainer.DECIDED[job]}
 
 

@@ -27,7 +27,7 @@ from l2m_core.schema import Feature, Outcome, Schema
 from l2m_core.tasks.registry import PRIORS
 from tests.packaging.sources import modules
 from tests.prerequisites import REPOSITORY
-from train.__main__ import COMMANDS, JOBS
+from train.__main__ import COMMANDS, JOBS, settings_of
 from train.__main__ import parse as job_parse
 from train.config import build, read_config
 from train.study import evaluate
@@ -227,11 +227,10 @@ def parse_module(module: str, words: list[str]) -> None:
         store_parser().parse_args(words)
     elif module == "train" and words[0] in JOBS:
         given = job_parse(words)
-        job = importlib.import_module(f"train.{given.job}")
-        build(getattr(job, JOBS[given.job]), read_config(REPOSITORY / given.config, given.overrides))
+        build(settings_of(given.job), read_config(REPOSITORY / given.config, given.overrides))
     elif module == "train":
         assert words[0] in COMMANDS
-        importlib.import_module(f"train.{words[0]}").parse(words[1:])
+        importlib.import_module(COMMANDS[words[0]]).parse(words[1:])
     else:
         assert importlib.util.find_spec(module) is not None
 

@@ -10,7 +10,7 @@ import torch
 import yaml
 
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
-from train.__main__ import JOBS, main
+from train.__main__ import main, settings_of
 
 CONFIGS = Path(__file__).resolve().parents[2] / "train" / "configs"
 STAGE = {"steps": 6, "tasks": 4, "rows": [24], "features": [3]}
@@ -149,7 +149,6 @@ def test_a_wrong_setting_is_refused_by_name_before_anything_is_written(
 
 
 def test_every_config_that_comes_with_l2m_can_be_read():
-    import importlib
 
     from train.config import build, read_config
 
@@ -158,7 +157,7 @@ def test_every_config_that_comes_with_l2m_can_be_read():
     for path in sorted(CONFIGS.glob("*.yaml")):
         job = jobs.get(path.stem.split("_")[0])
         if job is not None:
-            build(getattr(importlib.import_module(f"train.{job}"), JOBS[job]), read_config(path, []))
+            build(settings_of(job), read_config(path, []))
             read += 1
     assert read >= 5
 

@@ -1,7 +1,8 @@
 """`python -m train long_cohorts`: what reading fewer rows of a long cohort costs, on held-out synthetic tasks.
 
 Three limits rest on it: how many rows are read at all (`l2m_core.memory.MOST_ROWS`), how many every question but the first
-reads (`Inference.care_rows`), and up to how many a cohort is asked how sure predictions should be (`l2m_core.answering.calibration`).
+reads (`Inference.care_rows`), and up to how many a cohort is asked how sure
+predictions should be (`l2m_core.answering.calibration`).
 """
 
 from __future__ import annotations

@@ -246,8 +246,8 @@ def _results(job: Job, out: Path) -> None:
             st.markdown("\n".join(line for line in text.splitlines() if not line.startswith("![")))
         downloads.button(
             name,
-            lambda path=path: path.read_bytes(),
+            path.read_bytes,
             Path(name).name,
-            "application/octet-stream",  # type: ignore[misc]
+            "application/octet-stream",
             f"result-{job.id}-{name}",
         )
