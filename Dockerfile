@@ -4,7 +4,7 @@
 #   docker run --read-only --tmpfs /tmp -v l2m-data:/data -p 127.0.0.1:8501:8501 l2m
 
 FROM python:3.11.13-slim-bookworm AS build
-# Which build of PyTorch: cpu, or a CUDA release that PyTorch is published for.
+# Which build of PyTorch: cpu, or cu130, the CUDA release whose packages have their exact versions in constraints.txt.
 ARG ACCELERATOR=cpu
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_CONSTRAINT=/build/constraints.txt
 WORKDIR /build

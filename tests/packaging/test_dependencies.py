@@ -1,6 +1,7 @@
 """What the project asks for, and the exact versions that it is tested with."""
 
 import importlib.metadata
+import runpy
 import sys
 
 import pytest
@@ -9,8 +10,17 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tests.packaging.metadata import EXTRAS, PROJECT, pins, requirements
+from tests.packaging.metadata import EXTRAS, KEPT, PROJECT, holds, pins, requirements, unmet
 from tests.packaging.sources import PACKAGES, imports, modules
+from tests.prerequisites import REPOSITORY
+
+# Where PyPI's torch is the CUDA build.
+LINUX = {"platform_system": "Linux", "sys_platform": "linux", "os_name": "posix"}
+SYSTEMS = [
+    {**LINUX, "platform_machine": machine, "python_version": python, "python_full_version": f"{python}.0"}
+    for machine in ("x86_64", "aarch64")
+    for python in ("3.11", "3.12", "3.13", "3.14")
+]
 
 
 @pytest.mark.parametrize("requirement", list(requirements()), ids=str)
@@ -46,6 +56,71 @@ def test_every_installed_package_has_its_exact_version() -> None:
     installed = {key.partition("[")[0]: Version(version).public for key, version in seen.items()}
     assert len(installed) > 50
     assert installed == {name: version for name, version in pins().items() if name in installed}
+
+
+# -- PyTorch's CUDA build, which need not be installed here ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: " ".join([*system.values()][3:5]))
+def test_the_exact_versions_hold_for_the_cuda_build(system: dict[str, str]) -> None:
+    assert unmet(KEPT, pins(), system) == []
+
+
+def test_the_cuda_build_is_the_one_whose_requirements_are_kept() -> None:
+    assert {"cuda-toolkit", "nvidia-cublas", "triton"} <= set(KEPT)
+
+
+@pytest.mark.parametrize("name", sorted(KEPT))
+def test_a_missing_or_wrong_exact_version_of_the_cuda_build_is_found(name: str) -> None:
+    missing = {other: version for other, version in pins().items() if other != name}
+    assert unmet(KEPT, missing, SYSTEMS[0]) == [f"{name} has no exact version"]
+    assert any(name in words for words in unmet(KEPT, {**pins(), name: "0.0.1"}, SYSTEMS[0]))
+
+
+@pytest.mark.parametrize("name", sorted(KEPT))
+def test_requirements_that_are_not_kept_are_found(name: str) -> None:
+    others = {other: package for other, package in KEPT.items() if other != name}
+    assert f"what {name}=={pins()[name]} requires is not kept" in unmet(others, pins(), SYSTEMS[0])
+
+
+def test_the_kept_requirements_are_those_of_the_installed_packages() -> None:
+    """Of those that are installed with the exact version: the CPU build of torch requires less, and is left out."""
+    compared = 0
+    for name, package in KEPT.items():
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        if distribution.version == package["version"]:
+            compared += 1
+            needs = {str(need) for need in map(Requirement, distribution.requires or []) if holds(need, {"extra": ""})}
+            kept = {str(need) for need in map(Requirement, package["requires"]) if holds(need, {"extra": ""})}
+            assert needs == kept, name
+    assert compared > 5
+
+
+def test_the_constraints_list_what_the_cuda_build_brings() -> None:
+    script = runpy.run_path(str(REPOSITORY / "scripts" / "cuda_packages.py"))
+    constraints = (REPOSITORY / "constraints.txt").read_text("utf-8")
+    assert script["with_section"](constraints, KEPT) == constraints, "run: python scripts/cuda_packages.py"
+    added = constraints.removeprefix(script["without_section"](constraints))
+    assert "nvidia-cublas==" in added and "numpy==" not in added
+
+
+def test_only_requirements_with_an_extra_that_torch_asks_for_are_kept() -> None:
+    script = runpy.run_path(str(REPOSITORY / "scripts" / "cuda_packages.py"))
+    described = {
+        "torch": {"version": "2", "requires_dist": ["toolkit[fft]==1", 'yaml; extra == "yaml"']},
+        "toolkit": {"version": "1", "requires_dist": ['fft==3; extra == "fft"', 'blas==4; extra == "blas"']},
+        "fft": {"version": "3"},
+    }
+    kept = script["requirements"](described)
+    assert {name: package["requires"] for name, package in kept.items()} == {
+        "torch": ["toolkit[fft]==1"], "toolkit": ['fft==3; extra == "fft"'], "fft": [],
+    }  # fmt: skip
+
+
+# -- what the project's own code imports -------------------------------------------------------------------------------
 
 
 def test_every_imported_package_is_asked_for() -> None:
