@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.errors import CohortError, FeatureError
+from l2m_core.errors import CohortError, FeatureError, InputError
 from l2m_core.lazy import lazy
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
 from l2m_core.tables.cell_parsing import number_text
@@ -18,7 +18,9 @@ from l2m_core.tables.column_parsing import DEFAULT_RULES, LARGEST, Rules, read_c
 from l2m_core.tables.entered_values import UnseenLevelWarning, code_of, encode_values, value_text
 from l2m_core.tables.frames import table_from_frame
 from l2m_core.tables.reading import DEFAULT_LIMITS, Limits, Table, read_table
-from l2m_core.tables.schema_inference import FEWEST_ROWS, combine, how_to_read, infer
+from l2m_core.tables.restoring import newer_readings, understood
+from l2m_core.tables.rounding import LARGEST_EXACT, of_rounding
+from l2m_core.tables.schema_inference import FEWEST_ROWS, combine, how_to_read, infer, levels_of
 
 __all__ = ["Cohort", "UnseenLevelWarning"]
 
@@ -139,6 +141,27 @@ class Cohort:
         )
 
     @classmethod
+    def restored(cls, frame: pd.DataFrame, schema: Schema, content_hash: str, name: str = "cohort") -> Cohort:
+        """A cohort from its own `frame()` and schema, as it was when it had this hash, however files are read today.
+
+        What a file of such cells would be read as today can differ; warnings say where.
+        """
+        table = table_from_frame(frame, name=name)
+        for kept in (understood(table), table):  # the second: a table that was stored as it came
+            try:
+                cohort = cls.from_table(kept, schema=schema)
+            except InputError:
+                if kept is table:
+                    raise
+                continue
+            if cohort.content_hash == content_hash:
+                return replace(cohort, warnings=(*cohort.warnings, *newer_readings(cohort)))
+        raise CohortError(
+            f"Cohort '{name}' reads differently from when it was stored, by another version of this program (content hash "
+            f"{cohort.content_hash[:16]}… instead of {content_hash[:16]}…). Upload its table again."
+        )
+
+    @classmethod
     def from_arrays(
         cls,
         x,
@@ -162,7 +185,8 @@ class Cohort:
         acquirable, categorical: (d,) bool; levels: texts of the codes by name; costs: (d,);
         groups: (d,) name of the panel or None; classes: texts of y's codes 0, 1, … (else: y's distinct values).
         """
-        x = _matrix(x)
+        exact = _matrix(x)
+        x = exact.astype(np.float32)
         if len(x) < fewest_rows:
             raise CohortError(f"The arrays have {len(x)} rows; at least {fewest_rows} are needed.")
         d = x.shape[1]
@@ -187,7 +211,9 @@ class Cohort:
                 )
             )
         target, y = _outcome_of_array(y, len(x), kind, classes, outcome)
-        return cls(Schema(tuple(features), target), x, y, name)
+        large = np.flatnonzero(np.nanmax(np.abs(exact), axis=0, initial=0) > LARGEST_EXACT)
+        warnings = tuple(note for i in large for note in of_rounding(names[i], exact[:, i]))
+        return cls(Schema(tuple(features), target), x, y, name, warnings)
 
     # Description
 
@@ -335,7 +361,8 @@ class Cohort:
         kinds[self.schema.outcome.name] = how_to_read(stated.outcome)
         table = self.source
         columns: dict[str, Any] = dict.fromkeys(table.names)
-        for name, reading in read_columns(table.names, table.columns, table.row_numbers, kinds, self.rules):
+        levels = levels_of(stated)
+        for name, reading in read_columns(table.names, table.columns, table.row_numbers, kinds, self.rules, levels):
             if reading.numbers is not None:
                 columns[name] = reading.numbers[self.source_rows]
             else:
@@ -378,7 +405,7 @@ def _matrix(x) -> np.ndarray:
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise CohortError(f"x[{row}, {column}] is infinite or too large. Correct it, or make it NaN.")
-    return x.astype(np.float32)
+    return x
 
 
 def _per_feature(values, d, default, what) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.schema import OTHER
-from l2m_core.tables.cell_parsing import parse_number
+from l2m_core.tables.cell_parsing import SENTINELS, parse_number
 from l2m_core.tables.schema_inference import looks_like_identifier
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ BINS = 20
 DUPLICATE_SHARE = 0.05
 RARE_LEVEL_SHARE = 0.2
 SENTINEL = "sentinel"  # code of a finding
-SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ class CohortError(InputError):
     """A table cannot serve as a cohort."""
 
 
+class OutcomeError(CohortError):
+    """An outcome holds what could change its kind or its classes; a person has to say whether that is meant."""
+
+
 class FeatureError(InputError):
     """An unknown feature, or a value that is out of range or of the wrong type."""
 

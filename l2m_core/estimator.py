@@ -221,6 +221,8 @@ def _read_texts(
 
 def _as_categories(reading: Reading, column: Column, rows: np.ndarray) -> Reading:
     """A column that is neither all numbers nor plainly words, with a warning; a number in doubt is an error."""
+    if reading.decimal == "either":
+        raise CohortError(f"{reading.problem} An estimator takes none: give the column as numbers.")
     if reading.numbers is not None or not isinstance(column, TextColumn):
         raise CohortError(str(reading.problem))
     warnings.warn(f"{reading.problem} Here it is read as categories.", stacklevel=5)

@@ -63,6 +63,8 @@ class Context:
     threads: int
     keep: tuple[str, ...] = ()
     """Columns of the patients that are copied to the answers: identifiers, say."""
+    decimal: str | None = None
+    """The decimal sign of the cohort, where its cells do not tell it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -78,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
         given.least_gain,
         given.threads,
         tuple(given.keep),
+        given.decimal,
     )
     start = time.perf_counter()
     patients = acquire(
@@ -99,6 +102,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--outcome", help="the column to predict; not needed when the schema names it")
     parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
     parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
+    parser.add_argument(
+        "--decimal", choices=(".", ","), help="decimal sign of the cohort, where its cells do not tell it"
+    )
     parser.add_argument("--patients", type=Path, required=True, help="CSV of patients whose values may be asked for")
     parser.add_argument(
         "--keep", nargs="*", default=[], help="columns of the patients copied to the answers, such as ids"
@@ -235,7 +241,11 @@ def _refuse_unusable(patients: Path, delimiter: str, keep: tuple[str, ...]) -> N
 
 def _read_context(context: Context) -> Cohort:
     return Cohort.from_csv(
-        context.cohort, outcome=context.outcome or None, baseline=context.baseline, schema=context.schema or None
+        context.cohort,
+        outcome=context.outcome or None,
+        baseline=context.baseline,
+        schema=context.schema or None,
+        decimal=context.decimal,
     )
 
 

@@ -170,13 +170,7 @@ class Services:
 
     def _read_cohort(self, owner: str, stored: StoredCohort) -> Cohort:
         frame = self.store.cohorts.frame(owner, stored.id)
-        cohort = Cohort.from_frame(frame, schema=Schema.from_yaml(stored.schema_yaml), name=stored.name)
-        if cohort.content_hash != stored.content_hash:
-            raise L2MError(
-                f"Cohort '{stored.name}' reads differently from when it was stored, by another version of this "
-                "program. Upload its table again."
-            )
-        return cohort
+        return Cohort.restored(frame, Schema.from_yaml(stored.schema_yaml), stored.content_hash, stored.name)
 
     def delete_cohort(self, owner: str, cohort_id: str) -> None:
         """With what is in memory and what jobs keep of it."""

@@ -23,6 +23,7 @@ UPLOAD = "cohort-upload"
 SCHEMA_UPLOAD = "cohort-draft-schema"
 PLACE = "draft"
 MOST_WARNINGS = 12
+DECIMALS = {"told from the cells": None, "point: 1.5": ".", "comma: 1,5": ","}
 USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died", "death", "mortality", "event")
 
 
@@ -48,6 +49,7 @@ def begin() -> None:
         "kind": None,
         "censored": "refuse",
         "missing": "",
+        "decimal": None,
         "stated": None,
         "round": 0,
     }
@@ -105,7 +107,7 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
         columns[3].selectbox(
             "Class that counts as positive", cohort.classes[::-1], key="draft-positive", on_change=_restate
         )
-    texts, limits = st.columns([4, 3])
+    texts, limits, signs = st.columns([3.4, 1.8, 1.8])
     texts.text_input(
         "Also means not measured",
         key="draft-missing",
@@ -120,6 +122,14 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
         key="draft-censored",
         on_change=_restate,
         help="Detection limits: refuse and name them, or take the limit itself",
+    )
+    signs.selectbox(
+        "Decimal sign",
+        tuple(DECIMALS),
+        key="draft-decimal",
+        on_change=_restate,
+        help="Needed where a column holds cells such as 1.234 or 1,234 alone: with a decimal comma, 1.234 is "
+        "a number of thousands",
     )
 
 
@@ -145,6 +155,7 @@ def _restate() -> None:
         "positive": st.session_state.get("draft-positive") if same else None,
         "censored": st.session_state.get("draft-censored", draft["censored"]),
         "missing": st.session_state.get("draft-missing", draft["missing"]),
+        "decimal": DECIMALS.get(st.session_state.get("draft-decimal", "")),
         "stated": draft["stated"] if same else None,
         "round": draft["round"] + (not same),
     }
@@ -211,11 +222,13 @@ def _build(table: Table, draft: dict[str, Any]) -> tuple[Cohort | None, str | No
         outcome = {"name": draft["outcome"], "kind": draft["kind"]}
     plain = {**settings, "outcome": outcome}
     missing = tuple(text.strip() for text in draft["missing"].split(",") if text.strip())
-    choices = (draft["positive"], draft["censored"], missing)
+    choices = (draft["positive"], draft["censored"], missing, draft["decimal"])
     key = (*draft["key"], json.dumps(plain, sort_keys=True), *choices)
 
     def make() -> Cohort:
-        return Cohort.from_table(table, schema=plain, positive=choices[0], censored=choices[1], missing=missing)
+        return Cohort.from_table(
+            table, schema=plain, positive=choices[0], censored=choices[1], missing=missing, decimal=choices[3]
+        )
 
     try:
         return services.get().built(key, make), None

@@ -11,6 +11,7 @@ from app.ui import charts, cohort_draft, labels, notices, ownership, schema_tabl
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError
 from l2m_core.schema import Overrides
+from l2m_core.tables.restoring import newer_readings
 
 STEP_PAGE = "views/step_through.py"
 ERASED = "Its data and the evidence drawn from them are erased. Step-throughs stay, but cannot be continued."
@@ -110,6 +111,8 @@ def _turn_to_chosen() -> None:
 def _show_cohort(owner: str, stored: StoredCohort) -> None:
     cohort = services.get().cohort(owner, stored)
     _summary(cohort)
+    for note in newer_readings(cohort):
+        st.caption(f":material/info: {labels.markdown(note)}")
     with st.container(horizontal=True):
         st.button(
             "Start a step-through",

@@ -37,6 +37,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
     parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
     parser.add_argument(
+        "--decimal", choices=(".", ","), help="decimal sign of the file, where its cells do not tell it"
+    )
+    parser.add_argument(
         "--model", default="general", help="a released model's name, or a folder (default: %(default)s)"
     )
     parser.add_argument(
@@ -60,7 +63,11 @@ def run(given: argparse.Namespace) -> int:
         given.folds, given.budget, given.most_rows, policy, given.patients, given.draws, given.seed
     )
     cohort = Cohort.from_file(
-        given.cohort, given.outcome, baseline=given.baseline, schema=str(given.schema) if given.schema else None
+        given.cohort,
+        given.outcome,
+        baseline=given.baseline,
+        schema=str(given.schema) if given.schema else None,
+        decimal=given.decimal,
     )
     for note in (*cohort.warnings, *model.check(cohort)):
         print(f"note: {note}", file=sys.stderr)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
 
 MISSING = frozenset(
     ("", "na", "n/a", "#n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#null!")
@@ -13,14 +15,17 @@ MISSING = frozenset(
 MISSING_AMONG_NUMBERS = frozenset(
     ("none", "missing", "unknown", "not done", "not measured", "not available", "nil", "n.d.", "nd")
 )
+# Numbers that often stand for "not measured".
+SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
+LARGEST_WHOLE = 2**53  # up to here every whole number is a 64-bit float
 LONGEST_NUMBER = 400  # characters; a longer text is none, and no pattern below is tried on it
 
+# Digits with a decimal sign and an exponent, or in groups of three without an exponent.
 _NUMBER = {
-    ".": re.compile(r"[-+]?(?:\d+|[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,2}(?:[ ']\d{3})+)?(?:\.\d*)?(?:[eE][-+]?\d+)?"),
-    ",": re.compile(r"[-+]?(?:\d+|[1-9]\d{0,2}(?:\.\d{3})+|[1-9]\d{0,2}(?:[ ']\d{3})+)?(?:,\d*)?(?:[eE][-+]?\d+)?"),
+    ".": re.compile(r"[-+]?(?:\d*(?:\.\d*)?(?:[eE][-+]?\d+)?|[1-9]\d{0,2}(?:(?:,\d{3})+|(?:[ ']\d{3})+)(?:\.\d*)?)"),
+    ",": re.compile(r"[-+]?(?:\d*(?:,\d*)?(?:[eE][-+]?\d+)?|[1-9]\d{0,2}(?:(?:\.\d{3})+|(?:[ ']\d{3})+)(?:,\d*)?)"),
 }
 _MAYBE_NUMBER = re.compile(r"[-+\u2212]?\s*[.,]?\d")
-_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:([.,])\d{3})(?:\1\d{3})*")
 _LIMIT = re.compile(r"[<>\u2264\u2265]=?\s*")
 _CODE = re.compile(r"[A-Za-z]{1,3}\d[\w.]*")
 _MAYBE_MEASURE = re.compile(r"(?i)[-+($\u20ac\u00a3\u00a5]?\s*\d|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec")
@@ -52,7 +57,7 @@ def parse_number(text: str, decimal: str = ".") -> float | None:
     """The number that a text writes, with thousands separated or not; None if it is none (inf and nan are none)."""
     text = text.strip()
     if not text.isascii():
-        text = _in_ascii(text)
+        text = in_ascii(text)
     if len(text) > LONGEST_NUMBER or not _NUMBER[decimal].fullmatch(text) or not _MAYBE_NUMBER.match(text):
         return None
     text = text.replace(" ", "").replace("'", "")
@@ -75,10 +80,41 @@ def parse_both(text: str) -> tuple[float | None, float | None]:
     return point, parse_number(text, ",") if "," in text or "." in text or not text.isascii() else point
 
 
-def _in_ascii(text: str) -> str:
-    """Digits of any script, the true minus, narrow blanks and typographic apostrophes as their plain forms."""
-    text = unicodedata.normalize("NFKC", text[: LONGEST_NUMBER + 1]).replace("\u2212", "-").replace("\u2019", "'")
-    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
+def in_ascii(text: str) -> str:
+    """Digits of any script, the true minus, narrow blanks and typographic apostrophes as their plain forms, one
+    character for one. A superscript, a circled digit or a fraction stays, so that 10³ never becomes 103."""
+    return "".join(map(_plain, text[: LONGEST_NUMBER + 1]))
+
+
+_PLAIN = {"\u2212": "-", "\u2019": "'"}
+_ONE_FOR_ONE = ("<wide>", "<narrow>", "<small>", "<noBreak>")  # forms of a character that differ by their width alone
+
+
+@lru_cache(maxsize=4096)
+def _plain(character: str) -> str:
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
+    form, _, code = unicodedata.decomposition(character).partition(" ")
+    if form in _ONE_FOR_ONE or (form == "<compat>" and code == "0020"):
+        return chr(int(code, 16))
+    return _PLAIN.get(character, character)
+
+
+def is_disguised(text: str) -> bool:
+    """5.3¹, 10³, 5①, 5½: no number, but one to a program that takes a superscript or a circled digit for a plain one."""
+    text = without_limit_sign(text)
+    if text.isascii() or len(text) > LONGEST_NUMBER:
+        return False
+    compatible = unicodedata.normalize("NFKC", text).replace("\u2044", "")
+    if _MAYBE_NUMBER.match(compatible) is None or parse_both(compatible) == (None, None):
+        return False
+    return parse_both(text) == (None, None)
+
+
+DISGUISED = (
+    "holds a superscript, subscript, circled digit or fraction, so it is not clear which number it is. "
+    "Write the number in plain digits"
+)
 
 
 def number_text(value: float) -> str:
@@ -86,6 +122,12 @@ def number_text(value: float) -> str:
     if value != value:
         return ""
     return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
+
+
+def whole_text(value: Any) -> str:
+    """A whole number digit for digit, also beyond what a float can tell apart."""
+    number = int(value)
+    return str(number) if abs(number) < 10**LONGEST_NUMBER else "inf" if number > 0 else "-inf"
 
 
 def is_missing(text: str, further: frozenset[str] = frozenset()) -> bool:
@@ -105,11 +147,6 @@ def without_limit_sign(text: str) -> str:
 def is_code(text: str) -> bool:
     """Such as V57 or E11.9, which stand among numbers in some coding systems."""
     return _CODE.fullmatch(text) is not None
-
-
-def is_grouped(text: str) -> bool:
-    """1,234 or 1.234: a number of thousands, or one with three decimals."""
-    return _GROUPED.fullmatch(text) is not None
 
 
 def is_compact_date(text: str) -> bool:

@@ -7,8 +7,11 @@ column, a row and the remedy; it becomes an error only if the column is used.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,11 +22,12 @@ from l2m_core.lazy import lazy
 from l2m_core.tables.cell_parsing import (
     ADVICE,
     DATE_ADVICE,
+    DISGUISED,
     MISSING_AMONG_NUMBERS,
     in_need_of_advice,
     is_code,
     is_compact_date,
-    is_grouped,
+    is_disguised,
     is_limit,
     is_missing,
     number_text,
@@ -31,11 +35,16 @@ from l2m_core.tables.cell_parsing import (
     parse_number,
     without_limit_sign,
 )
-from l2m_core.tables.reading import SEPARATOR, Column, NumberColumn, RefusedColumn, TextColumn
+from l2m_core.tables.decimals import first_in_doubt, question
+from l2m_core.tables.lookalikes import both_shown, twins
+from l2m_core.tables.reading import SEPARATOR, Column, NumberColumn, RefusedColumn
+from l2m_core.tables.signs import is_minus, is_plus, minus_is_a_result
 
 LARGEST = float(np.finfo(np.float32).max)
 LONGEST_LEVEL = 200
+MOST_TWINS = 20  # pairs that a column's warnings show
 CENSORED_RULES = ("refuse", "limit")
+PAIRS = ({0.0, 1.0}, {1.0, 2.0}, {-1.0, 1.0})  # numbers that stand for two levels
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,9 @@ class Rules:
 DEFAULT_RULES = Rules()
 
 
+NO_LEVELS: Mapping[str, Collection[str]] = MappingProxyType({})
+
+
 def _no_codes() -> np.ndarray:
     return np.zeros(0, dtype=np.int64)
 
@@ -82,7 +94,7 @@ class Reading:
     texts: tuple[str, ...] = ()
     problem: str | None = None
     warnings: tuple[str, ...] = ()
-    decimal: str | None = None  # evidence: '.', ',', 'either' (1,234 or 1.234 could be both), None (no sign at all)
+    decimal: str | None = None  # evidence: '.', ',', 'either' (in doubt, which is its problem), None (no sign at all)
 
     @lazy
     def present(self) -> np.ndarray:
@@ -111,42 +123,48 @@ class Reading:
 
 
 def read_columns(
-    names: Iterable[str], columns: Iterable[Column], rows: np.ndarray, kinds: Mapping[str, str | None], rules: Rules
+    names: Iterable[str],
+    columns: Iterable[Column],
+    rows: np.ndarray,
+    kinds: Mapping[str, str | None],
+    rules: Rules,
+    levels: Mapping[str, Collection[str]] = NO_LEVELS,
 ) -> Iterator[tuple[str, Reading]]:
-    """Each column with its name, as soon as it is certain; one that could be read in two ways follows the others.
+    """Each column with its name.
 
-    kinds: for some columns, that they must be numbers ('number') or that their texts are levels ('levels').
+    kinds: for some columns, how they must be read (see `read_column`); levels: for some, texts that are levels for
+    certain, whatever else they could mean.
     """
-    undecided: list[tuple[str, TextColumn]] = []
-    evidence: set[str] = set()
     for name, column in zip(names, columns, strict=True):
-        reading = read_column(name, column, rows, rules, kinds.get(name))
-        if reading.decimal == "either" and isinstance(column, TextColumn):
-            undecided.append((name, column))
-        else:
-            evidence.update(reading.decimal or ())
-            yield name, reading
-    for name, column in undecided:
-        if len(evidence) == 1:
-            (sign,) = evidence
-            yield name, read_column(name, column, rows, replace(rules, decimal=sign), kinds.get(name))
-        else:
-            reading = read_column(name, column, rows, rules, kinds.get(name))
-            certain = not evidence and "," not in column.joined  # 1.234 in a file without any comma
-            yield name, reading if certain else replace(reading, problem=_undecided(name, column, rows))
+        yield name, read_column(name, column, rows, rules, kinds.get(name), levels.get(name, ()))
 
 
-def read_column(name: str, column: Column, rows: np.ndarray, rules: Rules, kind: str | None = None) -> Reading:
+def read_column(
+    name: str, column: Column, rows: np.ndarray, rules: Rules, kind: str | None = None, levels: Collection[str] = ()
+) -> Reading:
+    """kind: 'number'; 'levels', whose texts stay as they are; 'codes', which may be numbers where no two texts merge;
+    None: told by the cells."""
     if isinstance(column, RefusedColumn):
         return Reading(name, codes=np.full(len(rows), -1), problem=column.problem)
     if isinstance(column, NumberColumn):
         return _numbers(Reading(name), column.values, rows, rules)
+    if column.understood and kind != "number":
+        return _Texts.understood(name, column, rows, rules).levels()
     if kind == "levels":
-        inferred = read_column(name, column, rows, rules)  # levels that are all numbers are written in one way
-        certain = inferred.numbers is not None and inferred.problem is None and not inferred.warnings
-        return inferred if certain else _Texts.of(name, column, rows, rules).levels()
+        return _Texts.of(name, column, rows, rules, levels).levels()
+    if kind == "codes":
+        return _read_codes(name, column, rows, rules, levels)
     plain = _read_plain(name, column, rows, rules)
-    return plain if plain is not None else _Texts.of(name, column, rows, rules).read(kind)
+    return plain if plain is not None else _Texts.of(name, column, rows, rules, levels).read(kind)
+
+
+def _read_codes(name, column, rows, rules, levels) -> Reading:
+    texts = _Texts.of(name, column, rows, rules, levels)
+    inferred = read_column(name, column, rows, rules, levels=levels)
+    certain = inferred.numbers is not None and inferred.problem is None and not inferred.warnings
+    if certain and (len(texts.texts) == inferred.distinct or set(inferred.values) in PAIRS):
+        return inferred
+    return texts.levels()
 
 
 _PLAIN_ALPHABET = re.compile(r"[^0-9+\-.eE\0]")
@@ -165,18 +183,10 @@ def _read_plain(name, column, rows, rules) -> Reading | None:
         numbers = np.array([float(cell) if cell else np.nan for cell in column.cells()])
     except ValueError:
         return None
-    decimal = ("." if _DOT_CERTAIN.search(joined) else "either") if "." in joined and not rules.decimal else None
-    return _numbers(Reading(name, decimal=decimal), numbers, rows, rules)
-
-
-def _undecided(name, column, rows) -> str:
-    cells = column.cells()
-    first = next(i for i, cell in enumerate(cells) if is_grouped(cell.strip()))
-    cell = cells[first].strip()
-    return (
-        f"Column '{name}', row {rows[first]}: '{cell}' could be {cell.replace(',', '').replace('.', '')} or "
-        f"{cell.replace(',', '.')}. State decimal='.' or decimal=','."
-    )
+    told = "." in joined and rules.decimal is None
+    if told and not _DOT_CERTAIN.search(joined):
+        return None
+    return _numbers(Reading(name, decimal="." if told else None), numbers, rows, rules)
 
 
 def _numbers(reading: Reading, values: np.ndarray, rows, rules) -> Reading:
@@ -214,6 +224,8 @@ class _Found:
     absent: list[int]  # words that mean "not measured" among numbers
     words: list[int]  # all others
     evidence: str | None  # of the decimal sign, as in Reading
+    in_doubt: int | None  # the first text that could be two numbers
+    disguised: list[int]  # no numbers, though they look like some
 
     @property
     def numbers(self) -> list[int]:
@@ -227,10 +239,10 @@ class _Found:
         point, comma = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
         prefers_comma = decimal == "," or (decimal is None and _how_many(comma) > _how_many(point))
         values, otherwise = (comma, point) if prefers_comma else (point, comma)
-        evidence = None
-        if decimal is None and any("," in text or "." in text for text in bare):
-            undecided = all((a is None) == (b is None) for a, b in pairs)
-            evidence = "either" if undecided else "," if prefers_comma else "."
+        in_doubt = first_in_doubt(bare, pairs) if decimal is None else None
+        evidence = "either" if in_doubt is not None else None
+        if evidence is None and decimal is None and any(point != comma for point, comma in pairs):
+            evidence = "," if prefers_comma else "."
         words = [i for i, value in enumerate(values) if value is None]
         absent = [i for i in words if texts[i].casefold() in MISSING_AMONG_NUMBERS]
         return cls(
@@ -241,6 +253,8 @@ class _Found:
             absent=absent,
             words=[i for i in words if texts[i].casefold() not in MISSING_AMONG_NUMBERS],
             evidence=evidence,
+            in_doubt=in_doubt,
+            disguised=[i for i in words if is_disguised(texts[i])],
         )
 
 
@@ -258,19 +272,36 @@ class _Texts:
     rows: np.ndarray
     rules: Rules
     warnings: list[str] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)  # texts read as not recorded, with their cells
 
     @classmethod
-    def of(cls, name, column, rows, rules) -> _Texts:
+    def of(cls, name, column, rows, rules, levels=()) -> _Texts:
+        """levels: texts that are levels for certain, also where they could mean "not recorded"."""
         codes, cells = pd.factorize(np.array(column.cells() + [""], dtype=object)[:-1])
         stripped = [cell.strip() for cell in cells]
-        levels: dict[str, int] = {}
+        certain = set(levels) - rules.missing
+        if any(map(is_minus, stripped)) and minus_is_a_result(stripped):
+            certain.update(text for text in stripped if is_minus(text) and text not in rules.missing)
+        found: dict[str, int] = {}
         mapping = np.full(len(stripped) + 1, -1, dtype=np.int64)
-        signs = {text for text in stripped if text and text != "-"}
-        minus_is_a_level = bool(signs) and all(set(text) == {"+"} for text in signs)
         for index, text in enumerate(stripped):
-            if not is_missing(text, rules.missing) or (minus_is_a_level and text == "-"):
-                mapping[index] = levels.setdefault(text, len(levels))
-        return cls(name, mapping[codes], list(levels), rows, rules)
+            if text and (text in certain or not is_missing(text, rules.missing)):
+                mapping[index] = found.setdefault(text, len(found))
+        counts = np.bincount(codes[codes >= 0], minlength=len(stripped))
+        dropped: Counter[str] = Counter()
+        for text, count, place in zip(stripped, counts, mapping, strict=False):
+            if text and place < 0 and text not in rules.missing:
+                dropped[text] += int(count)
+        return cls(name, mapping[codes], list(found), rows, rules, dropped=dropped)
+
+    @classmethod
+    def understood(cls, name, column, rows, rules) -> _Texts:
+        """Texts that were understood before: each is a level as it stands, and only an empty one is missing."""
+        codes, cells = pd.factorize(np.array(column.cells() + [""], dtype=object)[:-1])
+        texts = [cell for cell in cells if cell]
+        place = {text: i for i, text in enumerate(texts)}
+        mapping = np.array([place.get(cell, -1) for cell in cells] + [-1], dtype=np.int64)
+        return cls(name, mapping[codes], texts, rows, rules)
 
     def read(self, kind: str | None) -> Reading:
         if not self.texts:
@@ -286,7 +317,7 @@ class _Texts:
         return self._written_numbers(kind)
 
     def _all_digits(self) -> bool:
-        return all(text.isdigit() for text in self.texts)
+        return all(text.isdecimal() for text in self.texts)
 
     def _written_numbers(self, kind) -> Reading:
         """Decimal commas, thousands separators, detection limits, and words among numbers."""
@@ -294,6 +325,10 @@ class _Texts:
         counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.texts))
         mostly_numbers = counts[found.numbers].sum() >= counts[found.words].sum()
         remarks = len(found.plain) >= 10 and len(found.words) <= 3  # numbers, however few, beside such as 'pending'
+        if found.disguised:
+            first = found.disguised[0]
+            advice = "." if kind == "number" else ", or state kind: category."
+            return self._problem(f"'{self.texts[first]}' {DISGUISED}{advice}", first)
         if not found.plain or (kind is None and not mostly_numbers and not remarks):
             return self._words(kind, found)
         if found.words:
@@ -311,6 +346,9 @@ class _Texts:
                 "or take the limits themselves (cells such as <5: censored='limit').",
                 found.limits[0],
             )
+        if found.in_doubt is not None:
+            problem = self._problem(question(self.texts[found.in_doubt]), found.in_doubt)
+            return replace(problem, decimal=found.evidence)
         values = np.array([np.nan if value is None else value for value in found.values])
         reading = self._reading(decimal=found.evidence)
         return _numbers(reading, np.append(values, np.nan)[self.codes], self.rows, self.rules)
@@ -361,16 +399,32 @@ class _Texts:
         return None
 
     def levels(self) -> Reading:
-        """Texts as they are; those that differ by case stay apart, with a warning."""
-        codes, texts = self.codes, self.texts
-        folded: dict[str, str] = {}
-        for text in texts:
-            twin = folded.setdefault(text.casefold(), text)
-            if twin != text:
-                self.warnings.append(
-                    f"Column '{self.name}' holds '{twin}' and '{text}', which are read as two different levels."
-                )
-        return self._reading(codes=codes, texts=tuple(texts))
+        """Texts as they are; those that look the same stay apart, with a warning."""
+        self._tell_of_signs()
+        for twin, text in islice(twins(self.texts), MOST_TWINS):
+            first, second = both_shown(twin, text)
+            self.warnings.append(
+                f"Column '{self.name}' holds {first} and {second}, which are read as two different levels."
+            )
+        return self._reading(codes=self.codes, texts=tuple(self.texts))
+
+    def _tell_of_signs(self):
+        """What was read as not recorded where it could be a result, and a minus that could be none."""
+        signs = [text for text in self.texts if is_plus(text)]
+        dropped = {text: cells for text, cells in self.dropped.items() if signs or is_minus(text)}
+        if dropped:
+            cells = ", ".join(f"'{text}' ({count})" for text, count in islice(dropped.items(), 5))
+            self.warnings.append(
+                f"Column '{self.name}': {sum(dropped.values())} cells were read as not recorded: {cells}. "
+                "If one of these is a result, state it among the levels in the schema."
+            )
+        minus = [i for i, text in enumerate(self.texts) if is_minus(text)]
+        if minus and signs and any(text.isalpha() for text in self.texts):
+            self.warnings.append(
+                f"Column '{self.name}': {int(np.isin(self.codes, minus).sum())} cells '{self.texts[minus[0]]}' are read "
+                f"as a result, as they stand beside '{signs[0]}'. If they mean not recorded, say so "
+                f"(missing=['{self.texts[minus[0]]}'])."
+            )
 
     def _reading(self, **content) -> Reading:
         return Reading(self.name, warnings=tuple(self.warnings), **content)

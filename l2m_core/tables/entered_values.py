@@ -19,9 +19,11 @@ from l2m_core.tables.cell_parsing import (
     number_text,
     parse_both,
     parse_number,
+    whole_text,
     without_limit_sign,
 )
 from l2m_core.tables.column_parsing import LARGEST, Rules, without_markers
+from l2m_core.tables.signs import is_minus, minus_is_a_result
 
 DECIMALS = {None: "", ".": " with a decimal point", ",": " with a decimal comma"}
 BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative", "positive"), ("absent", "present"))
@@ -68,6 +70,8 @@ def _is_absent(feature, value, rules) -> bool:
         text = value.strip()
         if text in rules.missing or text in feature.levels:
             return text in rules.missing
+        if is_minus(text) and minus_is_a_result(feature.levels):
+            return False
         return is_missing(text) or (text.casefold() in MISSING_AMONG_NUMBERS and _holds_numbers(feature))
     if isinstance(value, bool | np.bool_):
         return value_text(value) in rules.missing
@@ -142,6 +146,8 @@ def _code_of_level(feature, value, rules) -> float:
         for words in BOOLEAN_LEVELS:
             if sorted(words) == sorted(folded):
                 return folded.index(words[int(value)])
+    if isinstance(value, str) and feature.kind == "category":  # 250.10 is not 250.1: a code is no number
+        return len(feature.levels)
     number = _parse(feature, text, rules) if isinstance(value, str) and _holds_numbers(feature) else None
     if number is not None and number in rules.missing_numbers:
         return np.nan
@@ -149,10 +155,15 @@ def _code_of_level(feature, value, rules) -> float:
 
 
 def codes_of(levels: Sequence[str]) -> dict[str, int]:
-    """Code of each text; a stated '1.0' is also found as '1'."""
+    """Code of each text; a stated '1.0' is also found as '1', unless two levels are the same number."""
     numbers = [parse_number(level) for level in levels]
-    plain = {number_text(number): code for code, number in enumerate(numbers) if number is not None}
-    return {**plain, **{level: code for code, level in enumerate(levels)}}
+    known = {level: code for code, level in enumerate(levels)}
+    plain = {
+        number_text(number): code
+        for code, number in enumerate(numbers)
+        if number is not None and numbers.count(number) == 1
+    }
+    return {**plain, **known}
 
 
 def warn_unseen(feature: Feature, values: Sequence[Any]):
@@ -171,6 +182,8 @@ def value_text(value: Any) -> str:
         return value.strip()
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
+    if isinstance(value, int | np.integer):
+        return whole_text(value)
     if isinstance(value, int | float | Decimal | np.integer | np.floating):
         return number_text(_float(value))
     return str(value)

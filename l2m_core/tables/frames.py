@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.errors import CohortError
-from l2m_core.tables.cell_parsing import DATE_ADVICE, number_text
+from l2m_core.tables.cell_parsing import DATE_ADVICE, LARGEST_WHOLE, LONGEST_NUMBER, number_text, whole_text
 from l2m_core.tables.reading import (
     DEFAULT_LIMITS,
     SEPARATOR,
@@ -59,12 +59,21 @@ def column_of(series: pd.Series, name: str, limits: Limits, left: int) -> Column
         return RefusedColumn(f"Column '{name}' holds dates or times. {DATE_ADVICE}")
     if pd.api.types.is_complex_dtype(kind):
         return RefusedColumn(f"Column '{name}' holds complex numbers. Split it into two columns.")
+    if _is_beyond_floats(series):
+        return _text_column(series, name, limits, left)
     if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
         return NumberColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
         return _text_column(series, name, limits, left)
     except CohortError as error:
         return RefusedColumn(str(error))
+
+
+def _is_beyond_floats(series: pd.Series) -> bool:
+    """Whole numbers that a 64-bit float may not tell apart: codes of 17 digits, which stay as they are written."""
+    if not pd.api.types.is_integer_dtype(series.dtype) or series.count() == 0:
+        return False
+    return int(series.max()) > LARGEST_WHOLE or int(series.min()) < -LARGEST_WHOLE
 
 
 def _text_column(series, name, limits, left) -> TextColumn:
@@ -92,8 +101,19 @@ def cell_text(value: Any, name: str) -> str:
         return ""
     if isinstance(value, bool | np.bool_):
         return "True" if value else "False"
-    if isinstance(value, numbers.Real | decimal.Decimal):
+    if isinstance(value, numbers.Integral):
+        return whole_text(value)
+    if isinstance(value, decimal.Decimal):
+        return _decimal_text(value)
+    if isinstance(value, numbers.Real):
         return number_text(float(value))
     if isinstance(value, datetime.date | datetime.time | pd.Timestamp | np.datetime64):
         return str(value)
     raise CohortError(f"Column '{name}' holds a {type(value).__name__}; cells must be numbers or texts.")
+
+
+def _decimal_text(value: decimal.Decimal) -> str:
+    """As a float of the same value is written; digit for digit where no float has that value."""
+    text = number_text(float(value))
+    exact = not value.is_finite() or not text or decimal.Decimal(text) == value
+    return text if exact or abs(value.adjusted()) > LONGEST_NUMBER else f"{value:f}"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from l2m_core.errors import CohortError
-from l2m_core.tables.cell_parsing import DATE_ADVICE
+from l2m_core.tables.cell_parsing import DATE_ADVICE, LARGEST_WHOLE
 from l2m_core.tables.frames import check_size, column_of
 from l2m_core.tables.parquet_pages import Chunk, Pages, description_size, measure, row_groups
 from l2m_core.tables.reading import Column, Limits, RefusedColumn, Table, TextColumn, clean_names
@@ -181,4 +181,14 @@ def _column(file, column: _Stored, limits, left: int) -> Column:
 
     if types.is_null(column.kind):
         return TextColumn.of([""] * file.metadata.num_rows)
-    return column_of(file.reader.read_column(column.place).to_pandas(), column.name, limits, left)
+    cells = file.reader.read_column(column.place)
+    # Whole numbers with holes would become floats, which cannot tell codes of 17 digits apart.
+    whole = types.is_integer(column.kind) and cells.null_count and _is_beyond_floats(cells)
+    return column_of(cells.to_pandas(integer_object_nulls=bool(whole)), column.name, limits, left)
+
+
+def _is_beyond_floats(cells) -> bool:
+    from pyarrow import compute
+
+    ends = compute.min_max(cells).as_py()
+    return ends["max"] is not None and max(abs(ends["min"]), abs(ends["max"])) > LARGEST_WHOLE

@@ -52,6 +52,7 @@ class TextColumn:
 
     joined: str
     length: int
+    understood: bool = False  # the cells come from a stored cohort: what they mean was settled when it was stored
 
     @classmethod
     def of(cls, cells: Sequence[str]) -> TextColumn:

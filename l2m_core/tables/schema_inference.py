@@ -5,18 +5,29 @@ from __future__ import annotations
 import heapq
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from l2m_core.errors import CohortError, InputError, SchemaError
+from l2m_core.errors import CohortError, InputError, OutcomeError, SchemaError
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
-from l2m_core.tables.cell_parsing import are_numbers, parse_number
-from l2m_core.tables.column_parsing import DEFAULT_RULES, LONGEST_LEVEL, Reading, Rules, read_column, read_columns
+from l2m_core.tables.cell_parsing import are_numbers, parse_both, parse_number
+from l2m_core.tables.column_parsing import (
+    DEFAULT_RULES,
+    LONGEST_LEVEL,
+    PAIRS,
+    Reading,
+    Rules,
+    read_column,
+    read_columns,
+)
+from l2m_core.tables.decimals import first_in_doubt
 from l2m_core.tables.entered_values import codes_of
+from l2m_core.tables.outcome_checks import doubts_about
 from l2m_core.tables.reading import Column, Table, TextColumn
+from l2m_core.tables.rounding import of_merged_codes, of_rounding
 from l2m_core.tables.strict_yaml import LARGEST_TEXT
 
 FEWEST_ROWS = 10
@@ -24,6 +35,9 @@ FEWEST_ROWS = 10
 NEGATIVE = frozenset(
     (
         "-",
+        "\u2212",
+        "\u2013",
+        "(-)",
         "0",
         "no",
         "n",
@@ -101,7 +115,11 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     kinds[outcome_name] = how_to_read(stated.outcome)
     by_name = dict(zip(table.names, table.columns, strict=True))
     outcome_column = by_name.pop(outcome_name)
-    kept = np.flatnonzero(read_column(outcome_name, outcome_column, rows, rules, kinds.get(outcome_name)).present)
+    levels = levels_of(stated)
+    outcome_reading = read_column(
+        outcome_name, outcome_column, rows, rules, kinds.get(outcome_name), levels.get(outcome_name, ())
+    )
+    kept = np.flatnonzero(outcome_reading.present)
     features: dict[str, Feature] = {}
     notes: dict[str, list[str]] = {}
     problems: dict[str, str] = {}
@@ -110,7 +128,7 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     place = {name: i for i, name in enumerate(by_name)}
     # Column by column, so that only one at a time is held as 64-bit numbers.
     for name, reading in read_columns(
-        [outcome_name, *by_name], [outcome_column, *by_name.values()], rows, kinds, rules
+        [outcome_name, *by_name], [outcome_column, *by_name.values()], rows, kinds, rules, levels
     ):
         settings = stated.features.get(name, {})
         if reading.decimal in (".", ","):
@@ -153,12 +171,33 @@ def decimals_of_texts(names: Iterable[str], columns: Iterable[Column], told: Map
 
 
 def how_to_read(settings: Mapping[str, Any]) -> str | None:
-    """'number', 'levels', or None where the cells decide: nothing is stated, or the levels are numbers themselves."""
+    """As `read_column` has it: 'number'; 'levels', whose texts stay as they are; 'codes', which may be numbers; None
+    where the cells decide."""
     kind = settings.get("kind")
-    levels = settings.get("levels") or settings.get("classes") or ()
-    if kind is None or (levels and are_numbers(levels)):
+    if kind is None:
         return None
-    return "number" if kind in ("number", "continuous") else "levels"
+    if kind in ("number", "continuous"):
+        return "number"
+    if kind == "category":
+        return "levels"
+    stated = settings.get("levels") or settings.get("classes") or ()
+    if not stated:
+        return "codes"
+    return None if _are_codes(stated, pair="levels" in settings) else "levels"
+
+
+def _are_codes(texts: Sequence[str], pair: bool) -> bool:
+    """Levels that are different numbers, so that 1.0 in a cell is the level 1. A feature's two must be such as 0 and 1."""
+    pairs = [parse_both(text) for text in texts]
+    values = {point for point, _ in pairs if point is not None}
+    plain = len(values) == len(texts) and first_in_doubt(texts, pairs) is None
+    return plain and (not pair or values in PAIRS)
+
+
+def levels_of(stated: Overrides) -> dict[str, Collection[str]]:
+    """Column → its stated levels or classes."""
+    levels = {name: settings.get("levels") or () for name, settings in stated.features.items()}
+    return {**levels, stated.outcome["name"]: stated.outcome.get("classes") or ()}
 
 
 def _join(problems) -> str:
@@ -198,7 +237,8 @@ def _take(reading: Reading, rows) -> Reading:
 def _infer_outcome(reading: Reading, kept, overrides: Overrides, table) -> tuple[Outcome, np.ndarray, list[str]]:
     name, stated = reading.name, overrides.outcome
     if reading.problem is not None:
-        raise CohortError(f"The outcome cannot be read. {reading.problem}")
+        problem = reading.problem.replace("state kind: category", "state kind: multiclass")
+        raise CohortError(f"The outcome cannot be read. {problem}")
     warnings = list(reading.warnings)
     if len(kept) < FEWEST_ROWS:
         raise CohortError(
@@ -214,15 +254,32 @@ def _infer_outcome(reading: Reading, kept, overrides: Overrides, table) -> tuple
     if kind == "continuous":
         if reading.numbers is None:
             raise CohortError(f"The outcome '{name}' holds texts such as '{reading.texts[0]}': it is not continuous.")
+        warnings.extend(_doubts_to_tell(reading, kept, stated, table))
+        warnings.extend(of_rounding(name, reading.numbers))
         return Outcome(**{**stated, "kind": kind}), reading.numbers.astype(np.float32), warnings
     if "kind" not in stated and reading.numbers is not None and reading.distinct > 2:
         warnings.append(
             f"The outcome '{name}' holds {reading.distinct} whole numbers, which are read as unordered classes. "
             "If it is a quantity, state kind: continuous."
         )
-    classes, codes, notes = _classes(_merge_case(reading.as_texts(), warnings), stated, overrides.positive)
+    texts = _merge_case(reading.as_texts(), warnings)
+    doubts = _doubts_to_tell(texts if reading.numbers is None else reading, kept, stated, table)
+    classes, notes = _classes(texts, stated, overrides.positive, doubts)
+    codes = _class_codes(texts, classes, reading.numbers is not None, table.row_numbers[kept])
+    warnings.extend(doubts)
     outcome = Outcome(**{**stated, "kind": kind, "classes": classes})
     return outcome, codes, warnings + notes
+
+
+def _doubts_to_tell(reading, kept, stated, table) -> list[str]:
+    """What may not be meant: refused until a person states the outcome's kind or classes, and a warning from then on."""
+    doubts = doubts_about(table, reading, kept)
+    if doubts and "kind" not in stated and not stated.get("classes"):
+        raise OutcomeError(
+            _join(doubts) + " If the outcome is meant as it stands, state its kind: binary, multiclass or continuous "
+            "(schema='outcome: {kind: multiclass}')."
+        )
+    return doubts
 
 
 def _outcome_kind(reading) -> str:
@@ -235,15 +292,15 @@ def _outcome_kind(reading) -> str:
     return "multiclass" if whole and few else "continuous"
 
 
-def _classes(reading, stated, positive) -> tuple[tuple[str, ...], np.ndarray, list[str]]:
-    """Class texts in code order, the code of each row, and warnings."""
+def _classes(reading, stated, positive, doubts) -> tuple[tuple[str, ...], list[str]]:
+    """Class texts in code order, and warnings."""
     found, name, warnings = reading.texts, reading.name, []
     limit = 2 if stated.get("kind") == "binary" else MOST_CLASSES
     if len(found) > limit:
         what = "at most two classes" if limit == 2 else f"at most {limit} classes"
         raise CohortError(
             f"The outcome '{name}' has {len(found):,} different values; {what} are possible. "
-            "Join rare ones, or choose a numeric column for a continuous outcome."
+            f"{_join(doubts) or 'Join rare ones, or choose a numeric column for a continuous outcome.'}"
         )
     classes, certain = tuple(stated.get("classes") or ()), True
     if not classes:
@@ -259,14 +316,18 @@ def _classes(reading, stated, positive) -> tuple[tuple[str, ...], np.ndarray, li
             f"The positive class of '{name}' is taken to be '{classes[1]}'. "
             f"If it is '{classes[0]}', state the classes in the other order."
         )
-    return classes, _class_codes(reading, classes), warnings
+    return classes, warnings
 
 
-def _class_codes(reading, classes) -> np.ndarray:
-    known = codes_of(classes)
-    for text in reading.texts:
+def _class_codes(reading, classes, by_value: bool, rows) -> np.ndarray:
+    """(N,) codes. by_value: cells that are numbers, of which 1.0 is the class 1."""
+    known = codes_of(classes) if by_value else {text: code for code, text in enumerate(classes)}
+    for code, text in enumerate(reading.texts):
         if text not in known:
-            raise CohortError(f"The outcome '{reading.name}' holds '{text}', which is not one of its stated classes.")
+            row = rows[int(np.argmax(reading.codes == code))]
+            raise CohortError(
+                f"The outcome '{reading.name}' holds '{text}' in row {row}, which is not one of its stated classes."
+            )
     return np.array([known[text] for text in reading.texts], dtype=np.int64)[reading.codes]
 
 
@@ -307,10 +368,12 @@ def infer_feature(reading: Reading, stated: Overrides, rows) -> tuple[Feature, n
         feature = Feature(**{**settings, "name": name, "kind": kind})
         _check_range(feature, reading.numbers, rows)
         return feature, _to_float32(reading, warnings), warnings
+    if reading.numbers is not None:
+        warnings.extend(of_merged_codes(name, reading.numbers))
     texts = _merge_case(reading.as_texts(), warnings)
     levels = tuple(settings.get("levels") or _choose_levels(texts, kind, warnings))
     feature = Feature(**{**settings, "name": name, "kind": kind, "levels": levels})
-    return feature, _level_codes(texts, feature, warnings), warnings
+    return feature, _level_codes(texts, feature, warnings, reading.numbers is not None), warnings
 
 
 def _feature_kind(reading) -> str:
@@ -318,7 +381,7 @@ def _feature_kind(reading) -> str:
         return "binary" if reading.distinct == 2 else "category"
     if reading.distinct != 2:
         return "number"
-    return "binary" if set(reading.values) in ({0.0, 1.0}, {1.0, 2.0}, {-1.0, 1.0}) else "number"
+    return "binary" if set(reading.values) in PAIRS else "number"
 
 
 def _reason_to_ignore(reading, kind, stated_kind) -> str | None:
@@ -363,6 +426,7 @@ def _check_range(feature, values, rows):
 def _to_float32(reading, warnings) -> np.ndarray:
     values = reading.numbers.astype(np.float32)
     present = reading.numbers[reading.present]
+    warnings.extend(of_rounding(reading.name, reading.numbers))
     spread = np.ptp(present)
     if spread > 0 and np.max(np.abs(present)) > 1e4 * spread:
         lost = np.max(np.abs(values[reading.present].astype(np.float64) - present))
@@ -392,9 +456,10 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
     return _order_levels([reading.texts[i] for i in order])[0]
 
 
-def _level_codes(reading, feature, warnings) -> np.ndarray:
-    """Codes as float32; a text that is no level is 'other', whose code is len(levels)."""
-    known = codes_of(feature.levels)
+def _level_codes(reading, feature, warnings, by_value: bool) -> np.ndarray:
+    """Codes as float32; a text that is no level is 'other', whose code is len(levels). by_value: cells that are numbers,
+    of which 1.0 is the level 1; a text is a level only as it stands."""
+    known = codes_of(feature.levels) if by_value else {text: code for code, text in enumerate(feature.levels)}
     foreign = [text for text in reading.texts if text not in known]
     if foreign and feature.kind == "binary":
         raise CohortError(

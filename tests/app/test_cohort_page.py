@@ -11,6 +11,7 @@ from app.host.services import Services
 from app.store import StoredCohort
 from l2m_core.schema import Schema
 from tests.app.conftest import check, open_app, press, small_cohort, small_frame, texts
+from tests.core.test_restoring import FRAME, HASH, SCHEMA
 
 
 def upload(app: AppTest, name: str, content: bytes) -> AppTest:
@@ -187,3 +188,39 @@ def test_a_gzipped_file_and_parquet_are_read_too(shared_services: Services, owne
     small_frame().to_parquet(buffer)
     app = upload(open_app(), "ward.parquet", buffer.getvalue())
     assert app.selectbox(key="draft-outcome").value == "died"
+
+
+def rows_of(*columns: list[str]) -> bytes:
+    return "\n".join(["age;platelets;died", *(";".join(row) for row in zip(*columns, strict=True))]).encode()
+
+
+AGES = [str(40 + 7 * i % 31) for i in range(40)]
+
+
+def test_the_decimal_sign_is_asked_for_and_can_be_stated(shared_services: Services, owner: str) -> None:
+    app = upload(open_app(), "ward.csv", rows_of(AGES, ["950", "1.100"] * 20, ["no", "yes"] * 20))
+    assert "'1.100' could be 1100 or 1.100" in texts(app) and "decimal sign" in texts(app)
+    app = check(app.selectbox(key="draft-decimal").set_value("comma: 1,5").run())
+    assert "1100 or 1.100" not in texts(app)
+    press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert shared_services.cohort(owner, stored).x[:2, 1].tolist() == [950, 1100]
+
+
+def test_a_doubtful_outcome_is_stored_only_when_its_kind_is_stated(shared_services: Services, owner: str) -> None:
+    outcome = ["dead", "alive"] * 19 + ["ded", "alive"]
+    app = upload(open_app(), "ward.csv", rows_of(AGES, ["950", "110"] * 20, outcome))
+    assert "'ded' in row 40" in texts(app) and "nearly the same" in texts(app)
+    app = press(app, "draft-save")
+    assert shared_services.store.cohorts.list(owner) == ()
+    app = check(app.selectbox(key="draft-kind").set_value("multiclass").run())
+    press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert Schema.from_yaml(stored.schema_yaml).outcome.classes == ("alive", "dead", "ded")
+
+
+def test_a_cohort_of_an_earlier_version_opens_and_offers_today_s_reading(shared_services: Services, owner: str) -> None:
+    stored = shared_services.store.cohorts.add(owner, "ward", FRAME, SCHEMA.to_yaml(), HASH)
+    assert shared_services.cohort(owner, stored).content_hash == HASH
+    app = open_app()
+    assert "upload its file again" in texts(app) and "'culture'" in texts(app)

@@ -45,6 +45,15 @@ odd = st.sampled_from(
         "a\nb",
         'q"q',
         "x;y",
+        "10\u00b3",
+        "5\u2460",
+        "\u00b1",
+        "(+)",
+        "1.100",
+        "1,100",
+        "250.10",
+        "e\u0301",
+        "\u00e9",
     ]
 )
 free = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

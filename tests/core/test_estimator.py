@@ -140,6 +140,8 @@ def test_numbers_that_could_be_two_are_refused(mixed):
     frame, y = mixed
     with pytest.raises(ValueError, match="'count', row 0: '1,234' could be 1234 or 1.234"):
         L2MClassifier().fit(frame.assign(count=["1,234", "2,345"] * 60), y)
+    with pytest.raises(ValueError, match="'count', row 0: '1.234' could be 1234 or 1.234.*give the column as numbers"):
+        L2MClassifier().fit(frame.assign(count=["1.234", "950"] * 60), y)
 
 
 def test_what_is_stated_to_be_categories_stays_so_numbers_and_intervals_too(mixed):

@@ -29,3 +29,13 @@ def test_what_cannot_be_used_is_one_sentence(tmp_path, capsys):
     assert "dead" in said and "Traceback" not in said
     assert main([str(table), "--outcome", "died", *QUICK, "--patients", "bed"]) == 2
     assert "'bed'" in capsys.readouterr().err
+
+
+def test_the_decimal_sign_of_a_file_can_be_stated(tmp_path, capsys):
+    table = tmp_path / "ward.csv"
+    frame = small_frame().drop(columns="record")
+    frame["platelets"] = ["1.100" if i % 2 else "950" for i in range(len(frame))]
+    frame.to_csv(table, index=False)
+    assert main([str(table), "--outcome", "died", *QUICK]) == 2
+    assert "'1.100' could be 1100 or 1.100" in capsys.readouterr().err
+    assert main([str(table), "--outcome", "died", "--decimal", ".", *QUICK]) == 0

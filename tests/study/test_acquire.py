@@ -195,11 +195,13 @@ def test_patients_are_read_by_the_decimal_sign_of_the_cohort(files, tiny_model, 
         written = [f"{value:,.0f}".replace(",", ".") for value in frame["sodium"]]
         commas.append(path.with_stem(f"{path.stem}-commas"))
         frame.assign(sodium=written).replace("nan", "").to_csv(commas[-1], index=False, sep=";", decimal=",")
-    for (cohort, patients), name in ((files, "points"), (commas, "commas")):
-        acquire(context(cohort, tiny_model), patients, tmp_path / f"{name}.csv")
+    with pytest.raises(CohortError, match="'sodium', row 3: '4.362' could be 4362 or 4.362"):
+        acquire(context(commas[0], tiny_model), commas[1], tmp_path / "asked.csv")
+    for (cohort, patients), name, sign in ((files, "points", None), (commas, "commas", ",")):
+        acquire(context(cohort, tiny_model, decimal=sign), patients, tmp_path / f"{name}.csv")
     assert (tmp_path / "points.csv").read_text() == (tmp_path / "commas.csv").read_text()
     with pytest.raises(CohortError, match="must be a number with a decimal comma"):
-        acquire(context(commas[0], tiny_model), files[1], tmp_path / "mixed.csv")
+        acquire(context(commas[0], tiny_model, decimal=","), files[1], tmp_path / "mixed.csv")
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,7 @@ def read_cohort(source: Source) -> Cohort:
     check_columns(source, table)
     roles = {name: "baseline" for name in source.baseline} | {name: "acquirable" for name in source.acquirable}
     features = [{"name": name, "role": roles.get(name, "ignored")} for name in table.names if name != source.outcome]
-    outcome = {"name": source.outcome}
-    if source.continuous:
-        outcome["kind"] = "continuous"
+    outcome = {"name": source.outcome, "kind": "continuous" if source.continuous else source.task}
     return Cohort.from_table(
         table,
         schema={"outcome": outcome, "features": features},

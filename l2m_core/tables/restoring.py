@@ -1,0 +1,55 @@
+"""A stored cohort keeps what was understood when it was stored; where its file would be read otherwise today is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from l2m_core.tables.reading import NumberColumn, Table, TextColumn
+from l2m_core.tables.signs import is_minus, is_plus
+
+if TYPE_CHECKING:
+    from l2m_core.cohort import Cohort
+
+AGAIN = "This cohort stays as it was stored; upload its file again to have it read anew."
+
+
+def understood(table: Table) -> Table:
+    """The same table, whose texts are levels as they stand."""
+    columns = (
+        replace(column, understood=True) if isinstance(column, TextColumn) else column for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))
+
+
+def newer_readings(cohort: Cohort) -> Iterator[str]:
+    """Columns that earlier versions may have read otherwise than this one reads their file."""
+    assert cohort.source is not None
+    outcome = cohort.schema.outcome
+    levels = {feature.name: (feature.kind, feature.levels) for feature in cohort.features}
+    levels[outcome.name] = (outcome.kind, outcome.classes)
+    for name, (kind, texts) in levels.items():
+        column = cohort.source.column(name)
+        if any(map(is_plus, texts)) and not any(map(is_minus, texts)) and _has_holes(cohort, name):
+            yield (
+                f"Column '{name}' holds '{next(filter(is_plus, texts))}' and cells that are not recorded. If these were '-' in "
+                f"its file, an earlier version took them for not recorded; they are results now. {AGAIN}"
+            )
+        if kind == "category" and isinstance(column, NumberColumn) and _are_unlike_counts(column.values):
+            yield (
+                f"Column '{name}' is a category that was read as numbers, so that codes such as 250.1 and 250.10 were one "
+                f"level; they are two now. {AGAIN}"
+            )
+
+
+def _has_holes(cohort: Cohort, name: str) -> bool:
+    return name in cohort.names and not bool(cohort.r[:, cohort.names.index(name)].all())
+
+
+def _are_unlike_counts(values: np.ndarray) -> bool:
+    """Numbers that more than one text may have been: with decimals, or beyond what a float can tell apart."""
+    present = values[~np.isnan(values)]
+    return bool(np.any((present != np.round(present)) | (np.abs(present) >= 2**53)))

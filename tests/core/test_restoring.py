@@ -1,0 +1,77 @@
+"""A stored cohort stays what it was, however files are read by now, and says where its file would be read otherwise."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError
+from l2m_core.schema import Feature, Outcome, Schema
+
+N = 24
+# As a version stored it that read '-' as not recorded, 250.10 as 250.1, 1.100 as 1.1 and 10³ as 103.
+FRAME = pd.DataFrame(
+    {
+        "a": [float(40 + 7 * i % 31) for i in range(N)],
+        "culture": ["+", "++", None, None] * (N // 4),
+        "code": [250.1, 250.1, 401.0, 402.0] * (N // 4),
+        "cells": [950.0, 1.1, 12.5] * (N // 3),
+        "power": [103.0, 104.0, 105.0] * (N // 3),
+        "ward": ["Icu", "icu", "home", "x"] * (N // 4),
+        "site": ["007", "012"] * (N // 2),
+        "died": [("0", "1", "Yes", "No", "no")[i % 5] for i in range(N)],
+    }
+)
+SCHEMA = Schema.from_yaml("""
+outcome: {name: died, kind: multiclass, classes: ['0', '1', 'No', 'no', 'Yes']}
+features:
+- {name: a, kind: number}
+- {name: culture, kind: binary, levels: [+, ++]}
+- {name: code, kind: category, levels: ['250.1', '401', '402']}
+- {name: cells, kind: number}
+- {name: power, kind: number}
+- {name: ward, kind: category, levels: [home, Icu, icu, x]}
+- {name: site, kind: binary, levels: ['007', '012']}
+""")
+HASH = "61615990fb6d98d9e7de28f94915920a56c993ffbd99d61224d32b11cc4ee0de"  # that version's
+
+
+def test_a_cohort_of_an_earlier_version_opens_as_it_was_stored():
+    cohort = Cohort.restored(FRAME, SCHEMA, HASH, "ward")
+    assert cohort.content_hash == HASH and cohort.schema == SCHEMA and cohort.name == "ward"
+    assert cohort.frame().fillna("").to_dict("list") == FRAME.fillna("").to_dict("list")
+
+
+def test_it_is_offered_today_s_reading():
+    warnings = Cohort.restored(FRAME, SCHEMA, HASH).warnings
+    offered = [warning for warning in warnings if "upload its file again" in warning]
+    assert len(offered) == 2
+    assert "'culture'" in offered[0] and "'-'" in offered[0] and "'code'" in offered[1] and "250.10" in offered[1]
+    assert any("'died' mixes" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    "cells", [["+", "-"], ["-", "x"], ["1.100", "950"], ["5.3\u00b9", "NA"], ["none", "2020-01-01"], ["<5", "7 "]]
+)
+def test_texts_of_a_stored_cohort_are_its_levels_whatever_they_would_mean_in_a_file(cells):
+    ward = Feature("ward", kind="category", levels=tuple(sorted(cells)))
+    schema = Schema((Feature("age"), ward), Outcome("died", "binary", ("no", "yes")))
+    frame = pd.DataFrame(
+        {"age": np.arange(N) % 7 + 0.5, "ward": cells * (N // 2), "died": ["no", "no", "yes"] * (N // 3)}
+    )
+    codes = [ward.levels.index(cell) for cell in frame["ward"]]
+    stored = Cohort(schema, np.column_stack([frame["age"], codes]), (frame["died"] == "yes").to_numpy())
+    restored = Cohort.restored(frame, schema, stored.content_hash)
+    assert restored.content_hash == stored.content_hash
+    assert restored.frame()["ward"].tolist() == frame["ward"].tolist()
+
+
+def test_a_table_that_was_stored_as_it_came_is_read_as_it_was():
+    frame = pd.DataFrame({"age": [f"{i % 7}.5" for i in range(N)], "died": ["no", "no", "yes"] * (N // 3)})
+    stored = Cohort.from_frame(frame, "died")
+    assert np.array_equal(Cohort.restored(frame, stored.schema, stored.content_hash).x, stored.x)
+
+
+def test_a_cohort_that_reads_differently_is_never_opened_as_the_same():
+    with pytest.raises(CohortError, match="reads differently from when it was stored.*Upload its table again"):
+        Cohort.restored(FRAME.assign(a=1.0 + FRAME["a"]), SCHEMA, HASH)

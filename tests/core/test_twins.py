@@ -1,0 +1,35 @@
+"""Texts of a column that look the same stay apart, with a warning that shows both."""
+
+import pytest
+
+from tests.core.ward import N, loaded
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "shown"),
+    [
+        ("caf\u00e9", "cafe\u0301", ("caf\\xe9", "cafe\\u0301")),
+        ("step down", "step\u00a0down", ("'step down'", "step\\xa0down")),
+        ("icu", "icu\u200b", ("'icu'", "icu\\u200b")),
+        ("home", "h\u043eme", ("'home'", "h\\u043eme")),
+        ("\uff29\uff23\uff35", "ICU", ("'ICU'", "\\uff29")),
+        ("a  b", "a b", ("'a  b'", "'a b'")),
+        ("Icu", "icu", ("'Icu'", "'icu'")),
+    ],
+)
+def test_twins_are_shown_with_what_cannot_be_seen_written_out(a, b, shown):
+    cohort = loaded(
+        {"ward": [a, b, "other ward", "x"] * (N // 4), "f": [i % 7 for i in range(N)], "y": [0, 1] * (N // 2)}
+    )
+    assert {a, b} <= set(cohort.feature("ward").levels)
+    (warning,) = [warning for warning in cohort.warnings if "two different levels" in warning]
+    assert [text for text in ("'ward'", *shown) if text not in warning] == []
+
+
+def test_a_column_of_many_twins_is_told_of_in_few_words():
+    words = [f"{word}{i}" for i in range(N // 2) for word in ("w", "W")]
+    cohort = loaded(
+        {"ward": words, "f": [i % 7 for i in range(N)], "y": [0, 1] * (N // 2)},
+        schema={"features": [{"name": "ward", "kind": "category"}]},
+    )
+    assert 0 < sum("two different levels" in warning for warning in cohort.warnings) <= 20
