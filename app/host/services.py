@@ -13,25 +13,21 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-import l2m_core as l2m
-from app.host.cache import Bounded
+from app.cache import BoundedCache
+from app.catalogue import Catalogue
 from app.host.identity import Signer, load_signer
-from app.host.settings import Settings
 from app.jobs.runner import Runner
-from app.store import NotFound, Store, StoredCohort
+from app.settings import AppSettings
+from app.store import StoredCohort
 from l2m_core.cohort import Cohort
 from l2m_core.diagnostics import Diagnostics
-from l2m_core.errors import L2MError, ModelFileError, RangeWarning
+from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory
-from l2m_core.paths import model_folders
-from l2m_core.schema import Schema
 from l2m_core.tables.reading import Table, read_table
 
-DEFAULT_MODEL = "general"
 NOBODY = "nobody"  # an owner of nothing: sees released models and what is shared
 RESAMPLES = 8  # bootstrap samples of the cohort behind an uncertainty band
 FEWEST_RESAMPLES = 4
@@ -46,7 +42,7 @@ class Conditioned:
     """A model that has read a cohort, under the cohort's name for one owner, and the views made with it."""
 
     memory: CohortMemory
-    views: Bounded = field(default_factory=lambda: Bounded(2000))
+    views: BoundedCache = field(default_factory=lambda: BoundedCache(2000))
     wanted: SimpleQueue[tuple[Any, Any]] = field(default_factory=SimpleQueue)
     """Keys in `views` of what somebody waits for, and the view that makes it; filled and emptied by the step-through page."""
     under_other_names: dict[str, Conditioned] = field(default_factory=dict)
@@ -69,61 +65,18 @@ def _nbytes(value: Any) -> float:
     return float(sum(memory.nbytes for memory in memories))
 
 
-class Services:
-    """Made once in a process, from the settings; tests make their own."""
+class Services(Catalogue):
+    """The catalogue, and all else that the pages of one process share. Made once in a process; tests make their own."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings.prepare()
+    def __init__(self, settings: AppSettings) -> None:
+        super().__init__(settings)
         self.signer: Signer = load_signer(self.settings.data_dir)
-        self.store = Store(self.settings.database_url, migrate=True)
         self.runner = Runner(self.store, self.settings)
         self.background = ThreadPoolExecutor(1, thread_name_prefix="l2m-background")
-        self._models = Bounded(3)
-        self._fingerprints: dict[Path, str] = {}
-        self._cohorts = Bounded(50_000_000, weigh=lambda cohort: cohort.x.size)
-        self._drafts = Bounded(25_000_000, weigh=lambda cohort: cohort.x.size)
-        self._tables = Bounded(25_000_000, weigh=lambda table: table.rows * len(table.names))
-        self._memories = Bounded(MEMORY_BYTES, weigh=_nbytes)
-        self._diagnostics = Bounded(32)
-
-    # -- models -----------------------------------------------------------------------------------------------------
-
-    def model_names(self, owner: str) -> dict[str, Path]:
-        """Name → folder of every model that the owner may use, the released ones first."""
-        folders = dict(model_folders())
-        for stored in self.store.models.list(owner):
-            folders.setdefault(stored.name, Path(stored.folder))
-        return folders
-
-    def model(self, owner: str, name: str = DEFAULT_MODEL) -> L2M:
-        folder = self.model_names(owner).get(name)
-        if folder is None:
-            raise ModelFileError(f"There is no model '{name}' any more. Choose another one.")
-        return self._load(folder)
-
-    def model_of(self, owner: str, fingerprint: str) -> L2M | None:
-        """The model with this fingerprint; None when it is not here (any more)."""
-        # Mostly it is a released one, for which the store need not be asked.
-        for folders in (model_folders, partial(self.model_names, owner)):
-            for folder in folders().values():
-                if self._fingerprints.get(folder, fingerprint) == fingerprint:
-                    model = self._load_or_none(folder)
-                    if model is not None and model.fingerprint == fingerprint:
-                        return model
-        return None
-
-    def _load(self, folder: Path) -> L2M:
-        facts = folder / "model.yaml"
-        changed = facts.stat().st_mtime_ns if facts.is_file() else 0
-        model = self._models.get((folder, changed), lambda: l2m.load(str(folder)))
-        self._fingerprints[folder] = model.fingerprint
-        return model
-
-    def _load_or_none(self, folder: Path) -> L2M | None:
-        try:
-            return self._load(folder)
-        except L2MError:
-            return None
+        self._drafts = BoundedCache(25_000_000, weigh=lambda cohort: cohort.x.size)
+        self._tables = BoundedCache(25_000_000, weigh=lambda table: table.rows * len(table.names))
+        self._memories = BoundedCache(MEMORY_BYTES, weigh=_nbytes)
+        self._diagnostics = BoundedCache(32)
 
     # -- cohorts ----------------------------------------------------------------------------------------------------
 
@@ -151,32 +104,6 @@ class Services:
         )
         self.cohort(owner, stored)
         return stored
-
-    def cohort(self, owner: str, stored: StoredCohort) -> Cohort:
-        """With its own table: what is ignored in two tables may differ where the cohorts' contents are the same.
-
-        `stored` must come from the store for this owner: what it says of sharing is the permission to use it.
-        """
-        if stored.deleted_at is not None:
-            raise NotFound(
-                f"The data of cohort '{stored.name}' were deleted, so nothing can be computed from them any more. "
-                "Upload the same table again to go on."
-            )
-        if not stored.is_usable_by(owner):
-            raise NotFound(
-                f"Cohort '{stored.name}' is not shared with you any more. Upload its table yourself to go on."
-            )
-        return self._cohorts.get(stored.id, lambda: self._read_cohort(owner, stored))
-
-    def _read_cohort(self, owner: str, stored: StoredCohort) -> Cohort:
-        frame = self.store.cohorts.frame(owner, stored.id)
-        cohort = Cohort.from_frame(frame, schema=Schema.from_yaml(stored.schema_yaml), name=stored.name)
-        if cohort.content_hash != stored.content_hash:
-            raise L2MError(
-                f"Cohort '{stored.name}' reads differently from when it was stored, by another version of this "
-                "program. Upload its table again."
-            )
-        return cohort
 
     def delete_cohort(self, owner: str, cohort_id: str) -> None:
         """With what is in memory and what jobs keep of it."""
@@ -237,7 +164,7 @@ def get() -> Services:
     global _services
     with _lock:
         if _services is None:
-            _services = Services(Settings.from_environment())
+            _services = Services(AppSettings.from_environment())
         return _services
 
 

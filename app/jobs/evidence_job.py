@@ -44,30 +44,30 @@ def grouping(cohort: Cohort, column: str) -> str:
 
 
 def run(work: Work) -> Outcome:
-    services, owner = work.services, work.job.owner
+    catalogue, owner = work.catalogue, work.job.owner
     settings = settings_of(work.config["settings"])
     work.say(0.0, "Reading the cohort and the model.")
-    stored = services.store.cohorts.get(owner, work.config["cohort"])
-    cohort = services.cohort(owner, stored)
-    model = services.model(owner, work.config["model"])
+    stored = catalogue.store.cohorts.get(owner, work.config["cohort"])
+    cohort = catalogue.cohort(owner, stored)
+    model = catalogue.model(owner, work.config["model"])
     about = kept_under(cohort, settings)
     keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, about])
     try:
         found = gather(model, cohort, settings, keep=keep, report=work.say)
-        stored = services.store.cohorts.get(owner, stored.id)
-        services.cohort(owner, stored)  # nothing is stored of what was deleted meanwhile
+        stored = catalogue.store.cohorts.get(owner, stored.id)
+        catalogue.cohort(owner, stored)  # nothing is stored of what was deleted meanwhile
     except BaseException:
         if not _is_usable(work, stored.id):
             keep.clear()
         raise
-    services.store.evidence.put(owner, cohort.content_hash, model.fingerprint, about, found.to_data())
+    catalogue.store.evidence.put(owner, cohort.content_hash, model.fingerprint, about, found.to_data())
     keep.clear()
     return Outcome("done", found.summary()[0].text, {"fingerprint": model.fingerprint})
 
 
 def _is_usable(work: Work, cohort_id: str) -> bool:
     try:
-        return work.services.store.cohorts.get(work.job.owner, cohort_id).is_usable_by(work.job.owner)
+        return work.catalogue.store.cohorts.get(work.job.owner, cohort_id).is_usable_by(work.job.owner)
     except NotFound:
         return False
 

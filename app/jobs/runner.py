@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from app.host.settings import Settings
 from app.jobs import folders
+from app.settings import AppSettings
 from app.store import Conflict, Job, Store, StoreError
 from l2m_core.errors import ConfigError, L2MError
 
@@ -32,7 +32,7 @@ _HOME = Path(__file__).resolve().parents[2]
 class Runner:
     """The queue of one installation."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: AppSettings) -> None:
         self.store, self.settings = store, settings
         self._children: list[subprocess.Popen[bytes]] = []
 
@@ -146,7 +146,7 @@ class Runner:
             self.store.jobs.finish(job.id, claimed.claim, "failed", sentence)
 
 
-def worker_environment(settings: Settings) -> dict[str, str]:
+def worker_environment(settings: AppSettings) -> dict[str, str]:
     """The store's address goes by the environment, which other users cannot read, and not by the command line."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
     path = os.pathsep.join([str(_HOME), *filter(None, [kept.get("PYTHONPATH")])])

@@ -92,7 +92,7 @@ def run(work: Work) -> Outcome:
     places = ["--out", str(out), "--partial", str(partial), "--workers", "1"]
     config = work.config
     if work.job.kind == EVALUATE:
-        known = work.services.model_names(work.job.owner)
+        known = work.catalogue.model_names(work.job.owner)
         if config["model"] not in known:
             raise ConfigError(f"There is no model '{config['model']}' any more. Choose another one.")
         arguments = [EVALUATE, *options(config["yaml"]), "--model", str(known[config["model"]]), *places]

@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml
 
-from app.host.settings import Settings
 from app.jobs import folders
 from app.jobs.runner import worker_environment
 from app.jobs.work import Work
+from app.settings import AppSettings
 from app.store import processes
 from l2m_core.errors import ConfigError
 from l2m_core.tables.strict_yaml import YamlProblem, read_values
@@ -88,7 +88,7 @@ def read_settings(job: str, text: str) -> dict[str, Any]:
     return settings
 
 
-def check(job: str, text: str, decided: Mapping[str, Any], settings: Settings) -> Checked:
+def check(job: str, text: str, decided: Mapping[str, Any], settings: AppSettings) -> Checked:
     """What the trainer makes of the settings; its refusal is a ConfigError in its own words."""
     whole = {**read_settings(job, text), **decided}
     with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +122,7 @@ def run(work: Work, arguments: Sequence[str], progress: Callable[[], tuple[float
         child = subprocess.Popen(
             command,
             cwd=work.folder,
-            env=worker_environment(work.services.settings),
+            env=worker_environment(work.catalogue.settings),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,

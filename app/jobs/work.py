@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from app.host.services import Services
+from app.catalogue import Catalogue
 from app.store import Job
 
 
@@ -27,8 +27,8 @@ class Outcome:
 class Work:
     """Shared by the worker's main thread, which works, and its second one, which reports."""
 
-    def __init__(self, job: Job, folder: Path, services: Services) -> None:
-        self.job, self.folder, self.services = job, folder, services
+    def __init__(self, job: Job, folder: Path, catalogue: Catalogue) -> None:
+        self.job, self.folder, self.catalogue = job, folder, catalogue
         self.stop_asked = threading.Event()
         self.progress = job.progress if job.attempts > 1 else 0.0
         self.sentence = ""

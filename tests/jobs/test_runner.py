@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from app.host.services import Services
-from app.host.settings import Settings
 from app.jobs import folders
 from app.jobs.evidence_job import settings_of
 from app.jobs.runner import MOST_WAITING, Runner, _alone, worker_environment
+from app.settings import AppSettings
 from app.store import Conflict, NotFound
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import Evidence
@@ -41,8 +41,8 @@ def test_evidence_is_gathered_in_another_process_and_stored(services: Services, 
 
 def test_a_worker_goes_on_when_the_process_that_started_it_is_gone(services: Services, runner: Runner, ward) -> None:
     program = (
-        "import sys; from app.host.services import Services; from app.host.settings import Settings; "
-        "from app.jobs.runner import Runner; s = Services(Settings.from_environment()); "
+        "import sys; from app.host.services import Services; from app.settings import AppSettings; "
+        "from app.jobs.runner import Runner; s = Services(AppSettings.from_environment()); "
         f"print(Runner(s.store, s.settings).submit({OWNER!r}, 'evidence', "
         f"{{'cohort': {ward.id!r}, 'model': 'general', 'settings': {SETTINGS!r}}}).id)"
     )
@@ -225,7 +225,7 @@ def test_workers_get_the_threads_that_the_installation_grants_and_no_secrets_of_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STREAMLIT_SERVER_COOKIE_SECRET", "s")
-    environment = worker_environment(Settings(tmp_path, "sqlite:///x", job_threads=3))
+    environment = worker_environment(AppSettings(tmp_path, "sqlite:///x", job_threads=3))
     assert environment["OMP_NUM_THREADS"] == "3" and environment["L2M_DATABASE_URL"] == "sqlite:///x"
     assert not [name for name in environment if name.startswith("STREAMLIT_")]
 
@@ -235,5 +235,5 @@ def test_workers_get_the_threads_that_the_installation_grants_and_no_secrets_of_
 )
 def test_a_setting_that_cannot_be_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        Settings.from_environment({name: value})
-    assert Settings.from_environment({"L2M_JOBS": "3", "L2M_TRAINING": "Signed-in"}).training == "signed-in"
+        AppSettings.from_environment({name: value})
+    assert AppSettings.from_environment({"L2M_JOBS": "3", "L2M_TRAINING": "Signed-in"}).training == "signed-in"

@@ -25,7 +25,7 @@ WHO_MAY_TRAIN = ("everyone", "signed-in", "off")
 
 
 @dataclass(frozen=True)
-class Settings:
+class AppSettings:
     """The app's place on disk. `database_url` stays out of the printed form: it may hold a password."""
 
     data_dir: Path
@@ -46,7 +46,7 @@ class Settings:
         return self.data_dir / "models"
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> AppSettings:
         environment = os.environ if environment is None else environment
         data_dir = _data_dir(environment)
         url = environment.get("L2M_DATABASE_URL", "").strip() or f"sqlite:///{data_dir / 'l2m.sqlite3'}"
@@ -59,7 +59,7 @@ class Settings:
             sign_in_hours=_count(environment, "L2M_SIGN_IN_HOURS", 12, COOKIE_HOURS),
         )
 
-    def prepare(self) -> Settings:
+    def prepare(self) -> AppSettings:
         """Make the folders, readable by this user only. Returns itself."""
         for folder in (self.data_dir, self.jobs_dir, self.models_dir):
             try:

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 
-class Bounded:
+class BoundedCache:
     """Keeps values whose weights sum up to at most `budget`; the newest is kept whatever it weighs."""
 
     def __init__(self, budget: float, weigh: Callable[[Any], float] = lambda value: 1.0) -> None:
