@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import AsyncIterator
 from concurrent import futures
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import streamlit as st
@@ -22,19 +22,17 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route
-from streamlit import config
-from streamlit.config_option import ConfigOption
 
 from app.host import services, sign_in
 from app.host.guard import Guard
 from app.host.sweeping import sweep_now_and_then
 from app.store import StoreError
-from l2m_core.errors import ConfigError, L2MError
+from app.streamlit_contact import loggers, options
+from l2m_core.errors import L2MError
 
 MAIN = Path(__file__).with_name("main.py")
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
 ANY_ADDRESS = ("0.0.0.0", "::")
-YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 READING_PATIENCE = 5.0  # seconds that the first answer may be put off by the reading of a large cohort
 
 logger = logging.getLogger("l2m.app")
@@ -59,13 +57,14 @@ def warm_up() -> None:
     import torch
 
     from app.host import warm_up
+    from app.ui import charts
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)  # sessions spread over the cores; two threads on one busy core are slower than one
-    config.set_option("server.allowedHosts", allowed_hosts())
+    options.set_option("server.allowedHosts", allowed_hosts())
     try:
         reading = warm_up.read_again(services.get())
-        warm_up.one_step(services.get())
+        warm_up.one_step(services.get(), charts.warm_up)
         futures.wait([reading], timeout=READING_PATIENCE)
         services.get().runner.pump()  # what waited when the server stopped
     except L2MError as problem:  # the pages say what is wrong and how to mend it
@@ -74,33 +73,11 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def take_variables() -> None:
-    """Streamlit's settings from the environment, which it reads by itself only where its own command starts it."""
-    for option in list(config.get_config_options().values()):
-        text = os.environ.get(option.env_var)
-        if text is not None and not option.sensitive:
-            config.set_option(option.key, value_of(option, text.strip()), "environment variable")
-
-
-def value_of(option: ConfigOption, text: str) -> object:
-    """As Streamlit's command reads it."""
-    if option.multiple:
-        return text.split()
-    if option.type is bool and text.lower() in (*YES, *NO):
-        return text.lower() in YES
-    if option.type in (int, float):
-        with suppress(ValueError):
-            return option.type(text)
-    if option.type is str:
-        return text
-    raise ConfigError(f"{option.env_var} is {text!r}, which is no {option.type.__name__}.")
-
-
 def allowed_hosts() -> list[str]:
     """Names under which browsers may reach this server. On all interfaces any, unless its public name is stated."""
-    chosen = config.get_option("server.allowedHosts")
-    address = config.get_option("server.address")
-    public = config.get_option("browser.serverAddress") if config.is_manually_set("browser.serverAddress") else None
+    chosen = st.get_option("server.allowedHosts")
+    address = st.get_option("server.address")
+    public = st.get_option("browser.serverAddress") if options.is_set("browser.serverAddress") else None
     if chosen or (address in (None, *ANY_ADDRESS) and public is None):
         return list(chosen)
     return [*LOOPBACK, *(name for name in (address, public) if name and name not in (*LOOPBACK, *ANY_ADDRESS))]
@@ -156,13 +133,7 @@ class WithoutValues(logging.Filter):
 
 
 def keep_values_out_of_logs() -> None:
-    for name in (
-        "streamlit.error_util",
-        "streamlit.runtime.scriptrunner.script_runner",
-        "streamlit.runtime.backend_operation_handler",
-        "uvicorn.error",
-        "asyncio",
-    ):
+    for name in (*loggers.OF_ERRORS, "uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(WithoutValues())
 
 
@@ -179,4 +150,4 @@ app = st.App(
     middleware=[Middleware(Guard)],
     on_script_error=on_script_error,
 )
-take_variables()  # only now, since the app says where its own config.toml lies, over which they win
+options.take_environment()  # only now, since the app says where its own config.toml lies, over which they win

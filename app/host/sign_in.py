@@ -7,7 +7,6 @@ one that cannot does not start, and a file that can no longer be used later on s
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import time
@@ -16,12 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamlit.auth_util import get_cookie_with_chunks
-from streamlit.runtime.secrets import secrets_singleton
-from streamlit.web.server.server_util import get_cookie_secret
-from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
-from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
-
+from app.streamlit_contact import sign_in_cookies
+from app.streamlit_contact.insides import InsideMissing
 from l2m_core.errors import ConfigError, L2MError
 
 VARIABLE = "L2M_SIGN_IN_FILE"
@@ -127,29 +122,18 @@ class SignIn:
 
     def _hand_over(self, settings: dict[str, Any]) -> None:
         try:
-            # As values, since Streamlit keeps no settings of a file that it cannot read, and without any it lets everybody in.
-            secrets_singleton.merge_programmatic_secrets({"auth": settings})
+            sign_in_cookies.set_auth(settings)
         except TypeError:
             raise Unusable("holds a value that is neither text, number, truth value, list nor table") from None
+        except InsideMissing as missing:
+            raise Unusable(
+                f"cannot be given to this version of Streamlit ({missing}); install one below 1.68"
+            ) from None
 
 
 def _name(claims: Mapping[str, Any]) -> object:
     """One sign-in of one person, by what the provider says of it."""
     return tuple(str(claims.get(claim)) for claim in ("iss", "sub", "iat", "nonce"))
-
-
-def claims_in(cookies: Mapping[str, str]) -> dict[str, Any]:
-    """What the provider said of whoever has these cookies, if Streamlit's signature on them is genuine."""
-
-    def read_signed(name: str) -> bytes | None:
-        signed = cookies.get(name)
-        return None if signed is None else decode_signed_value(get_cookie_secret(), name, signed)
-
-    try:
-        claims = json.loads(get_cookie_with_chunks(read_signed, USER_COOKIE_NAME) or b"{}")
-    except ValueError:
-        return {}
-    return claims if isinstance(claims, dict) else {}
 
 
 _asked: SignIn | None = None

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 import numpy as np
 
 from app.host.services import MEMORY_BYTES, NOBODY, Services
 from app.store import StepThrough
-from app.ui import charts
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError
+from l2m_core.step_through.patient import Patient
 
 LATEST = 4  # cohorts that are read again, each with the model that was used
 
 
-def one_step(services: Services) -> None:
-    """Imports, kernels and the database's pages are then in memory."""
+def one_step(services: Services, draw: Callable[[Patient], None]) -> None:
+    """Answers and draws one step, so that imports, kernels and the database's pages are in memory."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(64, 6))
     cohort = Cohort.from_arrays(x, (x[:, 0] + generator.normal(size=64) > 0).astype(int), name="warm-up")
     patient = services.model(NOBODY).condition(cohort).start({"x0": 1.0}).observe("x1", 0.5)
-    charts.warm_up(patient)
+    draw(patient)
     services.store.cohorts.list(NOBODY)
 
 
