@@ -1,8 +1,8 @@
 """The app as an ASGI application: `uvicorn app.asgi:app`, or `l2m app`.
 
-Before the first request, everything heavy is imported, and the model is loaded and put through one step. Cohorts that were
-in use when the server stopped are read again, the latest one at once. What is in memory by then is set aside from garbage
-collection, which happens for all sessions together, now and then.
+Before the first request, everything heavy is imported, and the model is loaded and answers one step. Cohorts that were in
+use when the server stopped are read again, the latest one first. What is in memory by then is left out of garbage
+collection (`gc.freeze`), which runs every few seconds for all sessions together.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def warm_up() -> None:
 
 
 def allowed_hosts() -> list[str]:
-    """Names under which browsers may reach this server. On all interfaces any, unless its public name is stated."""
+    """Names under which browsers may reach this server. A server on all interfaces allows any, unless its name is set."""
     chosen = st.get_option("server.allowedHosts")
     address = st.get_option("server.address")
     public = st.get_option("browser.serverAddress") if options.is_set("browser.serverAddress") else None
@@ -106,7 +106,7 @@ async def favicon(request: Request) -> FileResponse:
 
 
 def on_script_error(error: Exception) -> bool:
-    """A fault of the program: said without details, which may be a patient's. The log names the place."""
+    """Shows a fault of the program without its details, which may be a patient's. The log says where it happened."""
     if isinstance(error, sign_in.SignInNeeded):  # by an action, which runs before the page looks who is there
         st.error(str(error), icon=":material/error:")
         return True
@@ -119,7 +119,7 @@ def on_script_error(error: Exception) -> bool:
 
 
 class WithoutValues(logging.Filter):
-    """Log records of Streamlit keep where an error happened and lose its words, which may quote a patient's values."""
+    """Keeps where an error happened in Streamlit's log records, and removes its words, which may quote a patient's values."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and record.exc_info[1] is not None:

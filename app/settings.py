@@ -1,4 +1,4 @@
-"""Where the app keeps its data: a folder and a database, from the environment or sensible defaults.
+"""Settings of an installation, from environment variables: where data are kept, and what background jobs may use.
 
 | variable | meaning | default |
 | --- | --- | --- |
@@ -26,7 +26,7 @@ WHO_MAY_TRAIN = ("everyone", "signed-in", "off")
 
 @dataclass(frozen=True)
 class AppSettings:
-    """The app's place on disk. `database_url` stays out of the printed form: it may hold a password."""
+    """Settings of one installation. `database_url` stays out of the printed form: it may hold a password."""
 
     data_dir: Path
     database_url: str = field(repr=False)
@@ -60,7 +60,7 @@ class AppSettings:
         )
 
     def prepare(self) -> AppSettings:
-        """Make the folders, readable by this user only. Returns itself."""
+        """Makes the folders, readable by this user only. Returns itself."""
         for folder in (self.data_dir, self.jobs_dir, self.models_dir):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What stands before every request: identity, sign-in, guarded files, and headers that keep pages to themselves."""
+"""Middleware before every request: identity, sign-in, downloads and uploads, and security headers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Guard:
         return None
 
     def _receiving(self, scope: Scope, headers: Headers) -> ASGIApp:
-        """What answers; an upload only gets there if there is room for it."""
+        """The application that answers. An upload reaches it only if it fits."""
         upload = uploads.session_and_file(scope["path"]) if scope["method"] == "PUT" else None
         if upload is None:
             return self.app
@@ -92,7 +92,7 @@ class Guard:
 
 
 def is_page(path: str) -> bool:
-    """A page's address, which Streamlit answers with its one document (or "not changed"); all else has its own kind."""
+    """Whether Streamlit answers this address with its one document (or "not changed")."""
     return not any(part in path for part in _NOT_PAGES) and "." not in path.rpartition("/")[2]
 
 
@@ -112,13 +112,13 @@ def is_stranger(cookies: str) -> bool:
 
 
 def secured(name: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """A header of an answer over HTTPS: Streamlit leaves its cookies, those of sign-in too, for plain HTTP as well."""
+    """A header for HTTPS. Streamlit does not mark its cookies as secure, not even those of sign-in."""
     is_open = name.lower() == b"set-cookie" and b"secure" not in [part.strip().lower() for part in value.split(b";")]
     return name, value + b"; Secure" if is_open else value
 
 
 def browser_cookie(browser: str | None, secure: bool) -> str:
-    """A Set-Cookie header: the same id again for another while, or a new one."""
+    """A Set-Cookie header that renews the browser's id, or gives it a new one."""
     signer = services.get().signer
     value = signer.sign(browser or signer.new_browser())
     flags = "; Secure" if secure else ""

@@ -1,7 +1,7 @@
-"""What all sessions of this process share: the store, the models, and cohorts that a model has read.
+"""What all sessions of one process share: the catalogue, uploaded tables, and cohorts that a model has read.
 
-Nothing here belongs to one session. Whether an owner may see a thing is asked of the store every time; what was
-computed from its content is then found by that content.
+Nothing here belongs to one session. The store is asked every time whether an owner may use a thing. Results are kept by
+the content they were computed from, so that owners of the same content share them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 from app.cache import BoundedCache
 from app.catalogue import Catalogue
@@ -28,13 +28,12 @@ from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.tables.reading import Table, read_table
 
-NOBODY = "nobody"  # an owner of nothing: sees released models and what is shared
+NOBODY = "nobody"  # an owner without cohorts or models: sees released models and what is shared
 RESAMPLES = 8  # bootstrap samples of the cohort behind an uncertainty band
 FEWEST_RESAMPLES = 4
-MEMORY_BYTES = 1_500_000_000  # keys and values of all cohorts kept in memory, their resamples included
-RESAMPLE_BYTES = 1_000_000_000  # … and of the resamples of one cohort
-
-Value = TypeVar("Value")
+MEMORY_BYTES = 1_500_000_000  # cached keys and values of all cohorts, their resamples included
+RESAMPLE_BYTES = 1_000_000_000  # of the resamples of one cohort
+CELLS_OF_UPLOADS = 25_000_000  # of all uploaded tables in memory, and as many of the cohorts built from them
 
 
 @dataclass(eq=False)
@@ -44,11 +43,11 @@ class Conditioned:
     memory: CohortMemory
     views: BoundedCache = field(default_factory=lambda: BoundedCache(2000))
     wanted: SimpleQueue[tuple[Any, Any]] = field(default_factory=SimpleQueue)
-    """Keys in `views` of what somebody waits for, and the view that makes it; filled and emptied by the step-through page."""
+    """Keys in `views` that somebody waits for, each with the view that makes it. The step-through page fills and empties it."""
     under_other_names: dict[str, Conditioned] = field(default_factory=dict)
 
     def named(self, name: str) -> Conditioned:
-        """The same memory where another owner gave the cohort another name; its numbers are shared, not copied."""
+        """The same memory under the name that another owner gave the cohort. Its numbers are shared, not copied."""
         cohort = self.memory.cohort
         if name == cohort.name:
             return self
@@ -73,8 +72,8 @@ class Services(Catalogue):
         self.signer: Signer = load_signer(self.settings.data_dir)
         self.runner = Runner(self.store, self.settings)
         self.background = ThreadPoolExecutor(1, thread_name_prefix="l2m-background")
-        self._drafts = BoundedCache(25_000_000, weigh=lambda cohort: cohort.x.size)
-        self._tables = BoundedCache(25_000_000, weigh=lambda table: table.rows * len(table.names))
+        self._drafts = BoundedCache(CELLS_OF_UPLOADS, weigh=lambda cohort: cohort.x.size)
+        self._tables = BoundedCache(CELLS_OF_UPLOADS, weigh=lambda table: table.rows * len(table.names))
         self._memories = BoundedCache(MEMORY_BYTES, weigh=_nbytes)
         self._diagnostics = BoundedCache(32)
 
@@ -89,16 +88,16 @@ class Services(Catalogue):
         return self._tables.peek(key)
 
     def built(self, key: tuple[Hashable, ...], make: Callable[[], Cohort]) -> Cohort:
-        """A cohort that is not stored yet; `key` says everything that it is made from, its table's key first."""
+        """A cohort that is not stored yet. `key` holds everything that it is made from, its table's key first."""
         return self._drafts.get(key, make)
 
     def forget_table(self, key: tuple[Hashable, ...]) -> None:
-        """An uploaded file that was stored or discarded, and what was built from it."""
+        """Drops an uploaded table that was stored or discarded, and what was built from it."""
         for kept in (self._tables, self._drafts):
             kept.drop(lambda other: other[: len(key)] == key)
 
     def add_cohort(self, owner: str, cohort: Cohort) -> StoredCohort:
-        """Store a cohort so that reading it again gives the very same one; refused otherwise."""
+        """Stores a cohort. Refuses one that would read differently from the store."""
         stored = self.store.cohorts.add(
             owner, cohort.name, cohort.frame(), cohort.schema.to_yaml(), cohort.content_hash
         )
@@ -106,19 +105,19 @@ class Services(Catalogue):
         return stored
 
     def delete_cohort(self, owner: str, cohort_id: str) -> None:
-        """With what is in memory and what jobs keep of it."""
+        """Deletes a cohort, what is in memory of it, and what jobs keep of its patients."""
         self.store.cohorts.delete(owner, cohort_id)
         self.runner.forget_cohort(cohort_id)
         self.forget_deleted()
 
     def forget_deleted(self) -> None:
-        """Lets go of what is in memory of deleted cohorts, whichever process deleted them."""
+        """Drops from memory what is left of deleted cohorts, whichever process deleted them."""
         cohorts = self.store.cohorts
         self._cohorts.drop(cohorts.deleted(self._cohorts.keys()).__contains__)
         contents = {key[1] for key in self._memories.keys()} | {*self._diagnostics.keys()}
-        nobodys = contents - cohorts.anyones(contents)
-        self._memories.drop(lambda key: key[1] in nobodys)
-        self._diagnostics.drop(nobodys.__contains__)
+        unused = contents - cohorts.anyones(contents)
+        self._memories.drop(lambda key: key[1] in unused)
+        self._diagnostics.drop(unused.__contains__)
 
     def diagnostics(self, cohort: Cohort) -> Diagnostics:
         return self._diagnostics.get(cohort.content_hash, cohort.diagnostics)
@@ -126,17 +125,17 @@ class Services(Catalogue):
     # -- memories ---------------------------------------------------------------------------------------------------
 
     def conditioned(self, owner: str, stored: StoredCohort, model: L2M) -> Conditioned:
-        """The model that has read this cohort; encoding happens once for a content, whoever asks."""
+        """The model conditioned on this cohort. Each content is encoded once, whoever asks."""
         cohort = self.cohort(owner, stored)
         content = (model.fingerprint, stored.content_hash)
         return self._memories.get(content, lambda: Conditioned(_condition(model, cohort))).named(stored.name)
 
     def has_read(self, stored: StoredCohort, model: L2M) -> bool:
-        """Whether the model's memory of this cohort is at hand."""
+        """Whether the model's memory of this cohort is kept already."""
         return self._memories.peek((model.fingerprint, stored.content_hash)) is not None
 
     def resampled(self, conditioned: Conditioned) -> tuple[CohortMemory, ...] | None:
-        """Memories of bootstrap samples of the cohort; None while they are being made. Empty: too large to make."""
+        """Memories of bootstrap samples of the cohort. None while they are being made; empty where they would be too large."""
         memory = conditioned.memory
         count = min(RESAMPLES, int(RESAMPLE_BYTES // max(1, memory.nbytes)))
         if count < FEWEST_RESAMPLES:
@@ -148,7 +147,7 @@ class Services(Catalogue):
 
 
 def _condition(model: L2M, cohort: Cohort) -> CohortMemory:
-    """Without the table, which is its owner's alone; what is read of it is everybody's who has the same content."""
+    """Conditions on the cohort without its source table: the memory is shared by content, the table is its owner's alone."""
     cohort = replace(cohort, source=None, source_rows=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the notes travel with the memory and are shown on the page
@@ -169,7 +168,7 @@ def get() -> Services:
 
 
 def reset(make: Callable[[], Services] | None = None) -> None:
-    """For tests: forget the services, or put others in their place."""
+    """For tests: forget the services, or replace them."""
     global _services
     with _lock:
         old, _services = _services, make() if make else None

@@ -1,4 +1,4 @@
-"""Before the first visitor: what every page needs is in place, and what people were at is being read again."""
+"""Work done before the first visitor comes: one step is answered and drawn, and the latest cohorts are read again."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def one_step(services: Services, draw: Callable[[Patient], None]) -> None:
 
 
 def read_again(services: Services) -> Future[None]:
-    """Has the model read, in the background, the cohorts of the latest step-throughs: after a restart people go on.
+    """Conditions models, in the background, on the cohorts of the latest step-throughs, which people go on with.
 
-    Done once the first of them is read, which is the likeliest to be asked for.
+    The future is done once the first cohort is read, which is the likeliest to be asked for.
     """
     latest = services.store.step_throughs.latest_of_each_cohort(LATEST)
     return services.background.submit(_read_one_after_another, services, latest, MEMORY_BYTES / 2)
 
 
 def _read_one_after_another(services: Services, latest: Sequence[StepThrough], room: float) -> None:
-    """Each is a task of its own, so that a server that stops meanwhile waits for one at most."""
+    """Submits each cohort as a task of its own, so that a server that stops waits for one at most. room: bytes left."""
     if not latest or room <= 0:
         return
     read = _read(services, latest[0])
@@ -44,7 +44,7 @@ def _read_one_after_another(services: Services, latest: Sequence[StepThrough], r
 
 
 def _read(services: Services, step_through: StepThrough) -> int:
-    """Bytes that its cohort takes now."""
+    """Conditions the model on the step-through's cohort. Returns the bytes that its memory takes."""
     owner = step_through.owner
     try:
         stored = services.store.cohorts.get(owner, step_through.cohort_id)

@@ -1,4 +1,4 @@
-"""Evidence as a job: gathered fold by fold, each kept when it is done, and stored where the page finds it at once."""
+"""The evidence job: gathers evidence fold by fold, keeps each finished fold, and stores the result for the page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def kept_under(cohort: Cohort, settings: EvidenceSettings) -> dict[str, Any]:
 
 
 def grouping(cohort: Cohort, column: str) -> str:
-    """Which rows are of one patient."""
+    """A hash that tells which rows belong to one patient."""
     return sha256(patients_of(cohort, column).astype("<i8").tobytes()).hexdigest()
 
 

@@ -27,7 +27,7 @@ _NAME = re.compile(rf"\w[\w .-]{{0,{LONGEST_NAME - 1}}}")
 
 
 def run(work: Work) -> Outcome:
-    """As a job of its own: what a stopped or failed training job has written so far."""
+    """The release job: makes a model of what a stopped or failed training job has written so far."""
     of = work.catalogue.store.jobs.get(work.job.owner, work.config["of"])
     checked = Checked(of.config["checked"]["settings"], tuple(of.config["checked"]["outcomes"]))
     released = release(work, of, checked, work.config["name"])
@@ -78,7 +78,7 @@ def _write(work: Work, source: Path, target: Path, checked: Checked) -> None:
 
 
 def trained_range(checked: Checked) -> dict[str, Any]:
-    """What the stages covered; beyond it the app warns."""
+    """The range of tasks that the stages covered. The app warns beyond it."""
     stages = checked.settings["stages"]
     model = checked.settings.get("model") or {}
     classes = int(checked.settings["prior"]["settings"].get("max_classes") or model.get("max_classes") or 10)

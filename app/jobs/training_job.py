@@ -1,5 +1,4 @@
-"""Training as a job: its settings and its cohort are laid out in the job's folder, the trainer runs there, and what it
-trained becomes a model that can be chosen."""
+"""The training job: writes settings and cohort into the job's folder, runs the trainer there, and registers the model."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ FROM_MODEL, FROM_JOB = "model", "job"
 
 
 def decided(catalogue: Catalogue, owner: str, config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The settings that are not the person's to write: where the job works, what it begins with, which cohort it reads."""
+    """The settings that the page decides: the job's folder, what it begins with, and the cohort it reads."""
     job = config["job"]
     found: dict[str, Any] = {"folder": str(folder / RUN)}
     if config.get("init"):

@@ -1,4 +1,4 @@
-"""What a kind of job sees of its worker: its settings, its folder, where to say how far it is, and when to stop."""
+"""What a job's function is given: the job, its folder, the catalogue, and a way to report progress and learn of a stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcome:
 
 
 class Work:
-    """Shared by the worker's main thread, which works, and its second one, which reports."""
+    """Shared by the worker's main thread, which works, and its second thread, which reports."""
 
     def __init__(self, job: Job, folder: Path, catalogue: Catalogue) -> None:
         self.job, self.folder, self.catalogue = job, folder, catalogue
@@ -38,7 +38,7 @@ class Work:
         return self.job.config
 
     def say(self, progress: float, sentence: str) -> None:
-        """Told to the page within seconds. Raises Stopped when the job should stop."""
+        """Reports progress, which the page shows within seconds. Raises Stopped when the job should stop."""
         self.progress, self.sentence = min(1.0, max(0.0, progress)), sentence
         if self.stop_asked.is_set():
             raise Stopped

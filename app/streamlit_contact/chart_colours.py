@@ -5,17 +5,15 @@ from __future__ import annotations
 from app.streamlit_contact.insides import InsideMissing, inside
 
 
-def _marker(name: str, plain: str) -> str:
-    """plain: the light theme's colour, taken where this version of Streamlit has no such marker."""
+def markers() -> tuple[str, ...]:
+    """The light theme's colours where this version of Streamlit has no such markers."""
     try:
-        return str(inside("streamlit.elements.lib.streamlit_plotly_theme", name))
+        return tuple(inside("streamlit.elements.lib.streamlit_plotly_theme", name) for name in NAMES)
     except InsideMissing as missing:
         missing.log("charts keep the light theme's colours")
-        return plain
+        return LIGHT
 
 
-CATEGORY_0 = _marker("CATEGORY_0", "#0b6e7f")
-CATEGORY_1 = _marker("CATEGORY_1", "#7b8a92")
-CATEGORY_2 = _marker("CATEGORY_2", "#b4540a")
-CATEGORY_3 = _marker("CATEGORY_3", "#5b4b8a")
-GRAY_70 = _marker("GRAY_70", "#4d5c65")
+NAMES = ("CATEGORY_0", "CATEGORY_1", "CATEGORY_2", "CATEGORY_3", "GRAY_70")
+LIGHT = ("#0b6e7f", "#7b8a92", "#b4540a", "#5b4b8a", "#4d5c65")
+CATEGORY_0, CATEGORY_1, CATEGORY_2, CATEGORY_3, GRAY_70 = markers()

@@ -15,7 +15,7 @@ import pytest
 from app.host.services import Services
 from app.jobs import folders
 from app.jobs.evidence_job import settings_of
-from app.jobs.runner import MOST_WAITING, Runner, _alone, worker_environment
+from app.jobs.runner import MOST_WAITING, Runner, _locked, worker_environment
 from app.settings import AppSettings
 from app.store import Conflict, NotFound
 from l2m_core.errors import ConfigError
@@ -110,7 +110,7 @@ def test_a_fault_of_the_program_is_a_sentence_and_its_values_stay_out_of_the_log
 def test_jobs_wait_their_turn_and_the_next_one_starts_by_itself(runner: Runner, ward) -> None:
     first, second = ask(runner, ward), ask(runner, ward, {**SETTINGS, "seed": 1})
     assert (first.state, second.state) == ("running", "queued")
-    assert runner.place_in_queue(second) == 1
+    assert runner.jobs_before(second) == 1
     assert ended(runner, first).state == "done"
     assert ended(runner, second).state == "done"  # nobody pumped but the first worker
 
@@ -127,7 +127,7 @@ def test_the_queue_moves_on_when_nobody_looks_at_it(services: Services, runner: 
 
 
 def test_a_press_waits_for_its_turn_at_the_queue(services: Services, runner: Runner, ward) -> None:
-    with _alone(services.settings.jobs_dir / "queue.lock", 0.0) as mine:
+    with _locked(services.settings.jobs_dir / "queue.lock", 0.0) as mine:
         assert mine
         waiting = services.store.jobs.add(OWNER, "evidence", {"cohort": ward.id, "model": "general", "settings": 7})
         runner.pump()  # somebody else is at it

@@ -1,24 +1,27 @@
-"""Who draws: one at a time, in the order of their coming."""
+"""Who draws: one at a time, in the order of their coming; and where a run's messages go."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.runtime import Runtime
+from streamlit.runtime.app_session import AppSession
 
-from app.streamlit_contact import batched_delivery as together_module
-from app.streamlit_contact.batched_delivery import Turns, together
+from app.streamlit_contact.batched_delivery import FairLock, _deliver, batched_delivery
+from tests.load.visitor import Visitor
+from tests.streamlit_contact.conftest import visitor_of, wait_until
 
 
 def test_turns_are_taken_one_at_a_time_in_order() -> None:
-    turns, order, inside = Turns(), list[int](), list[int]()
+    lock, order, inside = FairLock(), list[int](), list[int]()
 
     def draw(number: int) -> None:
-        with turns:
+        with lock:
             inside.append(number)
             assert len(inside) == 1
             order.append(number)
@@ -26,11 +29,11 @@ def test_turns_are_taken_one_at_a_time_in_order() -> None:
             inside.remove(number)
 
     threads = []
-    with turns:
+    with lock:
         for number in range(8):
             threads.append(threading.Thread(target=draw, args=(number,)))
             threads[-1].start()
-            while len(turns._waiting) <= number:
+            while lock.waiting <= number:
                 time.sleep(0.001)
         assert order == []
     for thread in threads:
@@ -39,67 +42,74 @@ def test_turns_are_taken_one_at_a_time_in_order() -> None:
 
 
 def test_who_fails_gives_the_turn_back() -> None:
-    turns = Turns()
-    with pytest.raises(ValueError), turns:
+    lock = FairLock()
+    with pytest.raises(ValueError), lock:
         raise ValueError
-    with turns:
+    with lock:
         pass
 
 
 def test_without_a_page_nothing_is_held_back() -> None:
-    with together():
+    with batched_delivery():
         pass
-
-
-class Run:
-    """Stands for Streamlit's session and the run of a page in it."""
-
-    def __init__(self) -> None:
-        self.queue: list[ForwardMsg] = []
-        self.sent: list[ForwardMsg] = []
-        self.session = SimpleNamespace(
-            _scriptrunner=self,
-            _browser_queue=SimpleNamespace(enqueue=self.queue.append),
-            _call_soon_on_event_loop=self.later,
-        )
-        self.calls: list[Callable[[], None]] = []
-
-    def later(self, call: Callable[[], None]) -> None:
-        self.calls.append(call)
-
-    def send(self, message: ForwardMsg) -> None:
-        self.sent.append(message)
-
-    def serve(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        sessions = {"mine": SimpleNamespace(session=self.session)}
-        server = SimpleNamespace(_session_mgr=SimpleNamespace(get_session_info=sessions.get))
-        monkeypatch.setattr(together_module.runtime, "exists", lambda: True)
-        monkeypatch.setattr(together_module.runtime, "get_instance", lambda: server)
 
 
 MESSAGES = [ForwardMsg(hash=str(number)) for number in range(3)]
 
 
-def test_a_page_is_one_delivery_into_its_own_sessions_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+class Run:
+    """A run of a page's script, which would send its messages one by one."""
+
+    def __init__(self) -> None:
+        self.sent: list[ForwardMsg] = []
+
+    def send(self, message: ForwardMsg) -> None:
+        self.sent.append(message)
+
+
+def delivered(address: str, is_current: bool) -> tuple[list[ForwardMsg], list[ForwardMsg]]:
+    """What a run's delivery leaves in the queue of a real session, and what it sent one by one."""
     run = Run()
-    run.serve(monkeypatch)
-    together_module._deliver("mine", MESSAGES, run.send)
-    assert (run.queue, run.sent, len(run.calls)) == ([], [], 1)
-    run.calls[0]()
-    assert run.queue == MESSAGES and run.sent == []
+
+    async def deliver() -> list[ForwardMsg]:
+        async with visitor_of(address) as visitor:
+            session = session_of(visitor)
+            wait_until(lambda: session._scriptrunner is None)  # the run of the page itself has ended
+            session._scriptrunner = run if is_current else Run()  # type: ignore[assignment]
+            _deliver(session.id, MESSAGES, run.send)
+            done = threading.Event()
+            session._call_soon_on_event_loop(done.set)
+            assert done.wait(10)
+            queued = [message for message in session._browser_queue._queue if message.hash]
+            session._scriptrunner = None
+            session._browser_queue.clear()
+            return queued
+
+    return asyncio.run(deliver()), run.sent
 
 
-def test_a_run_that_another_has_followed_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def session_of(visitor: Visitor) -> AppSession:
+    info = Runtime.instance()._session_mgr.get_session_info(visitor._session)
+    assert info is not None and isinstance(info.session, AppSession)
+    return info.session
+
+
+def test_a_page_is_one_delivery_into_its_own_sessions_queue(address: str) -> None:
+    assert delivered(address, is_current=True) == (MESSAGES, [])
+
+
+def test_a_run_that_another_has_followed_draws_nothing(address: str) -> None:
+    assert delivered(address, is_current=False) == ([], [])
+
+
+def test_where_there_is_no_such_session_messages_go_their_usual_way(address: str) -> None:
     run = Run()
-    run.serve(monkeypatch)
-    together_module._deliver("mine", MESSAGES, run.send)
-    run.session._scriptrunner = Run()
-    run.calls[0]()
-    assert run.queue == []
+    _deliver("other", MESSAGES, run.send)
+    assert run.sent == MESSAGES
 
 
-def test_where_there_is_no_such_session_messages_go_their_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_server_is_a_stand_in_messages_go_their_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Runtime, "_instance", SimpleNamespace())
     run = Run()
-    run.serve(monkeypatch)
-    together_module._deliver("other", MESSAGES, run.send)
-    assert run.sent == MESSAGES and run.calls == []
+    _deliver("any", MESSAGES, run.send)
+    assert run.sent == MESSAGES

@@ -50,6 +50,5 @@ def _component() -> Callable[..., Any]:
 
 def _manifest() -> Any:
     """Where the script lies, as an installed package's own pyproject.toml would say it."""
-    scanner = "streamlit.components.v2.manifest_scanner"
-    config = inside(scanner, "ComponentConfig")(NAME, Path(__file__).parent.name)
-    return inside(scanner, "ComponentManifest")(PACKAGE, "1", [config])
+    config = inside("streamlit.components.v2.manifest_scanner", "ComponentConfig")(NAME, Path(__file__).parent.name)
+    return inside("streamlit.components.v2.manifest_scanner", "ComponentManifest")(PACKAGE, "1", [config])

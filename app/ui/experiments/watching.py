@@ -75,7 +75,7 @@ def _show(job: Job) -> None:
     elif job.cancel_requested:
         st.markdown("Stopping; the trainer writes a checkpoint first.")
     elif job.state == "queued":
-        before = services.get().runner.place_in_queue(job)
+        before = services.get().runner.jobs_before(job)
         st.markdown(f"{before} job{'s' if before != 1 else ''} before it.")
     _actions(job, folder)
     if job.kind == training_job.KIND:
