@@ -11,7 +11,6 @@ import gc
 import logging
 import os
 import threading
-import traceback
 from collections.abc import AsyncIterator
 from concurrent import futures
 from contextlib import asynccontextmanager
@@ -23,11 +22,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route
 
-from app.host import services, sign_in
+from app.host import log_filter, services, sign_in, warm_up
 from app.host.guard import Guard
 from app.host.sweeping import sweep_now_and_then
 from app.store import StoreError
-from app.streamlit_contact import loggers, options
+from app.streamlit_contact import options
 from l2m_core.errors import L2MError
 
 MAIN = Path(__file__).with_name("main.py")
@@ -42,7 +41,7 @@ logger = logging.getLogger("l2m.app")
 async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
     import anyio
 
-    await anyio.to_thread.run_sync(warm_up)
+    await anyio.to_thread.run_sync(prepare)
     stop = threading.Event()
     here = services.get()
     for keeper, arguments in ((here.runner.keep_moving, ()), (sweep_now_and_then, (here.forget_deleted,))):
@@ -53,10 +52,10 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
         stop.set()
 
 
-def warm_up() -> None:
+def prepare() -> None:
+    """Everything that must be in memory before the first request."""
     import torch
 
-    from app.host import warm_up
     from app.ui import charts
 
     if "OMP_NUM_THREADS" not in os.environ:
@@ -118,30 +117,11 @@ def on_script_error(error: Exception) -> bool:
     return True
 
 
-class WithoutValues(logging.Filter):
-    """Keeps where an error happened in Streamlit's log records, and removes its words, which may quote a patient's values."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.exc_info and record.exc_info[1] is not None:
-            error = record.exc_info[1]
-            where = "".join(traceback.format_tb(error.__traceback__))
-            record.exc_info = None
-            record.exc_text = None
-            record.msg = f"{record.getMessage()}\n{where}{type(error).__name__} (its message is not logged)"
-            record.args = ()
-        return True
-
-
-def keep_values_out_of_logs() -> None:
-    for name in (*loggers.OF_ERRORS, "uvicorn.error", "asyncio"):
-        logging.getLogger(name).addFilter(WithoutValues())
-
-
 # Before Streamlit looks for such settings itself.
 sign_in.ask_by(sign_in.find_file(), services.get().settings.sign_in_hours)
 # Cookies of sign-in and of uploads stay valid over a restart.
 os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.get().signer.derive("streamlit cookies"))
-keep_values_out_of_logs()
+log_filter.install()
 
 app = st.App(
     MAIN,
