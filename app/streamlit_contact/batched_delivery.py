@@ -68,10 +68,10 @@ def batched_delivery() -> Iterator[None]:
             yield
     finally:
         run._enqueue = send
-        _deliver(run.session_id, buffered, send)
+        deliver(run.session_id, buffered, send)
 
 
-def _deliver(session_id: str, messages: list[Any], send: Callable[[Any], None]) -> None:
+def deliver(session_id: str, messages: list[Any], send: Callable[[Any], None]) -> None:
     """Puts all messages into the session's queue without waking the server: the end of the run does that."""
     try:
         put = _queueing(session_id, messages, send)

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 logger = logging.getLogger("l2m.app")
-_logged: set[str] = set()
+logged: set[str] = set()
 
 
 class InsideMissing(Exception):
@@ -21,8 +21,8 @@ class InsideMissing(Exception):
 
     def log(self, instead: str) -> None:
         """One line for each part in the life of the process. instead: the plainer way that is taken."""
-        if self.name not in _logged:
-            _logged.add(self.name)
+        if self.name not in logged:
+            logged.add(self.name)
             logger.warning("%s: %s.", self, instead)
 
 

@@ -19,7 +19,7 @@ def test_a_step_is_taken_on_a_page_without_clicks_and_without_batches(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(insides, "_logged", set())
+    monkeypatch.setattr(insides, "logged", set())
     monkeypatch.delattr("streamlit.runtime.scriptrunner.get_script_run_ctx")
     monkeypatch.delattr(
         import_module("streamlit.components.v2.get_bidi_component_manager"), "get_bidi_component_manager"

@@ -57,7 +57,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 @pytest.fixture
 def take_away(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Makes `inside` and `attribute` find no part of this name. Streamlit itself, which needs the part, keeps it."""
-    monkeypatch.setattr(insides, "_logged", set())
+    monkeypatch.setattr(insides, "logged", set())
     gone: set[str] = set()
 
     def found(owner: Any, name: str) -> Any:

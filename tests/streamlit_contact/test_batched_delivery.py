@@ -12,7 +12,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import Runtime
 from streamlit.runtime.app_session import AppSession
 
-from app.streamlit_contact.batched_delivery import FairLock, _deliver, batched_delivery
+from app.streamlit_contact.batched_delivery import FairLock, batched_delivery, deliver
 from tests.load.visitor import Visitor
 from tests.streamlit_contact.conftest import visitor_of, wait_until
 
@@ -76,7 +76,7 @@ def delivered(address: str, is_current: bool) -> tuple[list[ForwardMsg], list[Fo
             session = session_of(visitor)
             wait_until(lambda: session._scriptrunner is None)  # the run of the page itself has ended
             session._scriptrunner = run if is_current else Run()  # type: ignore[assignment]
-            _deliver(session.id, MESSAGES, run.send)
+            deliver(session.id, MESSAGES, run.send)
             done = threading.Event()
             session._call_soon_on_event_loop(done.set)
             assert done.wait(10)
@@ -104,12 +104,12 @@ def test_a_run_that_another_has_followed_draws_nothing(address: str) -> None:
 
 def test_where_there_is_no_such_session_messages_go_their_usual_way(address: str) -> None:
     run = Run()
-    _deliver("other", MESSAGES, run.send)
+    deliver("other", MESSAGES, run.send)
     assert run.sent == MESSAGES
 
 
 def test_where_the_server_is_a_stand_in_messages_go_their_usual_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Runtime, "_instance", SimpleNamespace())
     run = Run()
-    _deliver("any", MESSAGES, run.send)
+    deliver("any", MESSAGES, run.send)
     assert run.sent == MESSAGES
