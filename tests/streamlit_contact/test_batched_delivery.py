@@ -71,21 +71,22 @@ def delivered(address: str, is_current: bool) -> tuple[list[ForwardMsg], list[Fo
     """What a run's delivery leaves in the queue of a real session, and what it sent one by one."""
     run = Run()
 
-    async def deliver() -> list[ForwardMsg]:
+    async def act() -> list[ForwardMsg]:
         async with visitor_of(address) as visitor:
             session = session_of(visitor)
             wait_until(lambda: session._scriptrunner is None)  # the run of the page itself has ended
             session._scriptrunner = run if is_current else Run()  # type: ignore[assignment]
-            deliver(session.id, MESSAGES, run.send)
-            done = threading.Event()
-            session._call_soon_on_event_loop(done.set)
-            assert done.wait(10)
-            queued = [message for message in session._browser_queue._queue if message.hash]
-            session._scriptrunner = None
-            session._browser_queue.clear()
-            return queued
+            try:
+                deliver(session.id, MESSAGES, run.send)
+                done = threading.Event()
+                session._call_soon_on_event_loop(done.set)
+                assert done.wait(10)
+                return [message for message in session._browser_queue._queue if message.hash]
+            finally:
+                session._scriptrunner = None
+                session._browser_queue.clear()
 
-    return asyncio.run(deliver()), run.sent
+    return asyncio.run(act()), run.sent
 
 
 def session_of(visitor: Visitor) -> AppSession:
