@@ -12,6 +12,7 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.streamlit_contact import addresses
 from l2m_core.errors import L2MError
 
 FIRST_PORT = 8501
@@ -100,10 +101,10 @@ def serve(listener: socket.socket, processes: int) -> int:
 
         return one.serve(listener)
     from app.host.identity import load_signer
-    from app.host.settings import Settings
     from app.server.several import Front
+    from app.settings import AppSettings
 
-    return Front(listener, processes, load_signer(Settings.from_environment().prepare().data_dir)).run()
+    return Front(listener, processes, load_signer(AppSettings.from_environment().prepare().data_dir)).run()
 
 
 def announce(address: str, port: int, browser: bool) -> None:
@@ -111,7 +112,7 @@ def announce(address: str, port: int, browser: bool) -> None:
     host = "localhost" if address in ("127.0.0.1", "0.0.0.0", "::", "::1") else address
     url = f"http://{host}:{port}"
     # The model is loaded first, which takes a while on a busy machine; if that fails, the process ends, and this too.
-    while not is_healthy(f"{url}/_stcore/health"):
+    while not is_healthy(f"{url}{addresses.HEALTH}"):
         time.sleep(0.2)
     print(f"L2M is at {url} — stop it with Ctrl+C", flush=True)
     if browser and has_screen():

@@ -1,4 +1,4 @@
-"""The entry of every page: who is asking, the navigation, and the page."""
+"""The script behind every page: asks for sign-in, draws the navigation, and runs the page."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What hosts the app with no page open: settings, services, identity, guards, uploads and downloads."""
+"""What runs with no page open: services, identity, the guard of requests, uploads, downloads and sign-in."""

@@ -1,27 +1,27 @@
-"""What stands before every request: identity, sign-in, guarded files, and headers that keep pages to themselves."""
+"""Middleware before every request: identity, sign-in, downloads and uploads, and security headers."""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
-from pathlib import Path
 
-import streamlit
+import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import config
 
 from app.host import downloads, services, sign_in, uploads
 from app.host.identity import COOKIE, COOKIE_SECONDS
+from app.streamlit_contact import addresses, front_end, sign_in_cookies
 
 _FILE = re.compile(r"([0-9a-fA-F]+)(?:\.[A-Za-z0-9]+)?")
-_NOT_PAGES = ("/_stcore/", "/static/", "/media/", "/component/", "/readyz")
-# Names cached functions and counts sessions for anyone who asks; a deployment measures at its proxy instead.
-_CLOSED = ("/_stcore/metrics", "/_stcore/agent/")
+_NOT_PAGES = (*addresses.NOT_PAGES, "/readyz")
+# They name cached functions and count sessions for anyone who asks; a deployment measures at its proxy instead.
+_CLOSED = (addresses.METRICS, addresses.AGENT)
 
 
 class Guard:
@@ -29,10 +29,10 @@ class Guard:
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self._room = uploads.Room()
-        base = config.get_option("server.baseUrlPath").strip("/")
-        self._media = f"/{base}/media/" if base else "/media/"
-        self._policy = content_security_policy(Path(streamlit.__file__).parent / "static" / "index.html")
+        self._uploads = uploads.UploadLimit()
+        base = st.get_option("server.baseUrlPath").strip("/")
+        self._media = f"/{base}{addresses.MEDIA}" if base else addresses.MEDIA
+        self._policy = content_security_policy(front_end.inline_scripts())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sign_in.asked()  # before Streamlit reads by its settings who has signed in
@@ -49,7 +49,7 @@ class Guard:
     def _refuse(self, path: str, cookies: str, browser: str | None) -> tuple[int, str] | None:
         if any(closed in path for closed in _CLOSED):
             return 404, "Not found"
-        if (uploads.PATH in path or path.startswith(self._media)) and is_stranger(cookies):
+        if (addresses.UPLOADS in path or path.startswith(self._media)) and is_stranger(cookies):
             return 401, "Sign in on the page first."
         if path.startswith(self._media):
             found = _FILE.fullmatch(path.removeprefix(self._media))
@@ -58,13 +58,13 @@ class Guard:
         return None
 
     def _receiving(self, scope: Scope, headers: Headers) -> ASGIApp:
-        """What answers; an upload only gets there if there is room for it."""
-        upload = uploads.place_of(scope["path"]) if scope["method"] == "PUT" else None
+        """The application that answers. An upload reaches it only if it fits."""
+        upload = uploads.session_and_file(scope["path"]) if scope["method"] == "PUT" else None
         if upload is None:
             return self.app
 
         async def receive_file(scope: Scope, receive: Receive, send: Send) -> None:
-            with self._room.taken(*upload, uploads.size_of(headers)) as fits:
+            with self._uploads.reserved(*upload, uploads.size_of(headers)) as fits:
                 await (self.app if fits else PlainTextResponse(uploads.FULL, 413))(scope, receive, send)
 
         return receive_file
@@ -92,7 +92,7 @@ class Guard:
 
 
 def is_page(path: str) -> bool:
-    """A page's address, which Streamlit answers with its one document (or "not changed"); all else has its own kind."""
+    """Whether Streamlit answers this address with its one document (or "not changed")."""
     return not any(part in path for part in _NOT_PAGES) and "." not in path.rpartition("/")[2]
 
 
@@ -108,28 +108,26 @@ def read_browser(cookies: str) -> str | None:
 def is_stranger(cookies: str) -> bool:
     """Whether nobody is signed in, by the Cookie header, where that is asked for."""
     asked = sign_in.asked()
-    return asked is not None and not asked.is_signed_in(sign_in.claims_in(cookie_parser(cookies)))
+    return asked is not None and not asked.is_signed_in(sign_in_cookies.claims_in(cookie_parser(cookies)))
 
 
 def secured(name: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """A header of an answer over HTTPS: Streamlit leaves its cookies, those of sign-in too, for plain HTTP as well."""
+    """A header for HTTPS. Streamlit does not mark its cookies as secure, not even those of sign-in."""
     is_open = name.lower() == b"set-cookie" and b"secure" not in [part.strip().lower() for part in value.split(b";")]
     return name, value + b"; Secure" if is_open else value
 
 
 def browser_cookie(browser: str | None, secure: bool) -> str:
-    """A Set-Cookie header: the same id again for another while, or a new one."""
+    """A Set-Cookie header that renews the browser's id, or gives it a new one."""
     signer = services.get().signer
     value = signer.sign(browser or signer.new_browser())
     flags = "; Secure" if secure else ""
     return f"{COOKIE}={value}; Path=/; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{flags}"
 
 
-def content_security_policy(index: Path) -> str:
-    """Everything from here only. The page's own inline scripts are named by their hashes, so no other one runs."""
-    page = index.read_text("utf-8") if index.is_file() else ""
-    inline = re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)
-    hashes = " ".join(f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'" for script in inline)
+def content_security_policy(scripts: Sequence[str]) -> str:
+    """Everything from this server only. The page's own inline scripts are named by their hashes, so no other one runs."""
+    hashes = " ".join(f"'sha256-{base64.b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts)
     return "; ".join(
         (
             "default-src 'self'",

@@ -21,7 +21,7 @@ COOKIE_SECONDS = 400 * 24 * 3600  # the longest that browsers keep one; renewed 
 
 @dataclass(frozen=True)
 class Signer:
-    """Makes and checks the cookie's text: an id and its signature."""
+    """Signs and checks the text of the cookie: a browser's id and its signature."""
 
     secret: bytes = field(repr=False)
 
@@ -60,7 +60,7 @@ def load_signer(data_dir: Path) -> Signer:
 
 
 def _create(path: Path) -> None:
-    """Written aside and linked into place, so that of two processes that start at once both read one secret."""
+    """Writes a draft and links it under its name, so that two processes that start at once read the same secret."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(handle, "wb") as file:
@@ -76,7 +76,7 @@ def _create(path: Path) -> None:
 
 
 def user_owner(issuer: str, subject: str) -> str:
-    """The owner that a signed-in user is: the same in every browser, and not readable as a name."""
+    """A signed-in user's owner id: the same in every browser, and not readable as a name."""
     return "user-" + sha256(f"{issuer}\n{subject}".encode()).hexdigest()[:32]
 
 

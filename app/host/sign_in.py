@@ -1,13 +1,12 @@
 """Sign-in by OpenID Connect, as a file says that L2M_SIGN_IN_FILE names: Streamlit's own `[auth]` settings.
 
 Streamlit by itself looks for such a file in folders that depend on where it is started, and without one that it can use it
-takes sign-in as not asked for. Here the place is stated, and an app that was told to ask for sign-in never stops asking:
-one that cannot does not start, and a file that can no longer be used later on shuts out who is not signed in.
+takes sign-in as not asked for. Here the file is named, and an app that was told to ask for sign-in never stops asking: it
+does not start without a usable file, and when the file becomes unusable later, nobody who is not signed in gets in.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import time
@@ -16,12 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamlit.auth_util import get_cookie_with_chunks
-from streamlit.runtime.secrets import secrets_singleton
-from streamlit.web.server.server_util import get_cookie_secret
-from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
-from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_NAME
-
+from app.streamlit_contact import sign_in_cookies
+from app.streamlit_contact.insides import InsideMissing
 from l2m_core.errors import ConfigError, L2MError
 
 VARIABLE = "L2M_SIGN_IN_FILE"
@@ -42,7 +37,7 @@ class Unusable(Exception):
 
 
 def find_file(environment: Mapping[str, str] | None = None) -> Path | None:
-    """The file, looked over; None where sign-in is not asked for."""
+    """The sign-in file, checked; None where sign-in is not asked for."""
     chosen = (os.environ if environment is None else environment).get(VARIABLE, "").strip()
     if not chosen:
         return None
@@ -73,7 +68,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 class SignIn:
-    """What this process asks of its visitors. Streamlit has the settings from here, and only such as can be used."""
+    """Sign-in as this process asks for it. Streamlit gets its settings from here, and only usable ones."""
 
     def __init__(self, file: Path, hours: float) -> None:
         self.file = file
@@ -85,7 +80,7 @@ class SignIn:
         self._ended: dict[object, float] = {}  # sign-ins that were ended here → when they would be too old anyway
 
     def is_signed_in(self, claims: Mapping[str, Any]) -> bool:
-        """claims: as Streamlit has them of a visitor. What is left unsaid counts as nobody."""
+        """claims: what Streamlit knows of a visitor. A missing claim counts as not signed in."""
         return (
             claims.get("is_logged_in") is True
             and time.time() < self._good_until(claims)
@@ -93,7 +88,7 @@ class SignIn:
         )
 
     def end(self, claims: Mapping[str, Any]) -> None:
-        """A person signs out. Other pages of the same browser, open meanwhile, are no longer signed in either."""
+        """Signs a person out, on every page that is open in the same browser too."""
         now = time.time()
         self._ended = {name: until for name, until in self._ended.items() if now < until}
         self._ended[_name(claims)] = self._good_until(claims)
@@ -103,7 +98,7 @@ class SignIn:
         return issued + self.hours * 3600 if isinstance(issued, (int, float)) else 0.0
 
     def follow(self) -> None:
-        """Take the file as it is now, if it was changed. While it cannot be used, the settings before it stay."""
+        """Reads the file again if it was changed. While it cannot be used, the earlier settings stay."""
         mark = self._mark_of_file()
         if mark == self._mark and not self.problem:
             return
@@ -118,7 +113,7 @@ class SignIn:
         self._mark = mark
 
     def _mark_of_file(self) -> object:
-        """Another one after every change of content, place or rights."""
+        """A value that differs after every change of the file's content, folder or rights."""
         try:
             found = self.file.stat()
         except OSError:
@@ -127,36 +122,25 @@ class SignIn:
 
     def _hand_over(self, settings: dict[str, Any]) -> None:
         try:
-            # As values, since Streamlit keeps no settings of a file that it cannot read, and without any it lets everybody in.
-            secrets_singleton.merge_programmatic_secrets({"auth": settings})
+            sign_in_cookies.set_auth(settings)
         except TypeError:
             raise Unusable("holds a value that is neither text, number, truth value, list nor table") from None
+        except InsideMissing as missing:
+            raise Unusable(
+                f"cannot be given to this version of Streamlit ({missing}); install one below 1.68"
+            ) from None
 
 
 def _name(claims: Mapping[str, Any]) -> object:
-    """One sign-in of one person, by what the provider says of it."""
+    """Identifies one sign-in of one person by the provider's claims."""
     return tuple(str(claims.get(claim)) for claim in ("iss", "sub", "iat", "nonce"))
-
-
-def claims_in(cookies: Mapping[str, str]) -> dict[str, Any]:
-    """What the provider said of whoever has these cookies, if Streamlit's signature on them is genuine."""
-
-    def read_signed(name: str) -> bytes | None:
-        signed = cookies.get(name)
-        return None if signed is None else decode_signed_value(get_cookie_secret(), name, signed)
-
-    try:
-        claims = json.loads(get_cookie_with_chunks(read_signed, USER_COOKIE_NAME) or b"{}")
-    except ValueError:
-        return {}
-    return claims if isinstance(claims, dict) else {}
 
 
 _asked: SignIn | None = None
 
 
 def ask_by(file: Path | None, hours: float) -> None:
-    """From now on this process asks for sign-in as the file says, again after so many hours; None: not at all."""
+    """From now on this process asks for sign-in as the file says, and again after so many hours. None: not at all."""
     global _asked
     _asked = None if file is None else SignIn(file, hours)
     if _asked is not None:
@@ -164,7 +148,7 @@ def ask_by(file: Path | None, hours: float) -> None:
 
 
 def asked() -> SignIn | None:
-    """What is asked for, by the file as it is now; None where nothing is."""
+    """Sign-in by the file as it is now; None where it is not asked for."""
     if _asked is not None:
         _asked.follow()
     return _asked

@@ -1,4 +1,4 @@
-"""What is let go now and then, for all sessions together."""
+"""Frees memory every few seconds, for all sessions together."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ logger = logging.getLogger("l2m.app")
 
 
 def sweep_now_and_then(stop: threading.Event, forget_deleted: Callable[[], None]) -> None:
-    """What other processes deleted goes from this one's memory too. What closed sessions leave in circles goes in one
-    sweep for all, not in one after each press."""
+    """Drops what other processes deleted, and collects garbage once for all sessions instead of after each run of a page."""
     while not stop.wait(SWEEP_EVERY):
         try:
             forget_deleted()

@@ -1,6 +1,6 @@
-"""What one open page may have the server hold in memory. Streamlit limits the size of a file, and not how many there are.
+"""Limits what one open page may hold in the server's memory. Streamlit limits the size of a file, not how many there are.
 
-Every visitor has an open page, so without this a single one could fill the memory.
+Every visitor has an open page, so without this limit a single visitor could fill the memory.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import streamlit as st
 from starlette.datastructures import Headers
-from streamlit import config, runtime
-from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
-from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-PATH = "_stcore/upload_file"
+from app.streamlit_contact import addresses, uploaded_files
+
 LARGEST_AT_ONCE = 4  # files of the largest size
 FILES_AT_ONCE = 100
 FULL = (
@@ -23,7 +22,7 @@ FULL = (
 )
 
 
-class Room:
+class UploadLimit:
     """Counts what each page's session holds, and what is on its way to it. Used from the server's one event loop."""
 
     def __init__(self) -> None:
@@ -31,9 +30,9 @@ class Room:
         self._files: Counter[str] = Counter()
 
     @contextmanager
-    def taken(self, session: str, file: str, size: int) -> Iterator[bool]:
-        """Around an upload: whether there is room for it. One under the same name makes room for itself."""
-        held = [len(record.data) for name, record in files_of(session).items() if name != file]
+    def reserved(self, session: str, file: str, size: int) -> Iterator[bool]:
+        """Around an upload: whether it fits. A file of the same name counts as replaced."""
+        held = [size for name, size in uploaded_files.sizes_of(session).items() if name != file]
         fits = (
             sum(held) + self._bytes[session] + size <= LARGEST_AT_ONCE * largest_upload()
             and len(held) + self._files[session] < FILES_AT_ONCE
@@ -50,45 +49,22 @@ class Room:
             self._files[session] -= 1
             if not self._files[session]:
                 del self._bytes[session], self._files[session]
-            forget_if_gone(session, file)
+            uploaded_files.forget_if_gone(session, file)
 
 
 def largest_upload() -> int:
-    return int(config.get_option("server.maxUploadSize")) * 1024 * 1024
+    return int(st.get_option("server.maxUploadSize")) * 1024 * 1024
 
 
 def size_of(headers: Headers) -> int:
-    """Bytes of an upload. One that does not say its size may be as large as is allowed."""
+    """Bytes of an upload. One that does not state its size counts as the largest allowed."""
     announced = headers.get("content-length", "")
     if "transfer-encoding" in headers or not (announced.isascii() and announced.isdigit()):
         return largest_upload()
     return int(announced)
 
 
-def place_of(path: str) -> tuple[str, str] | None:
-    """(session, file) of an upload's address; None for any other."""
-    parts = path.partition(f"/{PATH}/")[2].split("/")
+def session_and_file(path: str) -> tuple[str, str] | None:
+    """The session and the file that an upload's address names; None for any other address."""
+    parts = path.partition(f"{addresses.UPLOADS}/")[2].split("/")
     return (parts[0], parts[1]) if len(parts) == 2 and all(parts) else None
-
-
-def files_of(session: str) -> dict[str, UploadedFileRec]:
-    manager = _manager()
-    return dict(manager.file_storage.get(session, {})) if manager is not None else {}
-
-
-def forget_if_gone(session: str, file: str) -> None:
-    """Streamlit forgets a session's files when it ends, and would keep for ever one that arrives afterwards."""
-    manager = _manager()
-    if manager is not None and not _is_connected(session):
-        manager.remove_file(session, file)
-        if not files_of(session):
-            manager.remove_session_files(session)
-
-
-def _is_connected(session: str) -> bool:
-    return runtime.get_instance().is_active_session(session)
-
-
-def _manager() -> MemoryUploadedFileManager | None:
-    found = runtime.get_instance().uploaded_file_mgr if runtime.exists() else None
-    return found if isinstance(found, MemoryUploadedFileManager) else None

@@ -10,11 +10,11 @@ import traceback
 import warnings
 from collections.abc import Callable
 
-from app.host.services import Services
-from app.host.settings import Settings
+from app.catalogue import Catalogue
 from app.jobs import folders
-from app.jobs.runner import PATIENCE
+from app.jobs.runner import PATIENCE, Runner
 from app.jobs.work import Outcome, Stopped, Work
+from app.settings import AppSettings
 from app.store import Conflict, Job, StoreError
 from l2m_core.errors import L2MError
 
@@ -39,12 +39,12 @@ def main() -> int:
     if not claim:
         return 0  # the job was somebody else's first
     _be_modest()
-    services = Services(Settings.from_environment())
-    store = services.store
+    catalogue = Catalogue(AppSettings.from_environment())
+    store = catalogue.store
     job = next((job for job in store.jobs.active() if job.id == job_id and job.claim == claim), None)
     if job is None:
         return 0
-    work = Work(job, folders.folder_of(services.settings.jobs_dir, job.id), services)
+    work = Work(job, folders.folder_of(catalogue.settings.jobs_dir, job.id), catalogue)
     signal.signal(signal.SIGTERM, lambda *_: work.stop_asked.set())
     ended = threading.Event()
     reporter = threading.Thread(target=_report, args=(work, claim, ended), daemon=True)
@@ -56,7 +56,7 @@ def main() -> int:
         store.jobs.finish(job.id, claim, state, sentence[:2000], result)  # type: ignore[arg-type]
     except Conflict:
         print("This job was given to another worker meanwhile.", file=sys.stderr)
-    services.runner.pump(PATIENCE)  # whoever waits is next
+    Runner(store, catalogue.settings).pump(PATIENCE)  # whoever waits is next
     return 0
 
 
@@ -82,7 +82,7 @@ def _report(work: Work, claim: str, ended: threading.Event) -> None:
     waited = 0.0
     while not ended.wait(SECONDS_BETWEEN_REPORTS):
         try:
-            job: Job = work.services.store.jobs.heartbeat(work.job.id, claim, work.progress, work.sentence)
+            job: Job = work.catalogue.store.jobs.heartbeat(work.job.id, claim, work.progress, work.sentence)
             if job.cancel_requested:
                 work.stop_asked.set()
         except Conflict:
@@ -99,7 +99,7 @@ def _report(work: Work, claim: str, ended: threading.Event) -> None:
 
 def _leave(work: Work, claim: str) -> None:
     try:
-        work.services.store.jobs.finish(
+        work.catalogue.store.jobs.finish(
             work.job.id, claim, "cancelled", "Stopped at once, since it did not stop by itself; what was kept stays."
         )
     finally:

@@ -1,4 +1,4 @@
-"""Evidence as a job: gathered fold by fold, each kept when it is done, and stored where the page finds it at once."""
+"""The evidence job: gathers evidence fold by fold, keeps each finished fold, and stores the result for the page."""
 
 from __future__ import annotations
 
@@ -39,35 +39,35 @@ def kept_under(cohort: Cohort, settings: EvidenceSettings) -> dict[str, Any]:
 
 
 def grouping(cohort: Cohort, column: str) -> str:
-    """Which rows are of one patient."""
+    """A hash that tells which rows belong to one patient."""
     return sha256(patients_of(cohort, column).astype("<i8").tobytes()).hexdigest()
 
 
 def run(work: Work) -> Outcome:
-    services, owner = work.services, work.job.owner
+    catalogue, owner = work.catalogue, work.job.owner
     settings = settings_of(work.config["settings"])
     work.say(0.0, "Reading the cohort and the model.")
-    stored = services.store.cohorts.get(owner, work.config["cohort"])
-    cohort = services.cohort(owner, stored)
-    model = services.model(owner, work.config["model"])
+    stored = catalogue.store.cohorts.get(owner, work.config["cohort"])
+    cohort = catalogue.cohort(owner, stored)
+    model = catalogue.model(owner, work.config["model"])
     about = kept_under(cohort, settings)
     keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, about])
     try:
         found = gather(model, cohort, settings, keep=keep, report=work.say)
-        stored = services.store.cohorts.get(owner, stored.id)
-        services.cohort(owner, stored)  # nothing is stored of what was deleted meanwhile
+        stored = catalogue.store.cohorts.get(owner, stored.id)
+        catalogue.cohort(owner, stored)  # nothing is stored of what was deleted meanwhile
     except BaseException:
         if not _is_usable(work, stored.id):
             keep.clear()
         raise
-    services.store.evidence.put(owner, cohort.content_hash, model.fingerprint, about, found.to_data())
+    catalogue.store.evidence.put(owner, cohort.content_hash, model.fingerprint, about, found.to_data())
     keep.clear()
     return Outcome("done", found.summary()[0].text, {"fingerprint": model.fingerprint})
 
 
 def _is_usable(work: Work, cohort_id: str) -> bool:
     try:
-        return work.services.store.cohorts.get(work.job.owner, cohort_id).is_usable_by(work.job.owner)
+        return work.catalogue.store.cohorts.get(work.job.owner, cohort_id).is_usable_by(work.job.owner)
     except NotFound:
         return False
 

@@ -13,6 +13,7 @@ import yaml
 
 from app.jobs import folders, trainer
 from app.jobs.trainer import Checked
+from app.jobs.training_run import RUN, last_step, read_log
 from app.jobs.work import Outcome, Work
 from app.store import Job, StoredModel
 from l2m_core.errors import ConfigError, L2MError
@@ -22,13 +23,12 @@ from l2m_core.memory import load
 
 KIND = "release"
 LONGEST_NAME = 60
-RUN = "run"
 _NAME = re.compile(rf"\w[\w .-]{{0,{LONGEST_NAME - 1}}}")
 
 
 def run(work: Work) -> Outcome:
-    """As a job of its own: what a stopped or failed training job has written so far."""
-    of = work.services.store.jobs.get(work.job.owner, work.config["of"])
+    """The release job: makes a model of what a stopped or failed training job has written so far."""
+    of = work.catalogue.store.jobs.get(work.job.owner, work.config["of"])
     checked = Checked(of.config["checked"]["settings"], tuple(of.config["checked"]["outcomes"]))
     released = release(work, of, checked, work.config["name"])
     return Outcome("done", f"Model '{released.name}' can be chosen now.", {"fingerprint": released.fingerprint})
@@ -47,7 +47,7 @@ def check_name(name: str, known: dict[str, Path]) -> str:
 
 def release(work: Work, of: Job, checked: Checked, name: str) -> StoredModel:
     """of: the training job whose newest checkpoint is taken."""
-    settings, owner = work.services.settings, work.job.owner
+    settings, owner = work.catalogue.settings, work.job.owner
     source = folders.folder_of(settings.jobs_dir, of.id) / RUN
     target = settings.models_dir / work.job.id
     tuned = source / "model"
@@ -59,8 +59,8 @@ def release(work: Work, of: Job, checked: Checked, name: str) -> StoredModel:
     card = card_of(of, checked, name, source)
     write_text(target / "card.md", card)
     model = load(str(target))
-    shown = unique(name, {n: f for n, f in work.services.model_names(owner).items() if f != target})
-    return work.services.store.models.register(owner, shown, model.fingerprint, str(target), card)
+    shown = unique(name, {n: f for n, f in work.catalogue.model_names(owner).items() if f != target})
+    return work.catalogue.store.models.register(owner, shown, model.fingerprint, str(target), card)
 
 
 def _write(work: Work, source: Path, target: Path, checked: Checked) -> None:
@@ -78,7 +78,7 @@ def _write(work: Work, source: Path, target: Path, checked: Checked) -> None:
 
 
 def trained_range(checked: Checked) -> dict[str, Any]:
-    """What the stages covered; beyond it the app warns."""
+    """The range of tasks that the stages covered. The app warns beyond it."""
     stages = checked.settings["stages"]
     model = checked.settings.get("model") or {}
     classes = int(checked.settings["prior"]["settings"].get("max_classes") or model.get("max_classes") or 10)
@@ -111,8 +111,6 @@ CAUTION = {
 
 
 def card_of(of: Job, checked: Checked, name: str, source: Path) -> str:
-    from app.jobs.training_job import last_step, read_log
-
     held = [line for line in read_log(source) if any(key.startswith("held_out/") for key in line)]
     figures = [
         f"| {key.removeprefix('held_out/')} | {value:.4f} |"

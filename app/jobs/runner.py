@@ -1,4 +1,7 @@
-"""Starting what waits, noticing what died. Any process of the app may do it, at any time; a lock keeps them apart."""
+"""The queue of background jobs: starts those that wait, and notices workers that died.
+
+Any process of the app may look at the queue at any time; a lock on a file lets one do so at a time.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from app.host.settings import Settings
 from app.jobs import folders
+from app.settings import AppSettings
 from app.store import Conflict, Job, Store, StoreError
 from l2m_core.errors import ConfigError, L2MError
 
 logger = logging.getLogger("l2m.jobs")
 
-PATIENCE = 10.0  # seconds that a press, or a worker at its end, waits for its turn at the queue
-LOOK_EVERY = 4.0  # seconds between looks at the queue; a worker that died is known as dead within twice as many
+PATIENCE = 10.0  # seconds that a press, or a worker at its end, waits for the lock on the queue
+LOOK_EVERY = 4.0  # seconds between looks at the queue; a dead worker is noticed within twice as many
 MOST_WAITING = 10  # jobs of one owner that wait or run
 FOR_EVERYONE = ("evidence",)  # kinds of jobs that any installation runs; the others are training
 FOREVER = 10.0**9  # seconds: a job that waits for its turn is not lost
@@ -32,7 +35,7 @@ _HOME = Path(__file__).resolve().parents[2]
 class Runner:
     """The queue of one installation."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: AppSettings) -> None:
         self.store, self.settings = store, settings
         self._children: list[subprocess.Popen[bytes]] = []
 
@@ -45,7 +48,7 @@ class Runner:
         return self.settings.training == "everyone" or (self.settings.training == "signed-in" and signed_in)
 
     def submit(self, owner: str, kind: str, config: Mapping[str, Any]) -> Job:
-        """Put a job into the queue, and start it if it is its turn."""
+        """Queues a job, and starts it if it is first."""
         self._check_right(owner, kind)
         waiting = sum(job.active for job in self.store.jobs.list(owner))
         if waiting >= MOST_WAITING:
@@ -83,10 +86,12 @@ class Runner:
             folders.delete(self.folder(job), folders.OF_PATIENTS)
 
     def pump(self, patience: float = 0.0) -> None:
-        """Notice workers that died, and start waiting jobs as far as there is room. Whoever looks again soon need not
-        wait for another one that is at it; patience: seconds for those who will not."""
-        self._children = [child for child in self._children if child.poll() is None]  # takes leave of those that ended
-        with _alone(self.settings.jobs_dir / "queue.lock", patience) as mine:
+        """Notices workers that died, and starts waiting jobs as far as there is room.
+
+        patience: seconds to wait for another process that is doing the same. Who looks again soon need not wait.
+        """
+        self._children = [child for child in self._children if child.poll() is None]  # polling reaps those that ended
+        with _locked(self.settings.jobs_dir / "queue.lock", patience) as mine:
             if not mine:
                 return
             for crashed in self.store.jobs.sweep(seconds_to_start=FOREVER):
@@ -104,9 +109,9 @@ class Runner:
             except L2MError as problem:
                 logger.warning("The queue of jobs could not be looked at: %s", problem)
 
-    def place_in_queue(self, job: Job) -> int:
-        """How many jobs come before this one, those that run included."""
-        return next((place for place, other in enumerate(self.store.jobs.active()) if other.id == job.id), 0)
+    def jobs_before(self, job: Job) -> int:
+        """How many jobs come before this one in the queue, those that run included."""
+        return next((count for count, other in enumerate(self.store.jobs.active()) if other.id == job.id), 0)
 
     def _check_right(self, owner: str, kind: str) -> None:
         if kind not in FOR_EVERYONE and not self.may_train(owner):
@@ -115,7 +120,7 @@ class Runner:
             )
 
     def _start(self, job: Job) -> None:
-        """A process of its own, in a session of its own: what ends this one does not end it."""
+        """Starts a worker in a process session of its own, so that what ends this process does not end it."""
         folder = self.folder(job)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -135,7 +140,7 @@ class Runner:
         self._children.append(child)
         claimed = None
         try:
-            # In the child's name: from here on everyone sees whether it lives.
+            # Claimed with the child's process id: from here on every process sees whether it lives.
             claimed = self.store.jobs.claim(job.id, pid=child.pid)
         finally:
             _hand_over(child, "" if claimed is None or claimed.claim is None else claimed.claim)
@@ -146,8 +151,8 @@ class Runner:
             self.store.jobs.finish(job.id, claimed.claim, "failed", sentence)
 
 
-def worker_environment(settings: Settings) -> dict[str, str]:
-    """The store's address goes by the environment, which other users cannot read, and not by the command line."""
+def worker_environment(settings: AppSettings) -> dict[str, str]:
+    """The worker's environment variables. The database's address goes here because other users can read a command line."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
     path = os.pathsep.join([str(_HOME), *filter(None, [kept.get("PYTHONPATH")])])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(settings.job_threads))
@@ -177,8 +182,8 @@ def _hand_over(child: subprocess.Popen[bytes], claim: str) -> None:
 
 
 @contextmanager
-def _alone(path: Path, patience: float) -> Iterator[bool]:
-    """Whether nobody else is at the queue, after waiting that long for it."""
+def _locked(path: Path, patience: float) -> Iterator[bool]:
+    """Locks the file. Yields whether the lock was got within `patience` seconds."""
     try:
         file = path.open("a+b")
     except OSError as error:

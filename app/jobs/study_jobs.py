@@ -1,4 +1,4 @@
-"""Measuring as a job: methods side by side (`evaluate`), and the study's experiments (`reproduce`)."""
+"""Jobs that measure: `evaluate` compares methods, `reproduce` runs the study's experiments."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _on_one_line(value: Any) -> str:
 
 
 def _check_names(where: str, value: Any) -> None:
-    """Models, cohorts and methods go by their names: no setting leads to a place on this computer."""
+    """Refuses paths: models, cohorts and methods go by their names."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name == FOLDER:
@@ -89,15 +89,15 @@ def _check_names(where: str, value: Any) -> None:
 def run(work: Work) -> Outcome:
     out, partial = work.folder / OUT, work.folder / PARTIAL
     out.mkdir(exist_ok=True)
-    places = ["--out", str(out), "--partial", str(partial), "--workers", "1"]
+    output = ["--out", str(out), "--partial", str(partial), "--workers", "1"]
     config = work.config
     if work.job.kind == EVALUATE:
-        known = work.services.model_names(work.job.owner)
+        known = work.catalogue.model_names(work.job.owner)
         if config["model"] not in known:
             raise ConfigError(f"There is no model '{config['model']}' any more. Choose another one.")
-        arguments = [EVALUATE, *options(config["yaml"]), "--model", str(known[config["model"]]), *places]
+        arguments = [EVALUATE, *options(config["yaml"]), "--model", str(known[config["model"]]), *output]
     else:
-        arguments = [REPRODUCE, config["experiment"], *overrides(config["yaml"]), "--scale", config["scale"], *places]
+        arguments = [REPRODUCE, config["experiment"], *overrides(config["yaml"]), "--scale", config["scale"], *output]
         if not _data_folder().is_dir():
             arguments += ["--data", str(out)]  # stand-ins take the place of data sets that are not here
     status = trainer.run(work, arguments, lambda: progress(work.folder))

@@ -1,4 +1,4 @@
-"""Commands of the trainer, `python -m train …`, as processes: the app never imports it."""
+"""Runs the trainer's commands, `python -m train …`, as processes: the app never imports the trainer."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from typing import Any
 
 import yaml
 
-from app.host.settings import Settings
 from app.jobs import folders
 from app.jobs.runner import worker_environment
 from app.jobs.work import Work
+from app.settings import AppSettings
 from app.store import processes
 from l2m_core.errors import ConfigError
 from l2m_core.tables.strict_yaml import YamlProblem, read_values
@@ -65,7 +65,7 @@ def home() -> Path:
 
 
 def read_mapping(text: str) -> dict[str, Any]:
-    """What a person wrote as settings of any job; nothing where only comments are."""
+    """The settings that a person wrote for any job; empty where there are only comments."""
     try:
         settings = read_values(text, LARGEST_CONFIG)
     except YamlProblem as problem:
@@ -76,7 +76,7 @@ def read_mapping(text: str) -> dict[str, Any]:
 
 
 def read_settings(job: str, text: str) -> dict[str, Any]:
-    """The mapping that a person wrote, without what is decided elsewhere."""
+    """The settings that a person wrote, checked to hold none that the page decides."""
     if job not in DECIDED:
         raise ConfigError(f"There is no training job '{job}'. Choose one of {', '.join(DECIDED)}.")
     settings = read_mapping(text)
@@ -88,8 +88,8 @@ def read_settings(job: str, text: str) -> dict[str, Any]:
     return settings
 
 
-def check(job: str, text: str, decided: Mapping[str, Any], settings: Settings) -> Checked:
-    """What the trainer makes of the settings; its refusal is a ConfigError in its own words."""
+def check(job: str, text: str, decided: Mapping[str, Any], settings: AppSettings) -> Checked:
+    """Has the trainer check the settings. Its refusal is a ConfigError in its own words."""
     whole = {**read_settings(job, text), **decided}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / CONFIG
@@ -114,15 +114,25 @@ def check(job: str, text: str, decided: Mapping[str, Any], settings: Settings) -
 
 
 def run(work: Work, arguments: Sequence[str], progress: Callable[[], tuple[float, str]]) -> int:
-    """One command to its end, its words in the job's log; its exit status. Asked to stop, it is told by SIGTERM."""
+    """Runs one command to its end, with its output in the job's log. Returns its exit status. A stop is sent as SIGTERM."""
     _end_left_over(work.folder)
     log = work.folder / folders.LOG
     with log.open("ab") as file:
-        command = [sys.executable, "-P", "-m", "app.jobs.tether", str(os.getpid()), "-P", "-m", "train", *arguments]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "app.jobs.stop_with_parent",
+            str(os.getpid()),
+            "-P",
+            "-m",
+            "train",
+            *arguments,
+        ]
         child = subprocess.Popen(
             command,
             cwd=work.folder,
-            env=worker_environment(work.services.settings),
+            env=worker_environment(work.catalogue.settings),
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=file,
@@ -141,7 +151,7 @@ def run(work: Work, arguments: Sequence[str], progress: Callable[[], tuple[float
 
 
 def _end_left_over(folder: Path) -> None:
-    """A trainer whose worker died, where the system did not tell it."""
+    """Ends a trainer that outlived its worker, where the system did not signal it."""
     path = folder / PROCESS
     if not path.is_file():
         return

@@ -1,65 +1,59 @@
-"""Training as a job: its settings and its cohort are laid out in the job's folder, the trainer runs there, and what it
-trained becomes a model that can be chosen."""
+"""The training job: writes settings and cohort into the job's folder, runs the trainer there, and registers the model."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from app.host.services import Services
+from app.catalogue import Catalogue
 from app.jobs import folders, releasing, trainer
 from app.jobs.trainer import CONFIG, Checked
+from app.jobs.training_run import RUN, has_checkpoint, last_step
 from app.jobs.work import Outcome, Stopped, Work
 from app.store import NotFound
 from l2m_core.errors import ConfigError, L2MError
 
 KIND = "train"
-RUN = "run"  # the trainer's folder within the job's
 FROM_MODEL, FROM_JOB = "model", "job"
 
 
-def decided(services: Services, owner: str, config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The settings that are not the person's to write: where the job works, what it begins with, which cohort it reads."""
+def decided(catalogue: Catalogue, owner: str, config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The settings that the page decides: the job's folder, what it begins with, and the cohort it reads."""
     job = config["job"]
     found: dict[str, Any] = {"folder": str(folder / RUN)}
     if config.get("init"):
-        found["init"] = str(initial(services, owner, config["init"]))
+        found["init"] = str(initial(catalogue, owner, config["init"]))
     elif job != "predictor":
         raise ConfigError("Choose what to start from: a model, or an earlier training job.")
     if job == "finetune":
         if not config.get("cohort"):
             raise ConfigError("Choose the cohort to fine-tune on.")
-        services.store.cohorts.get(owner, config["cohort"])
+        catalogue.store.cohorts.get(owner, config["cohort"])
         found |= {"cohort": str(folder / folders.COHORT), "schema": str(folder / folders.SCHEMA)}
     return found
 
 
-def initial(services: Services, owner: str, chosen: Mapping[str, str]) -> Path:
+def initial(catalogue: Catalogue, owner: str, chosen: Mapping[str, str]) -> Path:
     """A model by name, or the folder of an earlier job of the same owner."""
     if chosen.get("from") == FROM_JOB:
-        services.store.jobs.get(owner, chosen["name"])
-        folder = folders.folder_of(services.settings.jobs_dir, chosen["name"]) / RUN
+        catalogue.store.jobs.get(owner, chosen["name"])
+        folder = folders.folder_of(catalogue.settings.jobs_dir, chosen["name"]) / RUN
         if not has_checkpoint(folder):
             raise ConfigError("The job to start from has written no checkpoint yet.")
         return folder
-    known = services.model_names(owner)
+    known = catalogue.model_names(owner)
     if chosen.get("name") not in known:
         raise NotFound("There is no such model any more. Choose another one.")
     return known[chosen["name"]]
 
 
-def has_checkpoint(run: Path) -> bool:
-    return any((run / "checkpoints").glob("step-*"))
-
-
 def run(work: Work) -> Outcome:
-    config, services, owner = work.config, work.services, work.job.owner
+    config, catalogue, owner = work.config, work.catalogue, work.job.owner
     settings = trainer.read_settings(config["job"], config["yaml"])
-    settings = {**settings, **decided(services, owner, config, work.folder)}
+    settings = {**settings, **decided(catalogue, owner, config, work.folder)}
     checked = Checked(config["checked"]["settings"], tuple(config["checked"]["outcomes"]))
     path = work.folder / CONFIG
     path.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True), encoding="utf-8")
@@ -71,7 +65,7 @@ def run(work: Work) -> Outcome:
             config["job"],
             "--config",
             str(path),
-            *threads(config["job"], checked, services.settings.job_threads),
+            *threads(config["job"], checked, catalogue.settings.job_threads),
         ]
         status = trainer.run(work, [*arguments, *(["--resume"] if going_on else [])], lambda: progress(work, checked))
     finally:
@@ -103,32 +97,8 @@ def progress(work: Work, checked: Checked) -> tuple[float, str]:
     return min(1.0, step / max(1, checked.steps)), f"Step {step:,} of {checked.steps:,}."
 
 
-def last_step(run: Path) -> int:
-    """By the log, and by the checkpoint, which may be newer."""
-    saved = [int(path.name.removeprefix("step-")) for path in (run / "checkpoints").glob("step-*")]
-    logged = [int(line["step"]) for line in read_log(run)[-1:]]
-    return max([0, *saved, *logged])
-
-
-def read_log(run: Path) -> list[dict[str, Any]]:
-    """The trainer's record, one entry for each line; a line that is being written is passed over."""
-    try:
-        lines = (run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        try:
-            entry = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if isinstance(entry, dict) and isinstance(entry.get("step"), int):
-            found.append(entry)
-    return found
-
-
 def _lay_out(work: Work, cohort_id: str) -> None:
-    stored = work.services.store.cohorts.get(work.job.owner, cohort_id)
-    cohort = work.services.cohort(work.job.owner, stored)
+    stored = work.catalogue.store.cohorts.get(work.job.owner, cohort_id)
+    cohort = work.catalogue.cohort(work.job.owner, stored)
     cohort.frame().to_parquet(work.folder / folders.COHORT, index=False)
     (work.folder / folders.SCHEMA).write_text(cohort.schema.to_yaml(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a kind of job sees of its worker: its settings, its folder, where to say how far it is, and when to stop."""
+"""What a job's function is given: the job, its folder, the catalogue, and a way to report progress and learn of a stop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from app.host.services import Services
+from app.catalogue import Catalogue
 from app.store import Job
 
 
@@ -25,10 +25,10 @@ class Outcome:
 
 
 class Work:
-    """Shared by the worker's main thread, which works, and its second one, which reports."""
+    """Shared by the worker's main thread, which works, and its second thread, which reports."""
 
-    def __init__(self, job: Job, folder: Path, services: Services) -> None:
-        self.job, self.folder, self.services = job, folder, services
+    def __init__(self, job: Job, folder: Path, catalogue: Catalogue) -> None:
+        self.job, self.folder, self.catalogue = job, folder, catalogue
         self.stop_asked = threading.Event()
         self.progress = job.progress if job.attempts > 1 else 0.0
         self.sentence = ""
@@ -38,7 +38,7 @@ class Work:
         return self.job.config
 
     def say(self, progress: float, sentence: str) -> None:
-        """Told to the page within seconds. Raises Stopped when the job should stop."""
+        """Reports progress, which the page shows within seconds. Raises Stopped when the job should stop."""
         self.progress, self.sentence = min(1.0, max(0.0, progress)), sentence
         if self.stop_asked.is_set():
             raise Stopped

@@ -1,3 +1,3 @@
-"""Serving: by this process alone (`one`), or by several processes (`worker`) behind one in front (`several`)."""
+"""Serving: by this process alone (`one`), or by several workers (`worker`) behind a front process (`several`)."""
 
-READY = b"r"  # what a worker says to the process in front when it can serve
+READY = b"r"  # what a worker sends to the front when it can serve

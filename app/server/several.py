@@ -1,7 +1,14 @@
-"""The process in front of several that serve: it accepts connections and hands each one over, and sees no more of it.
+"""The front process of several workers: it accepts connections and hands each one to a worker.
 
-A page lives in one process, and its uploads and downloads must reach the same one. So all connections of a browser, told
-by its cookie, go to one process. Only the head of a connection's first request is looked at, and it is left unread.
+Streamlit keeps a page's session, its uploads and its downloads in the memory of one process, so all connections of a
+browser must reach the same worker. The front tells a browser by its cookie. It only peeks at the head of a connection's
+first request, and sees no more of it.
+
+Why this is our own: `uvicorn --workers` shares one socket and gives each connection to any worker, which breaks uploads
+and downloads. nginx can keep a browser on one server (`docs/deployment.md` says how, for several machines), but it is one
+more program to install and configure, and `l2m app` is to work on a laptop. The front carries no traffic, so it costs a
+connection one look: with three workers on two cores, 50 people with a second of thought each wait 0.11 s for a step
+(median) and 0.51 s (95th percentile), without an error (`docs/results/reliability.md`).
 """
 
 from __future__ import annotations
@@ -19,41 +26,47 @@ from dataclasses import dataclass, field
 from app.host.identity import COOKIE, Signer
 from app.server import READY
 
-LONGEST_HEAD = 65_536  # bytes in which the cookie must come
-PATIENCE = 120.0  # seconds for it; browsers open connections ahead of need
-LATELY = 600.0  # seconds for which a browser counts as being here
+LONGEST_HEAD = 65_536  # bytes within which the cookie must come
+PATIENCE = 120.0  # seconds within which it must come; browsers open connections ahead of need
+LATELY = 600.0  # seconds for which a browser counts as active after its last connection
 MOST_BROWSERS = 100_000  # remembered
-STOPS_WITHIN = 15.0  # seconds, then it is ended
-BREATH = 0.01  # seconds
-PAUSE = 1.0  # seconds after its start before another process takes the place of one that ended
+STOPS_WITHIN = 15.0  # seconds for a worker to stop by itself; then it is killed
+BREATH = 0.01  # seconds to wait when no connection can be accepted
+PAUSE = 1.0  # seconds from a worker's start to the earliest start of its replacement
 _COOKIE = re.compile(rb"(?im)^cookie:[^\r\n]*?\b" + COOKIE.encode() + rb"=([^;\s]+)")
 
 
-class Places:
-    """Which process serves which browser: a new one goes where the fewest are lately."""
+class Assignment:
+    """Which worker serves which browser. A new browser goes to the worker with the fewest active ones."""
 
-    def __init__(self, processes: int) -> None:
-        self.processes = processes
-        self._of: OrderedDict[str, tuple[int, float]] = OrderedDict()  # browser → process, when last seen; latest last
-        self._turn = 0
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._of: OrderedDict[str, tuple[int, float]] = OrderedDict()  # browser → worker, when last seen; latest last
+        self._next = 0
+
+    @property
+    def browsers(self) -> tuple[str, ...]:
+        """Those that are remembered, the latest last."""
+        return tuple(self._of)
 
     def of(self, browser: str | None, now: float) -> int:
-        if browser is None:  # a first page is the same everywhere
-            self._turn = (self._turn + 1) % self.processes
-            return self._turn
-        place = self._of[browser][0] if browser in self._of else self._emptiest(now)
-        self._of[browser] = (place, now)
+        """The worker's index."""
+        if browser is None:  # a first page is the same from every worker
+            self._next = (self._next + 1) % self.workers
+            return self._next
+        worker = self._of[browser][0] if browser in self._of else self._least_busy(now)
+        self._of[browser] = (worker, now)
         self._of.move_to_end(browser)
         if len(self._of) > MOST_BROWSERS:
             self._of.popitem(last=False)
-        return place
+        return worker
 
-    def _emptiest(self, now: float) -> int:
-        counts = [0] * self.processes
-        for place, seen in reversed(self._of.values()):
+    def _least_busy(self, now: float) -> int:
+        counts = [0] * self.workers
+        for worker, seen in reversed(self._of.values()):
             if now - seen > LATELY:
                 break
-            counts[place] += 1
+            counts[worker] += 1
         return counts.index(min(counts))
 
 
@@ -64,8 +77,8 @@ def browser_in(head: bytes, signer: Signer) -> str | None:
 
 
 @dataclass
-class Process:
-    """A serving process and the socket over which it is handed connections."""
+class WorkerProcess:
+    """A worker's process, and the socket over which it is handed connections."""
 
     command: list[str]
     channel: socket.socket = field(init=False)
@@ -81,7 +94,7 @@ class Process:
             self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
 
     def hand(self, connection: socket.socket) -> None:
-        """What comes before it is ready waits in the channel."""
+        """A connection that comes before the worker is ready waits in the channel."""
         try:
             socket.send_fds(self.channel, [b"c"], [connection.fileno()])
         except OSError:  # it has died or hangs; the browser tries again
@@ -93,25 +106,25 @@ class Process:
 
 
 class Front:
-    """listener: bound and listening. command: of a serving process, without the number of its channel."""
+    """listener: bound and listening. command: of a worker, without the number of its channel."""
 
     def __init__(
         self, listener: socket.socket, processes: int, signer: Signer, command: list[str] | None = None
     ) -> None:
         command = command or [sys.executable, "-m", "app.server.worker"]
         self.listener, self.signer = listener, signer
-        self.places = Places(processes)
-        self.processes = [Process(command) for _ in range(processes)]
+        self.assignment = Assignment(processes)
+        self.processes = [WorkerProcess(command) for _ in range(processes)]
         self._selector = selectors.DefaultSelector()
         self._waiting: dict[socket.socket, tuple[float, int]] = {}  # head not come → until when, bytes that lie there
-        self._ended: list[tuple[Process, float]] = []  # processes to start again, and when
+        self._ended: list[tuple[WorkerProcess, float]] = []  # workers to start again, and when
         self._has_served = False
         self._stopping = False
 
     def run(self) -> int:
-        """Until told to stop; the exit status."""
+        """Serves until told to stop. Returns the exit status."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._be_told)
+            signal.signal(number, self._stop_on_signal)
         wake, woken = socket.socketpair()  # a signal ends the wait for connections
         woken.setblocking(False)
         signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
@@ -125,23 +138,23 @@ class Front:
             for key, _ in self._selector.select(timeout=PAUSE):
                 if key.fileobj is self.listener:
                     self._accept()
-                elif isinstance(key.data, Process):
+                elif isinstance(key.data, WorkerProcess):
                     status = status or self._listen_to(key.data)
                 elif key.fileobj is not wake and isinstance(key.fileobj, socket.socket):
-                    self._look_at(key.fileobj)
+                    self._route(key.fileobj)
             self._start_again()
-            self._drop_the_silent()
-        self._end()
+            self._drop_silent()
+        self._stop_workers()
         return status
 
-    # -- processes --------------------------------------------------------------------------------------------------
+    # -- workers ----------------------------------------------------------------------------------------------------
 
-    def _start(self, process: Process) -> None:
+    def _start(self, process: WorkerProcess) -> None:
         process.start()
         self._selector.register(process.channel, selectors.EVENT_READ, process)
 
-    def _listen_to(self, process: Process) -> int:
-        """One that ends is replaced; where none could ever serve, it is over, with its status."""
+    def _listen_to(self, process: WorkerProcess) -> int:
+        """Replaces a worker that ended. Where none could ever serve, returns its status, which ends the front."""
         try:
             message = process.channel.recv(1)
         except OSError:
@@ -166,7 +179,7 @@ class Front:
             self._start(process)
         self._ended = [(process, due) for process, due in self._ended if due > now]
 
-    def _end(self) -> None:
+    def _stop_workers(self) -> None:
         for process in self.processes:
             process.stop()
         until = time.monotonic() + STOPS_WITHIN
@@ -178,7 +191,7 @@ class Front:
                 process.process.wait()
         self._selector.close()
 
-    def _be_told(self, number: int, frame: object) -> None:
+    def _stop_on_signal(self, number: int, frame: object) -> None:
         self._stopping = True
 
     # -- connections ------------------------------------------------------------------------------------------------
@@ -193,7 +206,7 @@ class Front:
         self._waiting[connection] = (time.monotonic() + PATIENCE, 0)
         self._selector.register(connection, selectors.EVENT_READ)
 
-    def _look_at(self, connection: socket.socket) -> None:
+    def _route(self, connection: socket.socket) -> None:
         until, seen = self._waiting[connection]
         try:
             head = connection.recv(LONGEST_HEAD, socket.MSG_PEEK)
@@ -206,15 +219,15 @@ class Front:
             connection.close()
         elif b"\r\n\r\n" in head or len(head) == LONGEST_HEAD:
             self._forget(connection)
-            place = self.places.of(browser_in(head, self.signer), time.monotonic())
+            worker = self.assignment.of(browser_in(head, self.signer), time.monotonic())
             with connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
-                self.processes[place].hand(connection)
+                self.processes[worker].hand(connection)
         else:  # wake up again when there is more than this
             self._waiting[connection] = (until, len(head))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(head) + 1)
 
-    def _drop_the_silent(self) -> None:
+    def _drop_silent(self) -> None:
         now = time.monotonic()
         for connection in [c for c, (until, _) in self._waiting.items() if until < now]:
             self._forget(connection)

@@ -1,6 +1,6 @@
-"""One of several serving processes: it listens nowhere and is handed its connections (`python -m app.server.worker N`).
+"""A worker: one of several serving processes, which gets its connections from the front (`python -m app.server.worker N`).
 
-N is the number of an open socket to the process in front, over which connections come, and whose end is a word to stop.
+N is the file descriptor of an open socket to the front. Connections come over it; when it closes, the worker stops.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Worker(uvicorn.Server):
             message, handles, _, _ = socket.recv_fds(self.channel, 1, 1)
         except BlockingIOError:
             return
-        if not message:  # the process in front is gone
+        if not message:  # the front is gone
             asyncio.get_running_loop().remove_reader(self.channel)
             self.should_exit = True
         for handle in handles:

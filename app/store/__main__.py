@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from app.host.settings import Settings
+from app.settings import AppSettings
 from l2m_core.errors import L2MError
 
 from . import schema
@@ -18,7 +18,7 @@ from .verification import Verification
 def main(arguments: list[str] | None = None) -> int:
     choice = _parser().parse_args(arguments)
     try:
-        url = choice.database or Settings.from_environment().prepare().database_url
+        url = choice.database or AppSettings.from_environment().prepare().database_url
         return int(choice.run(url, choice))
     except L2MError as error:
         print(error, file=sys.stderr)

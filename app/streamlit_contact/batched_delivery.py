@@ -1,4 +1,4 @@
-"""Many elements, one delivery."""
+"""Sends many elements to the browser in one delivery."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from streamlit import runtime
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from streamlit.runtime.scriptrunner import get_script_run_ctx
+from app.streamlit_contact.insides import InsideMissing, attribute, inside
 
 
-class Turns:
-    """A lock that goes to whoever has waited longest; Python's own may let the same few win again and again."""
+class FairLock:
+    """A lock that goes to whoever has waited longest. Python's own may let the same few win again and again."""
 
     def __init__(self) -> None:
-        self._lock, self._taken, self._waiting = threading.Lock(), False, deque[threading.Lock]()
+        self._lock, self._taken, self._queue = threading.Lock(), False, deque[threading.Lock]()
+
+    @property
+    def waiting(self) -> int:
+        """How many threads wait for it."""
+        return len(self._queue)
 
     def __enter__(self) -> None:
         with self._lock:
@@ -25,57 +29,79 @@ class Turns:
                 return
             mine = threading.Lock()
             mine.acquire()
-            self._waiting.append(mine)
+            self._queue.append(mine)
         mine.acquire()
 
     def __exit__(self, *problem: object) -> None:
         with self._lock:
-            if self._waiting:
-                self._waiting.popleft().release()
+            if self._queue:
+                self._queue.popleft().release()
             else:
                 self._taken = False
 
 
-_turns = Turns()
+_one_page_at_a_time = FairLock()
 
 
 @contextmanager
-def together() -> Iterator[None]:
-    """What is drawn meanwhile leaves when all of it is there, with the word that the run has ended.
+def batched_delivery() -> Iterator[None]:
+    """Buffers the elements that a page draws, and sends them once, when the run ends.
 
-    Streamlit wakes the server's loop for each of a hundred elements, and the browser lays out what has come by then; with
-    one delivery both do it once. For the last that a page draws, where it is quick to compute: nothing is seen before
-    the end, and one page is drawn at a time. Threads that draw at once would only take the interpreter, and Streamlit's
-    lock on its settings, from each other.
+    Streamlit wakes the server's loop for each of a hundred elements, and the browser lays the page out each time. With
+    one delivery both do it once. Use it for the last part of a page, where drawing is quick: nothing is seen before the
+    end. One page is drawn at a time, because threads that draw at once only take the interpreter, and Streamlit's lock
+    on its settings, from each other.
     """
-    context = get_script_run_ctx()
-    if context is None:
+    try:
+        run = inside("streamlit.runtime.scriptrunner", "get_script_run_ctx")()
+        send = None if run is None else attribute(run, "_enqueue")
+    except InsideMissing as missing:
+        missing.log("elements are sent one by one")
+        send = None
+    if send is None:
         yield
         return
-    send, waiting = context._enqueue, list[ForwardMsg]()
-    context._enqueue = waiting.append
+    buffered: list[Any] = []
+    run._enqueue = buffered.append
     try:
-        with _turns:
+        with _one_page_at_a_time:
             yield
     finally:
-        context._enqueue = send
-        _deliver(context.session_id, waiting, send)
+        run._enqueue = send
+        deliver(run.session_id, buffered, send)
 
 
-def _deliver(session_id: str, messages: list[ForwardMsg], send: Callable[[ForwardMsg], None]) -> None:
-    """Into the session's queue at once and in silence: what the run says last wakes the server, which sends it all."""
-    # A page that is tested without a server has something in its place that knows no sessions.
-    sessions = getattr(runtime.get_instance(), "_session_mgr", None) if runtime.exists() else None
-    info = sessions.get_session_info(session_id) if sessions is not None else None
-    if info is None:
-        for message in messages:
-            send(message)
+def deliver(session_id: str, messages: list[Any], send: Callable[[Any], None]) -> None:
+    """Puts all messages into the session's queue without waking the server: the end of the run does that."""
+    try:
+        put = _queueing(session_id, messages, send)
+    except InsideMissing as missing:
+        missing.log("elements are sent one by one")
+        put = None
+    if put is not None:
+        put()
         return
-    session, run = info.session, getattr(send, "__self__", None)
+    for message in messages:
+        send(message)
 
-    def put() -> None:
-        if session._scriptrunner is run:  # else somebody else draws for this browser by now
+
+def _queueing(session_id: str, messages: list[Any], send: Callable[[Any], None]) -> Callable[[], None] | None:
+    """The call that queues the messages; None where no server knows the session, as in `AppTest`."""
+    if not inside("streamlit.runtime", "exists")():
+        return None
+    server = inside("streamlit.runtime", "get_instance")()
+    if type(server) is not inside("streamlit.runtime", "Runtime"):  # a stand-in, which knows no sessions
+        return None
+    info = attribute(attribute(server, "_session_mgr"), "get_session_info")(session_id)
+    if info is None:
+        return None
+    session, script = info.session, getattr(send, "__self__", None)
+    queue, later = attribute(session, "_browser_queue"), attribute(session, "_call_soon_on_event_loop")
+    attribute(session, "_scriptrunner")
+
+    def enqueue() -> None:
+        if session._scriptrunner is script:  # otherwise a newer run draws for this browser by now
             for message in messages:
-                session._browser_queue.enqueue(message)
+                queue.enqueue(message)
 
-    session._call_soon_on_event_loop(put)
+    return lambda: later(enqueue)

@@ -1,22 +1,24 @@
-"""Where something that changes is drawn, such that the new takes the place of the old at once."""
+"""A block whose new content takes the place of the old at once."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+Block: TypeAlias = DeltaGenerator
 
-def place(slot: str, shown: Any) -> DeltaGenerator:
-    """A block for `shown` (whatever tells this content from another), of another kind than the one with other content.
 
-    Streamlit keeps a chart or widget that another one replaces until the script has ended, since it might come back
-    further down: people would see both, and the page jump. A block of another kind takes what was in it away.
+def placeholder(name: str, content: Any) -> Block:
+    """A block for `content` (any value that tells this content from another). Other content gets another kind of block.
+
+    Streamlit keeps a chart or widget that another one replaces until the script has ended, because it might come back
+    further down. People would see both, and the page would jump. A block of another kind removes what was in it.
     """
-    name = f"{slot}-place"
-    kind, last = st.session_state.get(name, (False, None))
-    if last != shown:
-        kind = not kind
-        st.session_state[name] = (kind, shown)
-    return st.columns(1)[0] if kind else st.container(horizontal=True).container()
+    key = f"{name}-placeholder"
+    is_column, last = st.session_state.get(key, (False, None))
+    if last != content:
+        is_column = not is_column
+        st.session_state[key] = (is_column, content)
+    return st.columns(1)[0] if is_column else st.container(horizontal=True).container()

@@ -26,31 +26,31 @@ def research_banner() -> None:
 
 
 def show(severity: str, sentence: str) -> None:
-    """A sentence that may quote names and values, shown as it is written."""
+    """Shows a sentence as it is written, since it may quote names and values."""
     paragraphs = "\n\n".join(labels.markdown(line) for line in sentence.splitlines() if line.strip())
     {"error": st.error, "warning": st.warning, "info": st.info, "success": st.success}[severity](
         paragraphs, icon=_ICONS[severity]
     )
 
 
-def show_waiting(place: str = "page") -> None:
-    """Messages that actions left for this place."""
-    for notice in state.take_notices(place):
+def show_waiting(section: str = "page") -> None:
+    """Shows the messages that actions left for this section of the page."""
+    for notice in state.take_notices(section):
         show(notice["severity"], notice["sentence"])
 
 
 @contextmanager
-def refusals(place: str = "page") -> Iterator[None]:
-    """Around an action: what is refused becomes a message beside where it can be mended, and nothing else is lost."""
+def refusals(section: str = "page") -> Iterator[None]:
+    """Around an action: a refusal becomes a message in the section where it can be mended, and nothing else is lost."""
     try:
         yield
     except L2MError as refusal:
-        state.notify("error", str(refusal), place)
+        state.notify("error", str(refusal), section)
 
 
 @contextmanager
 def shown_refusals() -> Iterator[None]:
-    """Around a part of a page: what is refused is said there, and the rest of the page goes on."""
+    """Around a part of a page: a refusal is shown there, and the rest of the page is drawn."""
     try:
         yield
     except L2MError as refusal:

@@ -1,7 +1,7 @@
-"""What a browser session remembers, and who it is: every key in one place.
+"""Every key of the browser session's state, and who the session belongs to.
 
-Streamlit's session state ends with a reload, so it holds only what may be lost: the place on a page, a message to show
-once, an entry not yet recorded. All else is in the store. The address holds opaque ids and nothing of a patient.
+Streamlit's session state ends with a reload, so it holds only what may be lost: what is open, a message to show once, an
+entry not yet recorded. All else is in the store. The address holds opaque ids and nothing of a patient.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ECHO_SECONDS = 0.7  # a second click within this time of seeing the new state wa
 
 
 def owner() -> str:
-    """The signed-in user; where sign-in is not asked for this browser, else (without cookies) this session only."""
+    """The signed-in user. Where sign-in is not asked for: this browser, or without cookies this session only."""
     if sign_in_is_required():
         raise sign_in.SignInNeeded
     user = signed_in_user()
@@ -71,7 +71,7 @@ def signed_in_user() -> str | None:
 
 
 def signed_in_name() -> str:
-    """As the provider calls whoever is signed in; empty where it does not. To be shown, and never kept."""
+    """The signed-in person's name as the provider has it; empty where it has none. To be shown, never stored."""
     return next((str(st.user[name]) for name in ("name", "preferred_username", "email") if st.user.get(name)), "")
 
 
@@ -118,7 +118,7 @@ def _is_id(text: str) -> bool:
 
 
 def event_id(step_through: str, expected_length: int, kind: str, about: tuple[str, ...] = ()) -> str:
-    """The same for the same press in this session, so that a press that arrives twice is one event."""
+    """An id that is the same for the same press in this session, so that a press that arrives twice is one event."""
     nonce = st.session_state.setdefault(_NONCE, str(uuid.uuid4()))
     return str(uuid.uuid5(uuid.UUID(nonce), f"{step_through} {expected_length} {kind} {about!r}"))
 
@@ -146,7 +146,7 @@ def drawn() -> None:
 
 
 def is_echo(kind: str) -> bool:
-    """Whether nobody has seen yet what such an action did: a press of the same kind is then half of a double click."""
+    """Whether the outcome of such an action is not on the screen yet: another press of the same kind is then a double click."""
     last = st.session_state.get(_LAST)
     if last is None or last["kind"] != kind:
         return False
@@ -156,13 +156,14 @@ def is_echo(kind: str) -> bool:
 # -- messages -------------------------------------------------------------------------------------------------------
 
 
-def notify(severity: str, sentence: str, place: str = "page") -> None:
-    """A message for the next drawing of `place`. severity: error, warning, info or success."""
+def notify(severity: str, sentence: str, section: str = "page") -> None:
+    """Keeps a message until this section of the page is drawn next. severity: error, warning, info or success."""
     waiting = st.session_state.setdefault(_NOTICES, [])
-    waiting.append({"severity": severity, "sentence": sentence, "place": place})
+    waiting.append({"severity": severity, "sentence": sentence, "section": section})
 
 
-def take_notices(place: str = "page") -> list[dict[str, Any]]:
+def take_notices(section: str = "page") -> list[dict[str, Any]]:
+    """Messages for this section, which are then forgotten."""
     waiting = st.session_state.get(_NOTICES, [])
-    st.session_state[_NOTICES] = [notice for notice in waiting if notice["place"] != place]
-    return [notice for notice in waiting if notice["place"] == place]
+    st.session_state[_NOTICES] = [notice for notice in waiting if notice["section"] != section]
+    return [notice for notice in waiting if notice["section"] == section]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from app.examples import EXAMPLES
-from app.host import downloads, services
+from app.host import services
 from app.store import NotFound, StoredCohort
-from app.ui import charts, cohort_draft, labels, notices, ownership, schema_table, state
+from app.ui import charts, cohort_draft, downloads, labels, notices, ownership, schema_table, state
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError
 from l2m_core.schema import Overrides

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.catalogue import DEFAULT_MODEL
 from app.host import services
 from app.jobs.evidence_job import grouping
 from app.store import StoredCohort, StoredEvidence
@@ -79,7 +80,7 @@ def _choose(owner: str, cohorts: dict[str, StoredCohort]) -> tuple[StoredCohort,
         names,
         key="evidence-model",
         format_func=labels.plain,
-        index=names.index(services.DEFAULT_MODEL) if services.DEFAULT_MODEL in names else 0,
+        index=names.index(DEFAULT_MODEL) if DEFAULT_MODEL in names else 0,
     )
     return cohorts[str(chosen)], str(model)
 

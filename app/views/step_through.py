@@ -6,7 +6,7 @@ import streamlit as st
 
 from app.host import services
 from app.store import NotFound
-from app.streamlit_contact.batched_delivery import together
+from app.streamlit_contact.batched_delivery import batched_delivery
 from app.ui import labels, notices, state
 from app.ui.step_through import actions, belief, conditioning, known_values, rules, start, step_answers, suggestion
 from app.ui.step_through.stored_events import Record, read
@@ -38,7 +38,7 @@ def show() -> None:
         notices.show("error", str(refusal))
         st.button("Leave this step-through", key="leave", on_click=_leave)
         return
-    with together():
+    with batched_delivery():
         head, waiting = st.container(), st.container()
         with st.container(key="step-columns"):
             left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")

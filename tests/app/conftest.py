@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.host import identity, services
-from app.host.settings import Settings
+from app.settings import AppSettings
 from app.store import StoredCohort
 from app.ui import state
 from app.ui.traces import loading
@@ -54,7 +54,7 @@ def small_cohort() -> Cohort:
 def shared_services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[services.Services]:
     """One store and one loaded model for all page tests; each test has its own owner's things apart anyway."""
     data_dir = tmp_path_factory.mktemp("data")
-    made = services.Services(Settings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
+    made = services.Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
     services.reset(lambda: made)
     yield made
     services.reset()

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.host.cache import Bounded
+from app.cache import BoundedCache
 from tests.app.conftest import PATIENCE
 
 
 def test_a_value_is_computed_once_however_many_ask_at_once() -> None:
-    cache, calls, gate = Bounded(10), [], threading.Event()
+    cache, calls, gate = BoundedCache(10), [], threading.Event()
 
     def make() -> int:
         calls.append(1)
@@ -25,7 +25,7 @@ def test_a_value_is_computed_once_however_many_ask_at_once() -> None:
 
 
 def test_the_least_used_is_dropped_first() -> None:
-    cache = Bounded(2)
+    cache = BoundedCache(2)
     for key in ("a", "b"):
         cache.get(key, lambda key=key: key)
     cache.get("a", lambda: "again")
@@ -34,7 +34,7 @@ def test_the_least_used_is_dropped_first() -> None:
 
 
 def test_weights_count_and_the_newest_stays_whatever_it_weighs() -> None:
-    cache = Bounded(10, weigh=len)
+    cache = BoundedCache(10, weigh=len)
     cache.get("small", lambda: "123")
     cache.get("large", lambda: "x" * 50)
     assert cache.peek("large") is not None and cache.peek("small") is None
@@ -42,14 +42,14 @@ def test_weights_count_and_the_newest_stays_whatever_it_weighs() -> None:
 
 
 def test_a_failure_is_raised_and_not_kept() -> None:
-    cache = Bounded(2)
+    cache = BoundedCache(2)
     with pytest.raises(ValueError, match="no"):
         cache.get("a", lambda: (_ for _ in ()).throw(ValueError("no")))
     assert cache.get("a", lambda: 3) == 3
 
 
 def test_the_background_fills_it() -> None:
-    cache = Bounded(2)
+    cache = BoundedCache(2)
     with ThreadPoolExecutor(1) as pool:
         future = cache.start("a", lambda: 5, pool)
         assert cache.start("a", lambda: 6, pool) is future
@@ -58,7 +58,7 @@ def test_the_background_fills_it() -> None:
 
 
 def test_what_is_dropped_is_made_anew_and_weighs_nothing() -> None:
-    cache = Bounded(2)
+    cache = BoundedCache(2)
     for key in ("a", "b"):
         cache.get(key, lambda key=key: key)
     cache.drop(lambda key: key == "a")

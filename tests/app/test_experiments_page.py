@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.host.services import Services
-from app.jobs import folders, releasing, study_jobs, training_job
+from app.jobs import folders, releasing, study_jobs, training_job, training_run
 from app.jobs.runner import Runner
 from app.store import Job
 from app.ui.experiments import starting
@@ -55,7 +55,7 @@ def stored_job(services: Services, owner: str, state: str, message: str = "") ->
     checked = {"settings": {"stages": [{"steps": 100}], "stop_at": 0, "loop": {"threads": 1}}, "outcomes": ["classes"]}
     config = {"job": "predictor", "name": "mine", "yaml": "stages: [{steps: 100}]", "init": None, "checked": checked}
     job = services.store.jobs.add(owner, training_job.KIND, config)
-    run = services.runner.folder(job) / training_job.RUN
+    run = services.runner.folder(job) / training_run.RUN
     run.mkdir(parents=True)
     lines = [{"step": step, "seconds": step / 2, "loss": 0.7 - step / 1000} for step in range(1, 41)]
     lines.append({"step": 40, "seconds": 20.0, "held_out/own": 0.6, "held_out/own_base": 0.65})
@@ -95,8 +95,8 @@ def test_a_job_is_started_watched_stopped_and_resumed(shared_services: Services,
     app.text_input(key="start-name-predictor").set_value("watched")
     app = press(app, "start-job")
     (job,) = jobs_of(shared_services, owner)
-    run = shared_services.runner.folder(job) / training_job.RUN
-    app = until(app, lambda: training_job.last_step(run) >= 3)
+    run = shared_services.runner.folder(job) / training_run.RUN
+    app = until(app, lambda: training_run.last_step(run) >= 3)
     assert "Running" in texts(app) and "‘watched’" in texts(app)
     assert [metric.label for metric in app.metric] == ["Steps", "Rate", "Time left", "Training loss"]
     app = press(app, "job-stop")

@@ -9,6 +9,7 @@ import pytest
 
 from app.host import downloads, guard, services
 from app.host.identity import COOKIE, Signer, load_signer, user_owner
+from app.ui.downloads import file_name
 
 
 def test_a_cookie_comes_back_as_the_browser_it_was_made_for() -> None:
@@ -138,5 +139,5 @@ def test_every_answer_keeps_the_page_to_itself(client: Client) -> None:
 
 
 def test_a_file_name_holds_nothing_but_letters_digits_and_dashes() -> None:
-    assert downloads.file_name("../../etc/passwd", "ab", ending="csv") == "etc-passwd-ab.csv"
-    assert downloads.file_name("日本", ending="json") == "l2m.json"
+    assert file_name("../../etc/passwd", "ab", ending="csv") == "etc-passwd-ab.csv"
+    assert file_name("日本", ending="json") == "l2m.json"

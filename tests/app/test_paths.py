@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.host import downloads, services
+from app.host import services
 from app.store import StoreError
-from app.ui import state
+from app.ui import downloads, state
 from l2m_core.errors import L2MError
 from tests.app.test_identity import Client
 

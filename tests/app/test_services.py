@@ -8,7 +8,7 @@ import pytest
 
 from app.host import services
 from app.host.services import NOBODY, Services
-from app.host.settings import Settings
+from app.settings import AppSettings
 from app.store import NotFound, StoredCohort
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ModelFileError
@@ -131,7 +131,7 @@ def test_a_cohort_too_large_for_resampling_gets_no_band(
 
 
 def test_the_same_data_folder_serves_again_after_a_restart(tmp_path: Path) -> None:
-    settings = Settings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}")
+    settings = AppSettings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}")
     first = Services(settings)
     stored = first.add_cohort("me", small_cohort())
     cookie = first.signer.sign("0" * 32)

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.host import services
 from app.host.services import Services
-from app.host.settings import Settings
+from app.settings import AppSettings
 from app.store import StoredCohort
 from app.ui import state
 from app.ui.step_through import step_answers
@@ -66,7 +66,7 @@ def test_a_reload_and_a_restart_return_to_the_same_state(owner: str, app: AppTes
     page, metric = texts(app), app.metric[0].value
     reloaded = open_app("step_through", step=step_id(app))
     assert reloaded.metric[0].value == metric and "3.6 mmol/L" in texts(reloaded)
-    settings = Settings(shared_services.settings.data_dir, shared_services.settings.database_url)
+    settings = AppSettings(shared_services.settings.data_dir, shared_services.settings.database_url)
     services._services = Services(settings)
     try:
         restarted = open_app("step_through", step=step_id(app))

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from app.host import services
+from app.catalogue import DEFAULT_MODEL
 from app.host.services import Services
 from app.store import NotFound, StoredCohort
 from app.ui.traces import checks, exchange, exports, loading
@@ -295,4 +295,4 @@ def test_a_file_names_no_owner(loaded: loading.LoadedTrace, owner: str) -> None:
 
 def test_the_core_reads_the_file_too(loaded: loading.LoadedTrace) -> None:
     assert Trace.from_json(exchange.to_json(loaded)).events == loaded.events
-    assert services.DEFAULT_MODEL == loaded.trace.model and small_cohort().content_hash == loaded.trace.cohort_hash
+    assert DEFAULT_MODEL == loaded.trace.model and small_cohort().content_hash == loaded.trace.cohort_hash

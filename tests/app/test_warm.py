@@ -7,7 +7,7 @@ import pytest
 
 from app.host import warm_up
 from app.host.services import Services
-from app.host.settings import Settings
+from app.settings import AppSettings
 from app.store import StepThrough
 from tests.app.conftest import small_cohort
 
@@ -17,7 +17,7 @@ MISSING = "0" * 64  # fingerprint of a model that is not here
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[Services]:
     """A server that has just started."""
-    services = Services(Settings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
+    services = Services(AppSettings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
     yield services
     services.background.shutdown(wait=True)
     services.store.close()

@@ -16,7 +16,7 @@ import yaml
 
 import l2m_core as l2m
 from app.host.services import Services
-from app.host.settings import Settings
+from app.settings import AppSettings
 from l2m_core.answering.release import FACTS, Inference, Range, save_model
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_checkpoint, load_tensors, save_checkpoint
@@ -204,7 +204,7 @@ def test_the_app_lists_a_malicious_model_and_refuses_to_load_it(
         (folder / FACTS).write_text(how.format(canary=str(canary)))
     else:
         put(folder, how(canary))
-    services = Services(Settings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
+    services = Services(AppSettings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
     try:
         services.store.models.register(OWNER, "gift", "0" * 64, str(folder), "# Gift")
         assert {"general", "gift"} <= set(services.model_names(OWNER))

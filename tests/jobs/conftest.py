@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from app.host.services import Services
-from app.host.settings import Settings
 from app.jobs.runner import Runner
+from app.settings import AppSettings
 from app.store import Job, StoredCohort
 from l2m_core.cohort import Cohort
 
@@ -29,7 +29,7 @@ def cohort_of(rows: int = 45, features: int = 4) -> Cohort:
 
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[Services]:
-    made = Services(Settings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
+    made = Services(AppSettings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
     yield made
     end_jobs(made)
     made.background.shutdown()
@@ -39,7 +39,7 @@ def services(tmp_path: Path) -> Iterator[Services]:
 def end_jobs_in(data_dir: Path) -> None:
     """The same where the app itself was served from this folder."""
     if (data_dir / "l2m.sqlite3").is_file():
-        made = Services(Settings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
+        made = Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
         end_jobs(made)
         made.store.close()
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from app.host.services import Services
-from app.jobs import folders, training_job
+from app.jobs import folders, training_run
 from app.jobs.runner import Runner
 from l2m_core.learn.checkpoints import load_checkpoint
 from tests.jobs.conftest import OWNER, ended, wait_until
@@ -41,8 +41,8 @@ def test_a_full_disk_ends_a_training_job_in_words_and_it_can_be_resumed(
     path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
     monkeypatch.setenv("PYTHONPATH", path)
     job = begin(services, text=yaml.safe_dump(QUIET))
-    run = runner.folder(job) / training_job.RUN
-    wait_until(lambda: training_job.has_checkpoint(run))
+    run = runner.folder(job) / training_run.RUN
+    wait_until(lambda: training_run.has_checkpoint(run))
     switch.touch()
     failed = ended(runner, job)
     assert failed.state == "failed", (failed.message, folders.tail(runner.folder(job)))

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from app.host.services import Services
-from app.host.settings import Settings
 from app.jobs import folders
 from app.jobs.evidence_job import settings_of
-from app.jobs.runner import MOST_WAITING, Runner, _alone, worker_environment
+from app.jobs.runner import MOST_WAITING, Runner, _locked, worker_environment
+from app.settings import AppSettings
 from app.store import Conflict, NotFound
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import Evidence
@@ -41,8 +41,8 @@ def test_evidence_is_gathered_in_another_process_and_stored(services: Services, 
 
 def test_a_worker_goes_on_when_the_process_that_started_it_is_gone(services: Services, runner: Runner, ward) -> None:
     program = (
-        "import sys; from app.host.services import Services; from app.host.settings import Settings; "
-        "from app.jobs.runner import Runner; s = Services(Settings.from_environment()); "
+        "import sys; from app.host.services import Services; from app.settings import AppSettings; "
+        "from app.jobs.runner import Runner; s = Services(AppSettings.from_environment()); "
         f"print(Runner(s.store, s.settings).submit({OWNER!r}, 'evidence', "
         f"{{'cohort': {ward.id!r}, 'model': 'general', 'settings': {SETTINGS!r}}}).id)"
     )
@@ -110,7 +110,7 @@ def test_a_fault_of_the_program_is_a_sentence_and_its_values_stay_out_of_the_log
 def test_jobs_wait_their_turn_and_the_next_one_starts_by_itself(runner: Runner, ward) -> None:
     first, second = ask(runner, ward), ask(runner, ward, {**SETTINGS, "seed": 1})
     assert (first.state, second.state) == ("running", "queued")
-    assert runner.place_in_queue(second) == 1
+    assert runner.jobs_before(second) == 1
     assert ended(runner, first).state == "done"
     assert ended(runner, second).state == "done"  # nobody pumped but the first worker
 
@@ -127,7 +127,7 @@ def test_the_queue_moves_on_when_nobody_looks_at_it(services: Services, runner: 
 
 
 def test_a_press_waits_for_its_turn_at_the_queue(services: Services, runner: Runner, ward) -> None:
-    with _alone(services.settings.jobs_dir / "queue.lock", 0.0) as mine:
+    with _locked(services.settings.jobs_dir / "queue.lock", 0.0) as mine:
         assert mine
         waiting = services.store.jobs.add(OWNER, "evidence", {"cohort": ward.id, "model": "general", "settings": 7})
         runner.pump()  # somebody else is at it
@@ -225,7 +225,7 @@ def test_workers_get_the_threads_that_the_installation_grants_and_no_secrets_of_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STREAMLIT_SERVER_COOKIE_SECRET", "s")
-    environment = worker_environment(Settings(tmp_path, "sqlite:///x", job_threads=3))
+    environment = worker_environment(AppSettings(tmp_path, "sqlite:///x", job_threads=3))
     assert environment["OMP_NUM_THREADS"] == "3" and environment["L2M_DATABASE_URL"] == "sqlite:///x"
     assert not [name for name in environment if name.startswith("STREAMLIT_")]
 
@@ -235,5 +235,5 @@ def test_workers_get_the_threads_that_the_installation_grants_and_no_secrets_of_
 )
 def test_a_setting_that_cannot_be_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
-        Settings.from_environment({name: value})
-    assert Settings.from_environment({"L2M_JOBS": "3", "L2M_TRAINING": "Signed-in"}).training == "signed-in"
+        AppSettings.from_environment({name: value})
+    assert AppSettings.from_environment({"L2M_JOBS": "3", "L2M_TRAINING": "Signed-in"}).training == "signed-in"

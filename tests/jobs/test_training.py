@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from app.host.services import Services
-from app.jobs import folders, releasing, study_jobs, templates, trainer, training_job
+from app.jobs import folders, releasing, study_jobs, templates, trainer, training_job, training_run
 from app.jobs.runner import Runner
 from app.store import Job, NotFound, processes
 from l2m_core.errors import LONGEST_MESSAGE, ConfigError
@@ -134,17 +134,17 @@ def test_a_finished_job_is_a_model_with_a_card_that_can_be_chosen(services: Serv
 
 def test_a_job_is_stopped_with_a_checkpoint_and_goes_on_from_it(services: Services, runner: Runner) -> None:
     job = begin(services, text=with_steps(100_000))
-    run = runner.folder(job) / training_job.RUN
-    wait_until(lambda: training_job.last_step(run) >= 3)
+    run = runner.folder(job) / training_run.RUN
+    wait_until(lambda: training_run.last_step(run) >= 3)
     runner.stop(OWNER, job.id)
     stopped = ended(runner, job)
     assert stopped.state == "cancelled" and "a checkpoint is written" in stopped.message
-    step = training_job.last_step(run)
-    assert training_job.has_checkpoint(run) and step >= 3
+    step = training_run.last_step(run)
+    assert training_run.has_checkpoint(run) and step >= 3
     assert "mine" not in services.model_names(OWNER)
     runner.resume(OWNER, job.id)
-    wait_until(lambda: training_job.last_step(run) > step + 3)
-    steps = [line["step"] for line in training_job.read_log(run)]
+    wait_until(lambda: training_run.last_step(run) > step + 3)
+    steps = [line["step"] for line in training_run.read_log(run)]
     assert steps == sorted(set(steps))  # nothing was done twice
     runner.stop(OWNER, job.id)
     assert ended(runner, job).state == "cancelled"
@@ -155,15 +155,15 @@ def test_a_job_is_stopped_with_a_checkpoint_and_goes_on_from_it(services: Servic
 
 def test_a_trainer_ends_with_its_worker(services: Services, runner: Runner) -> None:
     job = begin(services, text=with_steps(100_000))
-    run = runner.folder(job) / training_job.RUN
-    wait_until(lambda: training_job.last_step(run) >= 2)
+    run = runner.folder(job) / training_run.RUN
+    wait_until(lambda: training_run.last_step(run) >= 2)
     child = (runner.folder(job) / trainer.PROCESS).read_text()
     assert processes.is_alive(child) and job.pid is not None
     os.kill(job.pid, signal.SIGKILL)
     wait_until(lambda: processes.is_alive(child) is False)
     runner.pump()
     assert runner.store.jobs.get(OWNER, job.id).state == "crashed"
-    assert training_job.has_checkpoint(run)  # it was told, and kept what it had
+    assert training_run.has_checkpoint(run)  # it was told, and kept what it had
 
 
 def test_fine_tuning_reads_a_stored_cohort_and_leaves_no_copy_of_it(services: Services, runner: Runner, ward) -> None:

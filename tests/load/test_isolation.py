@@ -15,7 +15,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 from app.host.identity import COOKIE, browser_owner
 from app.host.services import Services
-from app.host.settings import Settings
+from app.settings import AppSettings
 from l2m_core.cohort import Cohort
 from tests.e2e.browser import Served, serving
 from tests.figures import Keep
@@ -50,7 +50,7 @@ def cohort_of(number: int) -> Cohort:
 
 def cookies_with_cohorts(data_dir: Path, people: int) -> list[str]:
     """Identities of browsers that each have a cohort of their own already."""
-    services = Services(Settings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
+    services = Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
     cookies = []
     try:
         for number in range(people):

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page
 
 from app.host.identity import COOKIE, browser_owner
 from app.host.services import Services
-from app.host.settings import Settings
+from app.settings import AppSettings
 from l2m_core.cohort import Cohort
 from tests.e2e.browser import PATIENCE, begin_step_through, chromium_running, events, new_page, press, serving, settled
 from tests.figures import Keep
@@ -67,7 +67,7 @@ def wide_cohort() -> Cohort:
 
 def visitor_with(cohort: Cohort, data_dir: Path) -> tuple[str, str]:
     """A browser's cookie, and the id of the cohort that is stored for it."""
-    services = Services(Settings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
+    services = Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
     try:
         visitor = services.signer.new_browser()
         stored = services.add_cohort(browser_owner(visitor), cohort)

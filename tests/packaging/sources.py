@@ -1,7 +1,7 @@
 """The project's own modules as syntax trees, for rules that hold over all of them."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,63 @@ def imported_by(node: ast.AST, module: Module) -> Iterator[tuple[str, int]]:
 
 def walk_at_import(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
-        for_checkers_alone = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and not for_checkers_alone:
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) and not for_checkers_alone(child):
             yield child
             yield from walk_at_import(child)
+
+
+def walk_at_run_time(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything, functions included, but what stands there for type checkers alone."""
+    for child in ast.iter_child_nodes(node):
+        branches = child.orelse if isinstance(child, ast.If) and for_checkers_alone(child) else [child]
+        for branch in branches:
+            yield branch
+            yield from walk_at_run_time(branch)
+
+
+def for_checkers_alone(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+# -- the graph of imports --------------------------------------------------------------------------------------------
+
+Graph = dict[str, dict[str, int]]
+"""Module → each of our modules that it imports when it runs, and the line."""
+
+
+def import_graph(modules: Iterable[Module]) -> Graph:
+    known = {module.name: module for module in modules}
+    graph: Graph = {name: {} for name in known}
+    for name, module in known.items():
+        for node in walk_at_run_time(module.tree):
+            for imported, line in imported_by(node, module):
+                target = module_of(imported, known)
+                if target and target != name:
+                    graph[name].setdefault(target, line)
+    return graph
+
+
+def module_of(imported: str, known: Iterable[str]) -> str:
+    """The module that a dotted name lies in, which may be the name itself; empty where it is none of ours."""
+    while imported and imported not in known:
+        imported = imported.rpartition(".")[0]
+    return imported
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Groups of modules that import each other, directly or by way of others."""
+    reached = {name: reachable(graph, name) for name in graph}
+    groups = {tuple(sorted(other for other in reached[name] if name in reached[other])) for name in graph}
+    return sorted(list(group) for group in groups if group)
+
+
+def reachable(graph: Graph, start: str) -> set[str]:
+    """All modules that `start` imports, directly or by way of others. `start` itself only where a circle leads back."""
+    found: set[str] = set()
+    waiting = list(graph[start])
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += graph[name]
+    return found

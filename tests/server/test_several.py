@@ -17,7 +17,7 @@ import pytest
 
 from app.host.identity import COOKIE, load_signer
 from app.server import several
-from app.server.several import LATELY, Places, browser_in
+from app.server.several import LATELY, Assignment, browser_in
 from tests.prerequisites import REPOSITORY
 
 PATIENCE = 60  # seconds; a busy machine is slow
@@ -37,34 +37,34 @@ sys.exit(Front(listener, 3, load_signer(Path(sys.argv[1])), [sys.executable, "-m
 
 
 def test_browsers_are_spread_evenly_and_stay_where_they_are() -> None:
-    places = Places(3)
-    first = {f"browser {number}": places.of(f"browser {number}", now=float(number)) for number in range(30)}
-    assert sorted(list(first.values()).count(place) for place in range(3)) == [10, 10, 10]
-    assert all(places.of(browser, now=40.0) == place for browser, place in first.items())
+    assignment = Assignment(3)
+    first = {f"browser {number}": assignment.of(f"browser {number}", now=float(number)) for number in range(30)}
+    assert sorted(list(first.values()).count(worker) for worker in range(3)) == [10, 10, 10]
+    assert all(assignment.of(browser, now=40.0) == worker for browser, worker in first.items())
 
 
 def test_who_left_long_ago_does_not_count_but_is_still_known() -> None:
-    places = Places(2)
-    assert [places.of(name, 0.0) for name in "abcd"] == [0, 1, 0, 1]
-    places.of("a", LATELY)
-    places.of("c", LATELY)  # both of place 0 are here, those of place 1 were not seen for a while
+    assignment = Assignment(2)
+    assert [assignment.of(name, 0.0) for name in "abcd"] == [0, 1, 0, 1]
+    assignment.of("a", LATELY)
+    assignment.of("c", LATELY)  # both of worker 0 are here, those of worker 1 were not seen for a while
     later = LATELY + 1
-    assert places.of("e", later) == 1
-    assert places.of("b", later) == 1
+    assert assignment.of("e", later) == 1
+    assert assignment.of("b", later) == 1
 
 
 def test_who_has_no_cookie_goes_in_turn_and_is_not_remembered() -> None:
-    places = Places(2)
-    assert sorted(places.of(None, 0.0) for _ in range(10)) == [0] * 5 + [1] * 5
-    assert places.of("a", 0.0) == 0
+    assignment = Assignment(2)
+    assert sorted(assignment.of(None, 0.0) for _ in range(10)) == [0] * 5 + [1] * 5
+    assert assignment.of("a", 0.0) == 0
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(several, "MOST_BROWSERS", 5)
-    places = Places(2)
+    assignment = Assignment(2)
     for number in range(20):
-        places.of(str(number), now=0.0)
-    assert list(places._of) == [str(number) for number in range(15, 20)]
+        assignment.of(str(number), now=0.0)
+    assert list(assignment.browsers) == [str(number) for number in range(15, 20)]
 
 
 def request(cookie: str = "", name: str = "Cookie", body: str = "") -> bytes:

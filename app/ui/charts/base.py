@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 from plotly.basedatatypes import BaseFigure
-from streamlit.elements.lib.streamlit_plotly_theme import CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
 
-from app.streamlit_contact.placeholders import place
+from app.streamlit_contact.chart_colours import CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
+from app.streamlit_contact.placeholders import placeholder
 from app.ui import labels
 
 ACCENT, NEUTRAL, ATTENTION, TEXT = CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
@@ -51,7 +51,7 @@ def draw(chart: Chart, key: str, table: bool = True) -> None:
     if isinstance(chart.spec, str):
         st.container(key=key).html(chart.spec)
     else:
-        place(key, chart.spec).plotly_chart(
+        placeholder(key, chart.spec).plotly_chart(
             Drawn(chart.spec),
             key=key,
             alt=chart.alt,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-from streamlit.elements.lib.streamlit_plotly_theme import CATEGORY_3
 
+from app.streamlit_contact.chart_colours import CATEGORY_3
 from app.ui import labels
 from app.ui.charts.base import ACCENT, ATTENTION, NEUTRAL, TEXT, Chart, axis_of, layout_of
 from l2m_core.evidence import Calibration, Curve, Evidence, Wishes

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from streamlit.elements.lib.streamlit_plotly_theme import CATEGORY_3
 
+from app.streamlit_contact.chart_colours import CATEGORY_3
 from app.ui import labels
 from app.ui.charts.base import ACCENT, ATTENTION, NEUTRAL, TEXT, Chart, axis_of, layout_of
 

@@ -6,11 +6,10 @@ import json
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from app.host import downloads
 from app.store import StoredCohort, StoredEvidence
-from app.ui import charts, labels, notices
+from app.streamlit_contact.placeholders import Block
+from app.ui import charts, downloads, labels, notices
 from app.ui.charts import evidence_charts as drawings
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.orders import FEWEST_RECORDED
@@ -97,7 +96,7 @@ def _say(sentence: Sentence) -> None:
     st.markdown(f"{ICONS[sentence.verdict]} **{SAYS[sentence.verdict]}.** {labels.markdown(sentence.text)}")
 
 
-def _head(title: str) -> DeltaGenerator:
+def _head(title: str) -> Block:
     """A heading with room beside it, or below it where the window is narrow."""
     head = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small")
     head.subheader(title, anchor=False, width="content")

@@ -155,7 +155,7 @@ def _watch(owner: str, job_id: str) -> None:
 
 def _doing(job: Job) -> str:
     if job.state == "queued":
-        before = services.get().runner.place_in_queue(job)
+        before = services.get().runner.jobs_before(job)
         return "Starting." if before == 0 else f"Waiting for {before} other job{'s' if before > 1 else ''} to finish."
     if job.cancel_requested:
         return "Stopping at the next safe moment."

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app.host import services
-from app.jobs import folders, releasing, study_jobs, templates, trainer, training_job
+from app.jobs import folders, releasing, study_jobs, templates, trainer, training_job, training_run
 from app.store import Job
 from app.ui import labels, notices, state
 
@@ -149,8 +149,8 @@ def starts(owner: str) -> dict[str, dict[str, str]]:
     for name in services.get().model_names(owner):
         known[f"model {name}"] = {"from": training_job.FROM_MODEL, "name": name}
     for job in services.get().store.jobs.list(owner, training_job.KIND):
-        folder = folders.folder_of(services.get().settings.jobs_dir, job.id) / training_job.RUN
-        if job.config["job"] != "finetune" and training_job.has_checkpoint(folder):
+        folder = folders.folder_of(services.get().settings.jobs_dir, job.id) / training_run.RUN
+        if job.config["job"] != "finetune" and training_run.has_checkpoint(folder):
             known[f"checkpoint of {title(job)}, {job.created_at:%d %b, %H:%M}"] = {
                 "from": training_job.FROM_JOB,
                 "name": job.id,

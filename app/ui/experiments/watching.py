@@ -8,10 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from app.host import downloads, services
-from app.jobs import evidence_job, folders, releasing, study_jobs, training_job
+from app.host import services
+from app.jobs import evidence_job, folders, releasing, study_jobs, training_job, training_run
 from app.store import Job
-from app.ui import charts, labels, notices, state
+from app.ui import charts, downloads, labels, notices, state
 from app.ui.charts import training_charts as drawings
 from app.ui.experiments.starting import WATCHED, title
 
@@ -75,11 +75,11 @@ def _show(job: Job) -> None:
     elif job.cancel_requested:
         st.markdown("Stopping; the trainer writes a checkpoint first.")
     elif job.state == "queued":
-        before = services.get().runner.place_in_queue(job)
+        before = services.get().runner.jobs_before(job)
         st.markdown(f"{before} job{'s' if before != 1 else ''} before it.")
     _actions(job, folder)
     if job.kind == training_job.KIND:
-        _training(job, folder / training_job.RUN)
+        _training(job, folder / training_run.RUN)
     elif job.active and job.state == "running":
         st.progress(job.progress, text=labels.markdown(job.message or "Starting."))
     if job.kind in (study_jobs.EVALUATE, study_jobs.REPRODUCE) and job.state == "done":
@@ -114,7 +114,7 @@ def _actions(job: Job, folder: Path) -> None:
                 args=(job.id,),
                 help="Goes on where its files say that it stopped.",
             )
-            if job.kind == training_job.KIND and training_job.has_checkpoint(folder / training_job.RUN):
+            if job.kind == training_job.KIND and training_run.has_checkpoint(folder / training_run.RUN):
                 st.button(
                     "Make a model of the checkpoint",
                     key="job-release",
@@ -168,8 +168,8 @@ def _release(job_id: str) -> None:
 def _training(job: Job, run: Path) -> None:
     settings = job.config["checked"]["settings"]
     steps = training_job.trainer.Checked(settings, ()).steps
-    entries = training_job.read_log(run)
-    step = training_job.last_step(run)
+    entries = training_run.read_log(run)
+    step = training_run.last_step(run)
     rate = rate_of(entries)
     if job.state == "running":
         st.progress(min(1.0, step / max(1, steps)), text=f"Step {step:,} of {steps:,}")

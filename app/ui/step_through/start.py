@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from app.catalogue import DEFAULT_MODEL
 from app.host import services
 from app.store import StepThrough, StoredCohort
 from app.ui import inputs, labels, notices, state
@@ -128,7 +129,7 @@ def _ask(owner: str, stored: StoredCohort) -> None:
                 models,
                 key="start-model",
                 format_func=labels.plain,
-                index=models.index(services.DEFAULT_MODEL) if services.DEFAULT_MODEL in models else 0,
+                index=models.index(DEFAULT_MODEL) if DEFAULT_MODEL in models else 0,
             )
         st.form_submit_button(
             "Begin",
@@ -161,7 +162,7 @@ def _example(cohort: Cohort) -> dict[str, Any]:
 def _begin(cohort_id: str, fields: dict[str, str]) -> None:
     values: dict[str, Any] = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
     title = str(st.session_state.get("start-title") or "").strip()
-    model = st.session_state.get("start-model", services.DEFAULT_MODEL)
+    model = st.session_state.get("start-model", DEFAULT_MODEL)
     with notices.refusals(PLACE):
         here, owner = services.get(), state.owner()
         stored = here.store.cohorts.get(owner, cohort_id)

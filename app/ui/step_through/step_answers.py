@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from app.cache import BoundedCache
 from app.host import services
-from app.host.cache import Bounded
 from app.host.services import Conditioned
 from app.ui.step_through.stored_events import Record, read
 from l2m_core.answering.batching import MOST_AT_ONCE
@@ -40,7 +40,7 @@ class View:
     """A patient at one step, with everything that the page shows of it; each part is computed when first asked for."""
 
     patient: Patient
-    previews: Bounded = field(default_factory=lambda: Bounded(100))
+    previews: BoundedCache = field(default_factory=lambda: BoundedCache(100))
 
     @lazy
     def step(self) -> Step:

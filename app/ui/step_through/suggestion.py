@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from app.streamlit_contact.placeholders import place
+from app.streamlit_contact.placeholders import placeholder
 from app.ui import charts, inputs, labels, notices
 from app.ui.headings import heading
 from app.ui.step_through import actions, belief, wording
@@ -99,7 +99,7 @@ def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
 
     # The box belongs to one state of the record: after each event it starts at the new suggestion.
     key = f"{SELECT}-{moment.record.id}-{moment.record.length}-{chosen!r}"
-    place(SELECT, key).selectbox(
+    placeholder(SELECT, key).selectbox(
         "Test",
         options,
         index=options.index(chosen),
@@ -214,7 +214,7 @@ def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
     names = wording.panel(cohort, chosen, moment.view.statuses)
     fields = {name: f"value-{record.id}-{cohort.names.index(name)}" for name in names}
     limits = {name: f"limit-{key}" for name, key in fields.items() if cohort.feature(name).kind == "number"}
-    with place("record", fields), st.form("record", border=False):
+    with placeholder("record", fields), st.form("record", border=False):
         for name in names:
             feature = cohort.feature(name)
             entry, side = st.columns([1.25, 1], vertical_alignment="bottom", gap="small")

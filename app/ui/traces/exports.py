@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app.host import downloads
 from app.store import StepThrough
+from app.ui import downloads
 from app.ui.traces import exchange, loading, report, report_html
 from app.ui.traces.loading import LoadedTrace
 

@@ -1,4 +1,4 @@
-"""A bounded cache that several sessions share: one computation for each key, the least used dropped first."""
+"""A bounded cache that threads share. Each key is computed once; the least recently used is dropped first."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 
-class Bounded:
-    """Keeps values whose weights sum up to at most `budget`; the newest is kept whatever it weighs."""
+class BoundedCache:
+    """Keeps values whose weights sum to at most `budget`. The newest is kept whatever it weighs."""
 
     def __init__(self, budget: float, weigh: Callable[[Any], float] = lambda value: 1.0) -> None:
         self._budget = budget
@@ -20,28 +20,28 @@ class Bounded:
         self._weights: dict[Hashable, float] = {}
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The value, computed here if nobody has or is at it. A failure is raised and not kept."""
+        """The value. Computes it if no thread has, or waits for the thread that does. A failure is raised and not kept."""
         future, is_mine = self._claim(key)
         if is_mine:
             self._compute(key, future, make)
         return future.result()
 
     def start(self, key: Hashable, make: Callable[[], Any], executor: Executor) -> Future[Any]:
-        """The same in the background. Look at `.done()` before asking for the result."""
+        """As `get`, in the background. Check `.done()` before asking for the result."""
         future, is_mine = self._claim(key)
         if is_mine:
             executor.submit(self._compute, key, future, make)
         return future
 
     def peek(self, key: Hashable) -> Any | None:
-        """The value if it is there already."""
+        """The value if it has been computed; None otherwise."""
         with self._lock:
             future = self._futures.get(key)
         done = future is not None and future.done() and future.exception() is None
         return future.result() if done and future is not None else None
 
     def drop(self, is_unwanted: Callable[[Any], bool]) -> None:
-        """Forgets the values under these keys; whoever waits for one of them still gets it."""
+        """Drops the values under these keys. A thread that waits for one of them still gets it."""
         with self._lock:
             for key in list(filter(is_unwanted, self._futures)):
                 del self._futures[key]

@@ -1,4 +1,4 @@
-"""Where the app keeps its data: a folder and a database, from the environment or sensible defaults.
+"""Settings of an installation, from environment variables: where data are kept, and what background jobs may use.
 
 | variable | meaning | default |
 | --- | --- | --- |
@@ -25,8 +25,8 @@ WHO_MAY_TRAIN = ("everyone", "signed-in", "off")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The app's place on disk. `database_url` stays out of the printed form: it may hold a password."""
+class AppSettings:
+    """Settings of one installation. `database_url` stays out of the printed form: it may hold a password."""
 
     data_dir: Path
     database_url: str = field(repr=False)
@@ -46,7 +46,7 @@ class Settings:
         return self.data_dir / "models"
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> AppSettings:
         environment = os.environ if environment is None else environment
         data_dir = _data_dir(environment)
         url = environment.get("L2M_DATABASE_URL", "").strip() or f"sqlite:///{data_dir / 'l2m.sqlite3'}"
@@ -59,8 +59,8 @@ class Settings:
             sign_in_hours=_count(environment, "L2M_SIGN_IN_HOURS", 12, COOKIE_HOURS),
         )
 
-    def prepare(self) -> Settings:
-        """Make the folders, readable by this user only. Returns itself."""
+    def prepare(self) -> AppSettings:
+        """Makes the folders, readable by this user only. Returns itself."""
         for folder in (self.data_dir, self.jobs_dir, self.models_dir):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)

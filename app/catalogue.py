@@ -1,0 +1,96 @@
+"""The models and stored cohorts that an owner may use, loaded and kept in memory.
+
+Pages and background jobs both read from here. The store is asked every time whether the owner may use a thing; what was
+loaded is shared by all who may.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import l2m_core as l2m
+from app.cache import BoundedCache
+from app.settings import AppSettings
+from app.store import NotFound, Store, StoredCohort
+from l2m_core.cohort import Cohort
+from l2m_core.errors import L2MError, ModelFileError
+from l2m_core.memory import L2M
+from l2m_core.paths import model_folders
+from l2m_core.schema import Schema
+
+DEFAULT_MODEL = "general"
+MODELS_IN_MEMORY = 3
+CELLS_IN_MEMORY = 50_000_000  # of all stored cohorts together
+
+
+class Catalogue:
+    """One process's view of an installation: its settings, its store, and what was loaded from them."""
+
+    def __init__(self, settings: AppSettings) -> None:
+        self.settings = settings.prepare()
+        self.store = Store(self.settings.database_url, migrate=True)
+        self._models = BoundedCache(MODELS_IN_MEMORY)
+        self._fingerprints: dict[Path, str] = {}
+        self._cohorts = BoundedCache(CELLS_IN_MEMORY, weigh=lambda cohort: cohort.x.size)
+
+    # -- models -----------------------------------------------------------------------------------------------------
+
+    def model_names(self, owner: str) -> dict[str, Path]:
+        """Name → folder of every model that the owner may use, the released ones first."""
+        folders = dict(model_folders())
+        for stored in self.store.models.list(owner):
+            folders.setdefault(stored.name, Path(stored.folder))
+        return folders
+
+    def model(self, owner: str, name: str = DEFAULT_MODEL) -> L2M:
+        folder = self.model_names(owner).get(name)
+        if folder is None:
+            raise ModelFileError(f"There is no model '{name}' any more. Choose another one.")
+        return self._load(folder)
+
+    def model_of(self, owner: str, fingerprint: str) -> L2M | None:
+        """The model with this fingerprint; None when it is not here (any more)."""
+        # Mostly it is a released one, for which the store need not be asked.
+        for folders in (model_folders, partial(self.model_names, owner)):
+            for folder in folders().values():
+                if self._fingerprints.get(folder, fingerprint) == fingerprint:
+                    model = self._load_or_none(folder)
+                    if model is not None and model.fingerprint == fingerprint:
+                        return model
+        return None
+
+    def _load(self, folder: Path) -> L2M:
+        facts = folder / "model.yaml"
+        changed = facts.stat().st_mtime_ns if facts.is_file() else 0
+        model = self._models.get((folder, changed), lambda: l2m.load(str(folder)))
+        self._fingerprints[folder] = model.fingerprint
+        return model
+
+    def _load_or_none(self, folder: Path) -> L2M | None:
+        try:
+            return self._load(folder)
+        except L2MError:
+            return None
+
+    # -- cohorts ----------------------------------------------------------------------------------------------------
+
+    def cohort(self, owner: str, stored: StoredCohort) -> Cohort:
+        """The cohort with its own table: ignored columns of two tables may differ where the cohorts' contents are the same.
+
+        `stored` must come from the store for this owner: its sharing flag is the permission to use it.
+        """
+        if stored.deleted_at is not None:
+            raise NotFound(
+                f"The data of cohort '{stored.name}' were deleted, so nothing can be computed from them any more. "
+                "Upload the same table again to go on."
+            )
+        if not stored.is_usable_by(owner):
+            raise NotFound(
+                f"Cohort '{stored.name}' is not shared with you any more. Upload its table yourself to go on."
+            )
+        return self._cohorts.get(stored.id, lambda: self._read_cohort(owner, stored))
+
+    def _read_cohort(self, owner: str, stored: StoredCohort) -> Cohort:
+        frame = self.store.cohorts.frame(owner, stored.id)
+        return Cohort.restored(frame, Schema.from_yaml(stored.schema_yaml), stored.content_hash, stored.name)
