@@ -82,7 +82,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--plan-minutes", type=float, default=0.0, help="first leg: minutes of all legs, to fit the schedule to"
     )
-    parser.add_argument("--beside", nargs="*", default=["general"], help="models to compare with")
+    parser.add_argument("--beside", metavar="MODEL", action="append", help="a model to compare with (general)")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that replace the file's")
     given = parser.parse_intermixed_args(arguments)
     if given.minutes <= 0:
@@ -157,12 +157,13 @@ def leave(given: argparse.Namespace, job: PredictorJob) -> None:
     """State, learning curve and comparison, in `--out`."""
     given.out.mkdir(parents=True, exist_ok=True)
     portable_state.pack(Path(job.folder) / "checkpoints", given.out / "state")
-    lines = (Path(job.folder) / LOG).read_text().splitlines()
+    log = Path(job.folder) / LOG
+    lines = log.read_text().splitlines() if log.is_file() else []
     while sum(map(len, lines)) > LONGEST_LOG:
         lines = [line for number, line in enumerate(lines) if number % 2 or "held_out" in line]
     write_text(given.out / f"curve-{len(list(given.state.parent.glob('curve-*'))) + 1}.jsonl", "\n".join(lines) + "\n")
     held_out = draw_held_out(priors_of(job.prior), job.device, job.held_out_pools)
-    comparison = page(task_losses([*given.beside, job.folder], held_out, job.device))
+    comparison = page(task_losses([*(given.beside or ["general"]), job.folder], held_out, job.device))
     write_text(given.out / "held_out.md", comparison + "\n")
     write_text(given.out / "job.json", json.dumps(to_plain(job), indent=1))
     print(comparison)
