@@ -1,6 +1,6 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire|benchmark|care|held_out|long_cohorts …`, with options of their own in place
+And `python -m train evaluate|reproduce|acquire|leg|benchmark|care|held_out|long_cohorts …`, with options of their own in place
 of a config.
 """
 
@@ -32,6 +32,7 @@ COMMANDS = {
     "evaluate": "train.study.evaluate",
     "reproduce": "train.study.reproduce",
     "acquire": "train.acquire",
+    "leg": "train.leg",
     "benchmark": "train.study.benchmark",
     "care": "train.study.answer_settings",
     "held_out": "train.study.held_out",

@@ -25,7 +25,7 @@ from l2m_core.learn.checkpoints import (
 from l2m_core.learn.logs import Log, forget_after
 from l2m_core.learn.losses import share_of
 from l2m_core.learn.optimiser import MuonAdamW
-from l2m_core.learn.precision import DTYPES, Work, call_lowered
+from l2m_core.learn.precision import DTYPES, Work, call_lowered, compile_blocks
 from l2m_core.learn.processes import place, sum_over_processes
 from l2m_core.learn.stages import Exercise, Stage, stage_at
 from l2m_core.learn.stopping import EarlyStopping
@@ -50,7 +50,7 @@ class LoopConfig:
     dtype: str = "bfloat16"
     """Arithmetic of the forward and backward pass; master weights stay float32."""
     compile: bool = False
-    """Whether `torch.compile` builds kernels for the step: for GPUs, with few shapes."""
+    """Whether `torch.compile` builds kernels for the network's blocks: for GPUs."""
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; one is also written at the end and on SIGTERM."""
     evaluate_every: int = 500
@@ -61,12 +61,16 @@ class LoopConfig:
     """So many steps in a row with a NaN or infinite loss stop the job."""
     threads: int = 1
     """CPU threads: set, not guessed."""
+    minutes: float = 0.0
+    """When positive, this run stops after so many minutes, with a checkpoint from which --resume goes on."""
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
             raise ConfigError(f"loop.dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}.")
         if not self.lr > 0:
             raise ConfigError(f"loop.lr is {self.lr}; it must be above 0.")
+        if self.minutes < 0:
+            raise ConfigError(f"loop.minutes is {self.minutes}; it must not be negative.")
         for name in ("bad_steps", "threads", "log_every"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"loop.{name} is {getattr(self, name)}; it must be at least 1.")
@@ -104,7 +108,8 @@ class Loop:
         self.optimiser = MuonAdamW(self.model, config.lr, config.weight_decay, config.muon, rate_of)
         self.average = {name: p.detach().clone() for name, p in self.model.named_parameters()}
         self.work = Work()
-        self._call = torch.compile(call_lowered) if config.compile else call_lowered
+        if config.compile:
+            compile_blocks(self.model)
         self._log: Log | None = None
         self._stop_asked = self._stopping = False
 
@@ -117,11 +122,13 @@ class Loop:
         previous = _on_signal(lambda *_: setattr(self, "_stop_asked", True))
         bar = tqdm(total=end, initial=self.step, disable=self.quiet or self.rank > 0, mininterval=5, file=sys.stderr)
         saved_at, began, bad, smooth = time.monotonic(), time.monotonic() - self.seconds, 0, None
+        deadline = time.monotonic() + 60 * self.config.minutes if self.config.minutes else math.inf
         try:
             if self.stopping and self.step == 0:
                 self._look()
             self._stopping = self.stopping is not None and self.stopping.over
             while self.step < end and not self._stopping:
+                self._stop_asked |= time.monotonic() > deadline
                 report = self._one_step()
                 bad = 0 if report is not None else bad + 1
                 if bad >= self.config.bad_steps:
@@ -178,13 +185,13 @@ class Loop:
     def _forward_and_backward(self, exercise: Exercise, share: float) -> dict[str, float]:
         """Leaves gradients on the parameters, and returns what the loss reports; both count by `share`."""
 
-        def step(call=self._call) -> dict[str, float]:
-            loss, report = call(self.loss_module, DTYPES[self.config.dtype], exercise)
+        def step() -> dict[str, float]:
+            loss, report = call_lowered(self.loss_module, DTYPES[self.config.dtype], exercise)
             (loss * share).backward()
             return {name: float(value) * share for name, value in report.items()}
 
         shape = (*exercise.tasks.x.shape, exercise.context, exercise.tasks.continuous)
-        self.work.rehearse(shape, lambda: step(call_lowered))  # compiled kernels hide what they compute
+        self.work.rehearse(shape, step)
         self.optimiser.zero_grad()
         return self.work.do(shape, step)
 

@@ -26,6 +26,20 @@ def call_lowered(module: nn.Module, dtype: torch.dtype, exercise: Any) -> Any:
     return functional_call(module, lowered, (exercise,))
 
 
+BLOCK_PARTS = ("mix_cells", "remember", "read")
+
+
+def compile_blocks(model: nn.Module) -> None:
+    """Has `torch.compile` build kernels for the parts of every block, once for all blocks and shapes.
+
+    Whole steps would be compiled anew for each shape, which takes longer than a short run lasts.
+    """
+    for block in model.blocks:  # type: ignore[union-attr]
+        for part in BLOCK_PARTS:
+            if hasattr(block, part):
+                setattr(block, part, torch.compile(getattr(block, part), dynamic=True))
+
+
 class Work:
     """Counts floating-point operations and seconds of steps."""
 
@@ -40,7 +54,8 @@ class Work:
         job would differ from an unbroken one in the last bit.
         """
         if shape not in self._by_shape:
-            with FlopCounterMode(display=False) as counter:
+            # Compiled kernels hide what they compute.
+            with torch.compiler.set_stance("force_eager"), FlopCounterMode(display=False) as counter:
                 step()
             self._by_shape[shape] = counter.get_total_flops()
 

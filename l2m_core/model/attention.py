@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 FEW_QUERIES = 4
+SHORT = 64  # keys; so few are read with plain products on a GPU too, whose fused kernel takes at most 65,535 batches
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -19,7 +20,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tenso
     dimension.
     """
     few = q.shape[-2] <= FEW_QUERIES
-    if q.is_cuda or not (few or torch.is_grad_enabled()):
+    is_short = max(q.shape[-2], k.shape[-2]) <= SHORT
+    if (q.is_cuda and not is_short) or not (q.is_cuda or few or torch.is_grad_enabled()):
         k, v = (t.expand(*q.shape[:-2], *t.shape[-2:]).flatten(0, -4) for t in (k, v))
         read = F.scaled_dot_product_attention(q.flatten(0, -4), k, v, attn_mask=mask, scale=1.0)
         return read.view(*q.shape[:-1], v.shape[-1])

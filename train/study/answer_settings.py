@@ -22,8 +22,8 @@ from l2m_core.errors import RangeWarning
 from l2m_core.learn.checkpoints import write_text
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import ece, log_loss, paired_interval
-from train.study.evaluation.report import markdown_table
 from train.study.experiments.families import Family, draw
+from train.study.markdown import markdown_table
 
 VIEWS = (1, 2)
 AGAINST_REST = (0.0, 0.5, 0.75, 1.0)

@@ -17,7 +17,7 @@ from train.initial_model import load_initial
 from train.predictor import PredictorJob
 from train.predictor import run as run_predictor
 from train.priors import priors_of
-from train.study.evaluation.report import markdown_table
+from train.study.markdown import markdown_table
 from train.study.resumable_table import PartialTable
 
 KEYS = ("variant", "steps", "seed")

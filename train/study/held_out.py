@@ -18,7 +18,7 @@ from l2m_core.learn.held_out import HeldOut, draw_held_out, losses_of
 from train.config import build, read_config
 from train.initial_model import load_initial
 from train.priors import PriorChoice, priors_of
-from train.study.evaluation.report import markdown_table
+from train.study.markdown import markdown_table
 
 # Name → fewest and most classes of a task.
 CLASSES = {"2": (2, 2), "3–5": (3, 5), "6–10": (6, 10)}

@@ -27,8 +27,8 @@ from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import log_loss, paired_interval
 from train.study.answer_settings import known_in_part
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.report import markdown_table
 from train.study.experiments.families import Family, draw
+from train.study.markdown import markdown_table
 
 # Name of a variant → a memory of the cohort that has been read in that way. The first is what the others are compared with.
 Variants = dict[str, Callable[[L2M, Cohort], CohortMemory]]

@@ -13,7 +13,7 @@ import torch
 from l2m_core.errors import RangeWarning
 from train.study.evaluation.compare import load_model
 from train.study.evaluation.manifest import Source, read_cohort
-from train.study.evaluation.report import markdown_table
+from train.study.markdown import markdown_table
 from train.study.resumable_table import PartialTable
 
 THREADS = 2

@@ -12,6 +12,7 @@ from l2m_core.learn.checkpoints import write_text
 from train.study.evaluation.scores import SPREAD_SHARE
 from train.study.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, errors, paired, summarise
 from train.study.evaluation.versions import code_version
+from train.study.markdown import markdown_table
 
 CLASS_COLUMNS = [
     "information",
@@ -184,16 +185,3 @@ def _losing(summary: Summary) -> str:
         for _, cell in losing.iterrows()
     ]
     return markdown_table(pd.DataFrame(rows))
-
-
-def markdown_table(frame: pd.DataFrame) -> str:
-    """Markdown, with four decimals."""
-
-    def text(value) -> str:
-        if isinstance(value, float):
-            return f"{value:.4f}" if value != int(value if value == value else 0) or abs(value) < 1 else f"{value:g}"
-        return str(value).replace("|", "\\|").replace("\n", " ")
-
-    lines = ["| " + " | ".join(map(str, frame.columns)) + " |", "|" + " --- |" * len(frame.columns)]
-    lines += ["| " + " | ".join(text(v) for v in row) + " |" for row in frame.itertuples(index=False)]
-    return "\n".join(lines)

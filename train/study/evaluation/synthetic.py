@@ -20,9 +20,9 @@ from train.engines import fan_out
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.compare import Choice, compare, could_be_had, load_model, scored
 from train.study.evaluation.exact import ExactTask, draw_exact
-from train.study.evaluation.report import markdown_table
 from train.study.evaluation.scores import informative_share, score
 from train.study.experiments.families import Family, draw
+from train.study.markdown import markdown_table
 from train.study.resumable_table import PartialTable
 
 SYNTHETIC_METHODS = ("l2m", "l2m_gain", "l2m_learned", "l2m_monte_carlo", "l2m_random")

@@ -36,9 +36,9 @@ from l2m_core.metrics import Interval, paired_interval
 from train.config import build, to_plain
 from train.engines import fan_out
 from train.study.evaluation.compare import Choice, load_model
-from train.study.evaluation.report import markdown_table
 from train.study.evaluation.versions import code_version
 from train.study.experiments import figures
+from train.study.markdown import markdown_table
 from train.study.resumable_table import PartialTable
 
 EXPERIMENTS = (

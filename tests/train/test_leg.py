@@ -1,0 +1,253 @@
+"""Legs on a lent machine: a state that travels, a plan that holds, and nothing needed that such a machine lacks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.overrides import TorchFunctionMode
+
+from l2m_core.errors import ModelFileError
+from l2m_core.learn import held_out
+from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
+from l2m_core.learn.stages import ExerciseStream, Stage
+from l2m_core.model.interface import build as build_model
+from tests.learn.examples import same, small_loop, weights
+from tests.prerequisites import REPOSITORY
+from train import portable_state
+from train.__main__ import main
+from train.config import build, read_config
+from train.predictor import PredictorJob, predictor_loss
+from train.priors import priors_of
+
+CONFIG = REPOSITORY / "train" / "configs" / "general_gpu.yaml"
+# The shipped config, so small that a step takes milliseconds.
+TINY = [
+    *("model.layers=2", "model.width=16", "model.heads=2", "model.feedforward=24", "device=cpu", "loop.warmup=3"),
+    *(f"stages.{number}.cells={200 + 100 * number}" for number in range(4)),
+    *(f"stages.{number}.rows=[{24 + 8 * number}]" for number in range(4)),
+    *(f"stages.{number}.features=[{2 + number}]" for number in range(4)),
+    "held_out_pools=1",
+]
+
+
+@pytest.fixture(autouse=True)
+def small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = Stage(steps=1, tasks=12, rows=(24,), features=(3,), continuous=0.0)
+    monkeypatch.setattr(held_out, "SHAPES", {"small": shape})
+
+
+def run_leg(folder: Path, number: int, *more: str) -> dict[str, Any]:
+    """Runs one leg as a person does who carries what came back to the next; returns the state's description."""
+    out, state = folder / f"out-{number}", folder / "carried" / "state"
+    options = ["--state", str(state), "--out", str(out), "--minutes", "0.05"]
+    assert main(["leg", "--config", str(CONFIG), *options, *more, f"folder={folder / 'run'}", *TINY]) == 0
+    shutil.copytree(out, folder / "carried", dirs_exist_ok=True)
+    return json.loads((out / "state" / "state.json").read_text())
+
+
+def test_a_leg_goes_on_where_the_last_one_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = run_leg(tmp_path, 1, "--plan-minutes", "0.3")
+    second = run_leg(tmp_path, 2)
+    assert f"goes on from step {first['step']:,}" in capsys.readouterr().out
+    assert 0 < first["step"] < second["step"]
+    planned = [stage["steps"] for stage in first["job"]["stages"]]
+    assert planned == [stage["steps"] for stage in second["job"]["stages"]]
+    assert planned != [stage.steps for stage in build(PredictorJob, read_config(CONFIG, [])).stages]
+    assert sorted(path.name for path in (tmp_path / "carried").glob("curve-*")) == ["curve-1.jsonl", "curve-2.jsonl"]
+    assert "general" in (tmp_path / "out-2" / "held_out.md").read_text()
+
+
+def test_what_comes_back_fits_what_may_come_back(tmp_path: Path) -> None:
+    run_leg(tmp_path, 1)
+    files = [path for path in (tmp_path / "out-1").rglob("*") if path.is_file()]
+    assert len(files) <= 8
+    assert max(path.stat().st_size for path in files) <= 16 * 2**20
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Path:
+    loop = small_loop(tmp_path / "run", dtype="float32")
+    loop.facts["model"] = asdict(loop.model.config)  # type: ignore[call-overload]
+    loop.run(6)
+    return tmp_path / "run" / "checkpoints"
+
+
+def test_a_resumed_leg_continues_the_kept_state(checkpoints: Path, tmp_path: Path) -> None:
+    unbroken = small_loop(tmp_path / "run", dtype="float32")
+    unbroken.resume()
+    portable_state.pack(checkpoints, tmp_path / "state")
+    step = portable_state.unpack(
+        tmp_path / "state", tmp_path / "elsewhere" / "checkpoints", unbroken_model(checkpoints)
+    )
+    carried = small_loop(tmp_path / "elsewhere", dtype="float32")
+    carried.resume()
+    assert step == carried.step == 6
+    assert same(weights(carried), weights(unbroken))
+    for name, value in unbroken.average.items():
+        torch.testing.assert_close(carried.average[name], value, rtol=1e-2, atol=1e-4)
+    unbroken.run(12)
+    carried.run(12)
+    for name, value in weights(unbroken).items():
+        torch.testing.assert_close(weights(carried)[name], value, rtol=0.05, atol=5e-3)
+
+
+def test_the_optimiser_travels_in_half_the_bytes(checkpoints: Path, tmp_path: Path) -> None:
+    portable_state.pack(checkpoints, tmp_path / "state")
+    kept = load_tensors(tmp_path / "state", portable_state.TENSORS)
+    full = load_tensors(load_checkpoint(checkpoints)[0], "optimiser")
+    momentum = next(name for name in full if name.endswith("momentum"))
+    assert kept[portable_state.OPTIMISER + momentum].nbytes == full[momentum].nbytes / 2
+
+
+def test_a_state_of_another_shape_is_refused_by_name(checkpoints: Path, tmp_path: Path) -> None:
+    portable_state.pack(checkpoints, tmp_path / "state")
+    other = {**unbroken_model(checkpoints), "width": 32}
+    with pytest.raises(ModelFileError, match="width is 16, not 32"):
+        portable_state.unpack(tmp_path / "state", tmp_path / "new", other)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_state_of_another_version_is_refused_by_name(checkpoints: Path, tmp_path: Path) -> None:
+    portable_state.pack(checkpoints, tmp_path / "state")
+    description = tmp_path / "state" / portable_state.STATE
+    description.write_text(description.read_text().replace('"version": 1', '"version": 7'))
+    with pytest.raises(ModelFileError, match="version 7"):
+        portable_state.unpack(tmp_path / "state", tmp_path / "new", unbroken_model(checkpoints))
+
+
+def test_a_damaged_state_is_refused_by_name(checkpoints: Path, tmp_path: Path) -> None:
+    portable_state.pack(checkpoints, tmp_path / "state")
+    part = next((tmp_path / "state").glob("*.safetensors"))
+    content = part.read_bytes()
+    part.write_bytes(content[:-1] + bytes([content[-1] ^ 255]))
+    with pytest.raises(ModelFileError, match=part.name):
+        portable_state.unpack(tmp_path / "state", tmp_path / "new", unbroken_model(checkpoints))
+
+
+def test_a_state_that_could_not_travel_is_not_written(
+    checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    portable_state.pack(checkpoints, tmp_path / "state")
+    before = (tmp_path / "state" / portable_state.STATE).read_text()
+    monkeypatch.setattr(portable_state, "LARGEST_FILE", 100)
+    with pytest.raises(ModelFileError, match="MiB travel"):
+        portable_state.pack(checkpoints, tmp_path / "state")
+    assert (tmp_path / "state" / portable_state.STATE).read_text() == before
+
+
+def test_a_run_stops_after_its_minutes_with_a_checkpoint(tmp_path: Path) -> None:
+    loop = small_loop(tmp_path, minutes=1e-6)
+    loop.run()
+    assert 0 < loop.step < loop.steps
+    assert load_checkpoint(tmp_path / "checkpoints")[1]["step"] == loop.step
+
+
+def test_a_leg_needs_few_packages(tmp_path: Path) -> None:
+    """As on a machine that has PyTorch and little else: every other package of this environment is hidden."""
+    (tmp_path / "hidden.py").write_text(HIDDEN)
+    options = ["--state", str(tmp_path / "none"), "--out", str(tmp_path / "out"), "--minutes", "0.01"]
+    words = ["leg", "--config", str(CONFIG), *options, f"folder={tmp_path / 'run'}", *TINY]
+    code = f"import hidden; from train.__main__ import main; raise SystemExit(main({words!r}))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=REPOSITORY,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{tmp_path}:{REPOSITORY}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert portable_state.has_state(tmp_path / "out" / "state")
+
+
+HIDDEN = '''
+import re, sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+
+def hide_all_but(wanted):
+    """What the named packages need stays; every other top-level module of an installed package cannot be imported."""
+    known = set()
+    while wanted - known:
+        name = (wanted - known).pop()
+        known.add(name)
+        try:
+            needs = requires(name) or []
+        except PackageNotFoundError:
+            continue
+        wanted |= {re.match(r"[\\w.-]+", need)[0].lower() for need in needs if "extra ==" not in need}
+    kept = {name.replace("_", "-") for name in known}
+    own = {"learning-to-measure"}
+    for module, owners in packages_distributions().items():
+        if not any(owner.lower().replace("_", "-") in kept | own for owner in owners):
+            sys.modules[module] = None
+
+hide_all_but({"torch", "numpy", "pandas", "pyyaml", "safetensors", "tqdm"})
+from l2m_core.learn import held_out
+held_out.SHAPES = {"small": held_out.Stage(steps=1, tasks=12, rows=(24,), features=(3,), continuous=0.0)}
+'''
+
+
+class DevicesNamed(TorchFunctionMode):
+    """Notes every tensor that the project makes without saying on which device."""
+
+    MAKERS = frozenset(
+        getattr(torch, name)
+        for name in (
+            "arange",
+            "zeros",
+            "ones",
+            "empty",
+            "full",
+            "tensor",
+            "linspace",
+            "rand",
+            "randn",
+            "randint",
+            "eye",
+        )
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in self.MAKERS and "device" not in (kwargs or {}):
+            own = [frame for frame in traceback.extract_stack() if "l2m_core" in frame.filename]
+            self.found |= {f"{Path(own[-1].filename).name}: {own[-1].line}"} if own else set()
+        return function(*args, **(kwargs or {}))
+
+
+@contextmanager
+def devices_watched() -> Iterator[set[str]]:
+    with DevicesNamed() as mode:
+        yield mode.found
+
+
+def test_a_step_makes_every_tensor_on_its_own_device() -> None:
+    """Without a GPU at hand: what is made without naming a device would be made on the CPU, and fail beside others."""
+    job = build(PredictorJob, read_config(CONFIG, TINY))
+    model = build_model(job.model)
+    loss, priors = predictor_loss(model), priors_of(job.prior)
+    with devices_watched() as found:
+        for stage in job.stages:
+            for seed in range(3):
+                value, _ = loss(ExerciseStream(priors, (stage,), seed).exercise(0))
+                value.backward()
+    # Both are turned into numbers, or moved, where they are used.
+    allowed = ("log_low, log_high", "share = torch.arange(1, bins")
+    assert [line for line in found if not any(text in line for text in allowed)] == []
+
+
+def unbroken_model(checkpoints: Path) -> dict[str, Any]:
+    return load_checkpoint(checkpoints)[1]["model"]

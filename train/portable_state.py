@@ -1,0 +1,120 @@
+"""What a training needs to go on elsewhere, in a few small files: a checkpoint, packed and unpacked.
+
+The weights stay float32. The running average is kept as its bfloat16 difference from the weights, and the optimiser's
+moments as bfloat16: both are noisy by nature, and halving them keeps the state small enough to travel. Going on from a
+packed state therefore follows the unbroken run closely, not bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from l2m_core.errors import ModelFileError
+from l2m_core.learn.checkpoints import (
+    checksum,
+    load_checkpoint,
+    load_tensors,
+    save_checkpoint,
+    save_tensors,
+    write_text,
+)
+
+VERSION = 1
+STATE = "state.json"
+TENSORS = "state"
+# As tensors are named in the files: the group of the checkpoint before the tensor's own name.
+WEIGHTS, AVERAGE, OPTIMISER, RANDOM = "weights/", "average/", "optimiser/", "random/"
+MOST_FILES, LARGEST_FILE = 8, 16 * 2**20
+
+
+def pack(checkpoints: Path, folder: Path) -> list[Path]:
+    """Writes the newest whole checkpoint as a portable state, in place of an older one; returns its files."""
+    path, facts = load_checkpoint(checkpoints)
+    weights, average = load_tensors(path, "weights"), load_tensors(path, "average")
+    tensors = {WEIGHTS + name: tensor for name, tensor in weights.items()}
+    tensors |= {AVERAGE + name: (tensor - weights[name]).bfloat16() for name, tensor in average.items()}
+    tensors |= {OPTIMISER + name: _lowered(tensor) for name, tensor in load_tensors(path, "optimiser").items()}
+    tensors |= {RANDOM + name: tensor for name, tensor in load_tensors(path, "random").items()}
+    draft = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    save_tensors(draft, TENSORS, tensors)
+    _check_size(draft)
+    sums = {file.name: checksum(file) for file in sorted(draft.iterdir())}
+    kept = {key: value for key, value in facts.items() if key != "checksums"}
+    write_text(draft / STATE, json.dumps({"version": VERSION, **kept, "checksums": sums}, indent=1))
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+    return sorted(folder.iterdir())
+
+
+def unpack(folder: Path, checkpoints: Path, model: dict[str, Any]) -> int:
+    """Writes the state as a checkpoint that a job resumes from; returns its step.
+
+    model: the settings of the job's model. A state of another model is refused, with the settings that differ.
+    """
+    facts = _read_facts(folder)
+    different = sorted(key for key in {*model, *facts["model"]} if model.get(key) != facts["model"].get(key))
+    if different:
+        pairs = ", ".join(f"{key} is {facts['model'].get(key)!r}, not {model.get(key)!r}" for key in different)
+        raise ModelFileError(f"The training state in {folder} is of another model: {pairs}. Name its own config.")
+    tensors = load_tensors(folder, TENSORS)
+    weights = _group(tensors, WEIGHTS)
+    average = {name: weights[name] + difference.float() for name, difference in _group(tensors, AVERAGE).items()}
+    groups = {"weights": weights, "average": average, "random": _group(tensors, RANDOM)}
+    groups["optimiser"] = {name: _raised(tensor) for name, tensor in _group(tensors, OPTIMISER).items()}
+    step = facts.pop("step")
+    save_checkpoint(checkpoints, step, groups, {k: v for k, v in facts.items() if k not in ("version", "checksums")})
+    return step
+
+
+def has_state(folder: Path) -> bool:
+    return (folder / STATE).is_file()
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads((folder / STATE).read_text())
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{folder / STATE} cannot be read ({error}); copy the whole state again.") from error
+    if not isinstance(facts, dict) or facts.get("version") != VERSION:
+        version = facts.get("version") if isinstance(facts, dict) else None
+        raise ModelFileError(
+            f"The training state in {folder} has version {version!r}; this program reads version {VERSION}. "
+            f"Go on with the program that wrote it, or begin anew with another folder."
+        )
+    for name, expected in facts["checksums"].items():
+        file = folder / Path(name).name
+        if not file.is_file() or checksum(file) != expected:
+            raise ModelFileError(f"{file.name} in {folder} is missing or damaged; copy the whole state again.")
+    return facts
+
+
+def _check_size(folder: Path) -> None:
+    files = sorted(folder.iterdir())
+    largest = max(files, key=lambda file: file.stat().st_size)
+    # One more file is the description beside the tensors.
+    if len(files) + 1 > MOST_FILES or largest.stat().st_size > LARGEST_FILE:
+        raise ModelFileError(
+            f"The training state takes {len(files) + 1} files, the largest {largest.stat().st_size / 2**20:.0f} MiB; "
+            f"at most {MOST_FILES} files of {LARGEST_FILE // 2**20} MiB travel. Train a smaller model."
+        )
+
+
+def _group(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _lowered(tensor: Tensor) -> Tensor:
+    """Moments as bfloat16; single numbers, such as a step count, as they are."""
+    return tensor.bfloat16() if tensor.is_floating_point() and tensor.ndim > 0 else tensor
+
+
+def _raised(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
