@@ -9,8 +9,8 @@ import pandas as pd
 
 from l2m_core.acquire.policies import Guided, make_policy
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.answering.engine import ConditionedModel
 from l2m_core.errors import ConfigError
-from l2m_core.memory import CohortMemory
 from l2m_core.metrics import Distribution, row_losses
 
 
@@ -52,7 +52,7 @@ class Rollout:
 
 
 def roll_out(
-    memory: CohortMemory,
+    memory: ConditionedModel,
     x: np.ndarray,
     budget: int = 8,
     policy=None,
@@ -62,7 +62,7 @@ def roll_out(
     **settings,
 ) -> Rollout:
     """L2M on complete (or partly complete) rows; `start`: (n, d) bool known at first (default: baseline features)."""
-    guided = Guided(memory, make_policy(policy, memory.model.release.inference.policy, **settings))
+    guided = Guided(memory, make_policy(policy, memory.release.inference.policy, **settings))
     cohort = memory.cohort
     return roll_out_method(
         guided,
@@ -119,9 +119,8 @@ def roll_out_method(
         possible = recorded & ~a & acquirable
         scores, gains = (np.where(possible, values, -np.inf) for values in (scores, gains))
         running &= np.isfinite(scores.max(1)) & ~rule.reached(prediction, gains.max(1), taken, spent)
-        if rule.cost_budget is not None:
-            scores = np.where(spent[:, None] + costs <= rule.cost_budget, scores, -np.inf)
-            running &= np.isfinite(scores.max(1))
+        scores = np.where(rule.affordable(spent, costs), scores, -np.inf)
+        running &= np.isfinite(scores.max(1))
         chosen = scores.argmax(1)
         for i in np.flatnonzero(running):
             panel = (groups == groups[chosen[i]]) & acquirable & recorded[i] & ~a[i]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from l2m_core.acquire.policies import GUIDED
+from l2m_core.answering.settings import GUIDED
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError, L2MError, RangeWarning
 from l2m_core.evidence.cross_fitting import gather

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from l2m_core.acquire.random_order import random_positions
 from l2m_core.errors import CohortError
 from l2m_core.methods.interface import CohortLike, known_cells
 
@@ -113,7 +114,7 @@ def random_acquisitions(
     """
     candidates = r & acquirable
     possible = by_action(candidates, groups)
-    position = np.where(possible, random.random(possible.shape), 2.0).argsort(1).argsort(1)
+    position = random_positions(possible, random)
     size = np.floor(random.random(len(r)) * (possible.sum(1) + 1))
     return (r & ~acquirable) | (candidates & (position < size[:, None])[:, groups])
 

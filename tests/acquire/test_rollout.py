@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import l2m_core as l2m
-from l2m_core.acquire.policies import POLICIES, READY, MonteCarlo, block, make_policy, nearest_rows
+from l2m_core.acquire.policies import POLICIES, READY, MonteCarlo, block, make_policy
 from l2m_core.acquire.rollout import roll_out_method
+from l2m_core.acquire.support import nearest_rows
 from l2m_core.errors import ConfigError, FeatureError
 from l2m_core.methods.l2m import BaseRate
 

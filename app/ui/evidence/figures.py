@@ -13,7 +13,7 @@ from app.store import StoredCohort, StoredEvidence
 from app.ui import charts, labels, notices
 from app.ui.charts import evidence_charts as drawings
 from l2m_core.evidence import Evidence
-from l2m_core.evidence.orders import FEWEST_RECORDED
+from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.sentences import LABELS, Sentence
 
 ICONS = {
