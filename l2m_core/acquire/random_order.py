@@ -11,7 +11,7 @@ def random_scores(shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 def random_positions(candidates: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-    """(n, d) int64: the place, from 0, of each candidate in a random order of its row's own; all others come after them.
+    """(n, d) int64: each candidate's position, from 0, in a random order of its row; all others come after them.
 
     candidates: (n, d) bool.
     """

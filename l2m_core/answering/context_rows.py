@@ -7,9 +7,8 @@ from torch import Tensor
 
 from l2m_core.cohort import Cohort
 
-MOST_ROWS = (
-    2048  # more told held-out tasks nothing; a model that was trained on more reads as many as it was trained on
-)
+MOST_ROWS = 2048
+"""More rows told held-out tasks nothing; a model that was trained on more reads as many as it was trained on."""
 
 
 def even_rows(y: Tensor, most: int) -> Tensor:

@@ -52,8 +52,8 @@ def save_model(
 ) -> None:
     """Writes a released model; `training` is the configuration that made it, kept as it is.
 
-    Written beside its place and then moved there, so that a reader finds the old model or the new one. Other files of an
-    old folder of that name stay.
+    Written to a draft folder and then moved, so that a reader finds the old model or the new one, never half of it. Other
+    files of an old folder of that name stay.
     """
     draft = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(draft, ignore_errors=True)
@@ -74,14 +74,14 @@ def save_model(
         if card:
             write_text(draft / "card.md", card)
         write_text(draft / FACTS, yaml.safe_dump(facts, sort_keys=False, allow_unicode=True))
-        _put(draft, folder)
+        _replace(draft, folder)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
-def _put(draft: Path, folder: Path) -> None:
-    """The draft takes the folder's place."""
+def _replace(draft: Path, folder: Path) -> None:
+    """Moves the draft to where the folder is."""
     old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     if folder.is_dir():
         os.replace(folder, old)

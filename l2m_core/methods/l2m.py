@@ -49,7 +49,7 @@ class L2MMethod:
 
 @register("base_rate")
 class BaseRate:
-    """The context's class frequencies, or its mean and spread, whatever is known of a row; a random order."""
+    """The context's class frequencies, or its mean and standard deviation, whatever is known of a row; a random order."""
 
     def __init__(self, *, seed: int = 0):
         self.seed = seed

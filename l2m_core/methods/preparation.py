@@ -1,4 +1,4 @@
-"""The care all methods share: row order, checks, standardisation, splits, random acquisitions."""
+"""What all methods do to a cohort first: row order, checks, standardisation, splits, random acquisitions."""
 
 from __future__ import annotations
 
@@ -84,12 +84,11 @@ def folds(context: Context, n_folds: int, random: np.random.Generator) -> np.nda
     shuffled = random.permutation(N)
     ranked = shuffled[np.argsort(context.y[shuffled], kind="stable")]
     fold = np.empty(N, dtype=np.int64)
-    # Each run of n_folds neighbours in outcome is dealt in its own random order.
-    starts = np.arange(0, N, n_folds)
-    for start in starts:
-        deal = random.permutation(n_folds)
+    # Each run of n_folds neighbours in outcome is spread over all folds, in its own random order.
+    for start in range(0, N, n_folds):
+        order = random.permutation(n_folds)
         members = ranked[start : start + n_folds]
-        fold[members] = deal[: len(members)]
+        fold[members] = order[: len(members)]
     return fold
 
 
