@@ -139,7 +139,7 @@ POLICIES = {
     "fixed": FixedOrder,
     "monte carlo": MonteCarlo,
 }
-READY = tuple(name for name in POLICIES if name != "fixed")
+NAMED_POLICIES = tuple(name for name in POLICIES if name != "fixed")
 """Policies that a name is enough for; a fixed order has to be given."""
 
 
@@ -176,11 +176,11 @@ def block(scores: np.ndarray, x: np.ndarray, acquirable: np.ndarray, possible: n
 
 def gains_of(policy: Policy, scores: np.ndarray, answer: Answer) -> np.ndarray:
     """(n, d) nats by which rules stop: the policy's own scores where they are in nats, else the model's gains."""
-    return scores if policy.in_nats else answer.gain
+    return scores if getattr(policy, "in_nats", False) else answer.gain  # a policy of one's own may not say
 
 
 @dataclass(frozen=True)
-class Guided:
+class PolicyMethod:
     """A memory and a policy as one method: `predict(x, a)` and `rank(x, a)`, like every other method."""
 
     memory: ConditionedModel

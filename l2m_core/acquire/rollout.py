@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import Guided, make_policy
+from l2m_core.acquire.policies import PolicyMethod, make_policy
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.errors import ConfigError
@@ -62,10 +62,10 @@ def roll_out(
     **settings,
 ) -> Rollout:
     """L2M on complete (or partly complete) rows; `start`: (n, d) bool known at first (default: baseline features)."""
-    guided = Guided(memory, make_policy(policy, memory.release.inference.policy, **settings))
+    method = PolicyMethod(memory, make_policy(policy, memory.release.inference.policy, **settings))
     cohort = memory.cohort
     return roll_out_method(
-        guided,
+        method,
         x,
         names=cohort.names,
         acquirable=cohort.acquirable,

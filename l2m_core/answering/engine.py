@@ -107,7 +107,7 @@ class ConditionedModel:
             gain, policy = (tensor[0].float().cpu().numpy() for tensor in (output.gain, output.policy))
             return Answer(self._prediction(output), gain, policy)
 
-    def has_answered(self, x: np.ndarray) -> bool:
+    def is_cached(self, x: np.ndarray) -> bool:
         """Whether the answers for these rows are cached, so that asking costs nothing."""
         return self.batcher.has_answers(x)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from l2m_core.errors import ConfigError
 
-GUIDED = ("gain", "gain per cost", "learned", "monte carlo")
-"""Policies that rank by what the model says of the patient, by name; see l2m_core/acquire/policies.py."""
+MODEL_POLICIES = ("gain", "gain per cost", "learned", "monte carlo")
+"""Names of the policies that rank by the model's answer for the patient; see l2m_core/acquire/policies.py."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class AnswerSettings:
         check_number("care_rows", self.care_rows, int, 1, math.inf)
         check_number("sharpness", self.sharpness, (int, float), 0, 10)
         check_number("prevalence", self.prevalence, (int, float), 0, 1)
-        if self.policy not in GUIDED:
-            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(GUIDED)}.")
+        if self.policy not in MODEL_POLICIES:
+            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(MODEL_POLICIES)}.")
 
 
 def check_number(name: str, value: Any, kind: Any, least: float, most: float) -> None:

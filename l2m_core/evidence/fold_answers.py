@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from l2m_core.acquire.policies import FixedOrder, GainPerCost, Guided, RandomOrder, make_policy
+from l2m_core.acquire.policies import FixedOrder, GainPerCost, PolicyMethod, RandomOrder, make_policy
 from l2m_core.acquire.rollout import Rollout, roll_out_method
 from l2m_core.acquire.support import count_near, nearest_rows
 from l2m_core.answering.engine import ConditionedModel
@@ -20,7 +20,7 @@ from l2m_core.evidence.folds import EvidenceSettings, Plan
 from l2m_core.memory import L2M
 from l2m_core.metrics import row_crps, row_losses
 
-MODEL, RANDOM, FIXED, CHEAP = "model", "random", "fixed", "model per cost"
+MODEL, RANDOM, FIXED, PER_COST = "model", "random", "fixed", "model per cost"
 LEVELS = np.round(np.arange(0.1, 0.95, 0.1), 1)  # nominal levels of central intervals, for a continuous outcome
 
 Report = Callable[[float], None]
@@ -66,7 +66,7 @@ class FoldAnswers:
 def orders_for(cohort: Cohort) -> tuple[str, ...]:
     """The model's order by gain per cost is a fourth one only where tests differ in cost."""
     costs = {float(cohort.costs[action]) for action in actions_of(cohort)}
-    return (MODEL, RANDOM, FIXED, *([CHEAP] if len(costs) > 1 else []))
+    return (MODEL, RANDOM, FIXED, *([PER_COST] if len(costs) > 1 else []))
 
 
 def ask_fold(
@@ -96,13 +96,13 @@ def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
         MODEL: make_policy(settings.policy),
         RANDOM: RandomOrder(int(np.random.default_rng([settings.seed, 3, fold]).integers(2**31))),
         FIXED: FixedOrder(tuple(cohort.names[member] for action in order for member in actions[action])),
-        CHEAP: GainPerCost(),
+        PER_COST: GainPerCost(),
     }
     names = orders_for(cohort)
     shares = iter(np.linspace(0.55, 1.0, len(names) * budget))
     rollouts, model_order = [], None
     for name in names:
-        method = UnblockedChoices(memory, Guided(memory, policies[name]), lambda: report(next(shares, 1.0)))
+        method = UnblockedChoices(memory, PolicyMethod(memory, policies[name]), lambda: report(next(shares, 1.0)))
         rollouts.append(
             roll_out_method(
                 method,
@@ -133,10 +133,10 @@ def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
 
 
 class UnblockedChoices:
-    """A guided memory that also records, at every step, the test it would take if every test had been recorded."""
+    """A method that also notes, at every step, the test it would take if every test had been recorded."""
 
-    def __init__(self, memory: ConditionedModel, guided: Guided, report_step: Callable[[], None]) -> None:
-        self.memory, self.guided, self.report_step = memory, guided, report_step
+    def __init__(self, memory: ConditionedModel, method: PolicyMethod, report_step: Callable[[], None]) -> None:
+        self.memory, self.method, self.report_step = memory, method, report_step
         self.wishes: list[np.ndarray] = []
         """For each step (n,) the feature, -1 where none is left."""
         self.near: list[np.ndarray] = []
@@ -144,7 +144,7 @@ class UnblockedChoices:
 
     def step(self, x: np.ndarray, a: np.ndarray):
         self.report_step()
-        prediction, scores, gains = self.guided.step(x, a)
+        prediction, scores, gains = self.method.step(x, a)
         wish = np.where(np.isfinite(scores.max(1)), scores.argmax(1), -1)
         shown = np.where(a, x, np.nan).astype(np.float32)
         near = nearest_rows(self.memory, shown, count_near(len(self.memory.cohort)))
@@ -153,7 +153,7 @@ class UnblockedChoices:
         return prediction, scores, gains
 
     def predict(self, x: np.ndarray, a: np.ndarray):
-        return self.guided.predict(x, a)
+        return self.method.predict(x, a)
 
 
 def _to_actions(features: np.ndarray, cohort: Cohort) -> np.ndarray:

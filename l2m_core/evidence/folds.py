@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from l2m_core.answering.settings import GUIDED
+from l2m_core.answering.settings import MODEL_POLICIES
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 
@@ -44,8 +44,8 @@ class EvidenceSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ConfigError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}.")
-        if self.policy not in GUIDED:
-            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(GUIDED)}.")
+        if self.policy not in MODEL_POLICIES:
+            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(MODEL_POLICIES)}.")
 
 
 @dataclass(frozen=True)

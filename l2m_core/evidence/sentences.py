@@ -8,13 +8,13 @@ from typing import Literal
 from l2m_core.evidence.bootstrap import Estimate
 from l2m_core.evidence.figures import Difference, Figures
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
-from l2m_core.evidence.fold_answers import CHEAP, FIXED, MODEL, RANDOM
+from l2m_core.evidence.fold_answers import FIXED, MODEL, PER_COST, RANDOM
 
 LABELS = {
     MODEL: "the model's order",
     RANDOM: "random order",
     FIXED: "the best fixed order",
-    CHEAP: "the model's order by gain per cost",
+    PER_COST: "the model's order by gain per cost",
 }
 FEW_OUTCOMES = 30  # asked rows of a class below which every figure is rough
 ECE_LIMIT = 0.05

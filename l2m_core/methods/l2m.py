@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from l2m_core.acquire.policies import Guided, is_seeded, make_policy
+from l2m_core.acquire.policies import PolicyMethod, is_seeded, make_policy
 from l2m_core.acquire.random_order import random_scores
 from l2m_core.answering.predictive import Predictive
 from l2m_core.memory import L2M, CohortMemory, load
@@ -34,17 +34,17 @@ class L2MMethod:
         default = self.model.release.inference.policy
         if is_seeded(self.policy or default):
             settings.setdefault("seed", self.seed)
-        self.guided = Guided(memory, make_policy(self.policy, default, **settings))
+        self.method = PolicyMethod(memory, make_policy(self.policy, default, **settings))
         return self
 
     def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
-        return self.guided.step(x, a)
+        return self.method.step(x, a)
 
     def predict(self, x: np.ndarray, a: np.ndarray) -> np.ndarray | Predictive:
-        return self.guided.predict(x, a)
+        return self.method.predict(x, a)
 
     def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
-        return self.guided.rank(x, a)
+        return self.method.rank(x, a)
 
 
 @register("base_rate")

@@ -286,11 +286,11 @@ class Patient:
         return support_of(self.memory, self.x)
 
     @property
-    def is_answered(self) -> bool:
+    def is_cached(self) -> bool:
         """Whether the answer for what is known now is cached, so that `tests` costs nothing."""
-        return self.memory.has_answered(self.x)
+        return self.memory.is_cached(self.x)
 
-    def look_into(self, name: str) -> None:
+    def prefetch(self, name: str) -> None:
         """Queries in one batch all that `posterior`, `preview(name)` and `drivers` will need: that costs little more than
         one query."""
         previewed = self._with_values(name, self._results_to_try(name)[0])

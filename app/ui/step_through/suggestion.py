@@ -38,7 +38,7 @@ def show(moment: Moment) -> None:
     chosen = _chosen(moment, suggestion)
     if chosen is not None and not moment.patient.state.stopped:
         # What takes a while comes before the first word: meanwhile the browser draws what it has.
-        moment.patient.look_into(chosen)
+        moment.patient.prefetch(chosen)
     heading("What to measure next")
     if moment.patient.state.stopped:
         notices.show("info", "This step-through is stopped. Reopen it to go on.")
