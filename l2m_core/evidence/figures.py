@@ -32,24 +32,28 @@ class Difference:
 
 @dataclass(frozen=True)
 class Calibration:
-    """After some number of tests in the model's order. Classes: predicted and observed shares of each bin. Continuous:
-    nominal and observed coverage of central intervals. error: their mean distance; by_chance: the error that perfectly
-    calibrated predictions would show on as many rows.
-    """
+    """After some number of tests in the model's order. Classes: a reliability curve of bins of predictions. Continuous: the
+    coverage of central intervals."""
 
     tests: int
     predicted: tuple[float, ...]
+    """Mean predicted probability of each bin; or nominal levels."""
     observed: tuple[float, ...]
+    """Observed share of each bin; or the share of outcomes that are covered."""
     low: tuple[float, ...]
+    """Wilson's 95% interval of `observed`."""
     high: tuple[float, ...]
     count: tuple[int, ...]
+    """Rows of each bin."""
     error: float
+    """Mean distance of predicted and observed."""
     by_chance: float
+    """The error that perfectly calibrated predictions would show on as many rows."""
 
 
 @dataclass(frozen=True)
 class Positivity:
-    """How often the model would have asked for a test first, and how often it had been recorded in those rows."""
+    """How often the model would have taken a test first, and how often it had been recorded in those rows."""
 
     action: str
     wished: int

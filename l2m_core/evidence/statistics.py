@@ -26,30 +26,13 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
     y = cohort.y[rows]
     patient = np.unique(plan.patient[rows], return_inverse=True)[1].reshape(-1)
     bootstrap = Bootstrap(patient, settings.draws, settings.seed)
-    loss = np.concatenate([answer.loss for answer in answers], 1)  # (O, n, T + 1)
-    cost = np.concatenate([answer.cost for answer in answers], 1)
-    actions = np.concatenate([answer.actions for answer in answers], 1)
+    loss = np.concatenate([answer.loss for answer in answers], 1)  # (O, n, T + 1), the model's own order first
+    actions = np.concatenate([answer.actions for answer in answers], 1)  # (O, n, T)
     base = np.concatenate([answer.base for answer in answers])
     names = orders_for(cohort)
-    known = actions_of(cohort)
-    model_loss = loss[0]
-    ends = bootstrap.mean(np.stack([base, model_loss[:, -1] - base, model_loss[:, -1] - model_loss[:, 0]], 1))
-    taken = np.concatenate([np.zeros((*actions.shape[:2], 1)), (actions >= 0).cumsum(2)], 2)
-    curves = tuple(
-        Curve(
-            name,
-            _floats(taken[o].mean(0)),
-            _floats(cost[o].mean(0)),
-            tuple(bootstrap.mean(loss[o])),
-            _scores(answers, o, y, bootstrap),
-        )
-        for o, name in enumerate(names)
-    )
-    differences = []
-    for o, name in list(enumerate(names))[1:]:
-        by_step = model_loss - loss[o]
-        overall, *each = bootstrap.mean(np.column_stack([by_step.mean(1), by_step]))
-        differences.append(Difference(name, overall, tuple(each)))
+    members = actions_of(cohort)
+    first, last = loss[0, :, 0], loss[0, :, -1]
+    base_rate, over_base, over_start = bootstrap.mean(np.stack([base, last - base, last - first], 1))
     budget = actions.shape[2]
     classes = np.bincount(y, minlength=cohort.n_classes) if cohort.kind != "continuous" else ()
     return Evidence(
@@ -64,20 +47,45 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
         folds=plan.folds,
         context_rows=min(len(plan.context(fold)) for fold in range(plan.folds)),
         budget=budget,
-        base=ends[0],
-        curves=curves,
-        differences=tuple(differences),
-        over_base=ends[1],
-        over_start=ends[2],
+        base=base_rate,
+        curves=_curves(answers, names, y, bootstrap),
+        differences=tuple(_difference(name, loss[0] - loss[o], bootstrap) for o, name in enumerate(names) if o),
+        over_base=over_base,
+        over_start=over_start,
         calibration=tuple(_calibration(answers, t, y, settings) for t in range(budget + 1)),
-        actions=tuple(action_name(cohort, action) for action in known),
-        chosen=tuple(tuple(float((actions[0, :, t] == action).mean()) for action in known) for t in range(budget)),
+        actions=tuple(action_name(cohort, action) for action in members),
+        chosen=tuple(tuple(float((actions[0, :, t] == action).mean()) for action in members) for t in range(budget)),
         finished=_floats((actions[0] < 0).mean(0)),
         fixed_orders=tuple(tuple(action_name(cohort, int(a)) for a in answer.order[:budget]) for answer in answers),
         unjudged=tuple(tuple(action_name(cohort, int(a)) for a in answer.unjudged) for answer in answers),
         unfounded=float(np.concatenate([_is_unfounded(answer, names) for answer in answers]).mean()),
-        wishes=_positivity(cohort, answers, known),
+        wishes=_positivity(cohort, answers, members),
     )
+
+
+def _curves(
+    answers: Sequence[FoldAnswers], names: Sequence[str], y: np.ndarray, bootstrap: Bootstrap
+) -> tuple[Curve, ...]:
+    loss, cost, actions = (
+        np.concatenate([getattr(answer, name) for answer in answers], 1) for name in ("loss", "cost", "actions")
+    )
+    taken = np.concatenate([np.zeros((*actions.shape[:2], 1)), (actions >= 0).cumsum(2)], 2)  # (O, n, T + 1)
+    return tuple(
+        Curve(
+            name,
+            _floats(taken[o].mean(0)),
+            _floats(cost[o].mean(0)),
+            tuple(bootstrap.mean(loss[o])),
+            _scores(answers, o, y, bootstrap),
+        )
+        for o, name in enumerate(names)
+    )
+
+
+def _difference(order: str, by_row: np.ndarray, bootstrap: Bootstrap) -> Difference:
+    """by_row: (n, T + 1) the model's loss minus that of the other order."""
+    overall, *by_step = bootstrap.mean(np.column_stack([by_row.mean(1), by_row]))
+    return Difference(order, overall, tuple(by_step))
 
 
 def action_name(cohort: Cohort, action: int) -> str:
@@ -142,12 +150,12 @@ def _calibration(answers, t: int, y: np.ndarray, settings: EvidenceSettings) -> 
     )
 
 
-def _positivity(cohort: Cohort, answers, known: Mapping[int, np.ndarray]) -> tuple[Positivity, ...]:
+def _positivity(cohort: Cohort, answers, actions: Mapping[int, np.ndarray]) -> tuple[Positivity, ...]:
     rows = np.concatenate([answer.rows for answer in answers])
     wish = np.concatenate([answer.wish for answer in answers])
     near = np.concatenate([answer.wish_near for answer in answers])
     found = []
-    for action, members in known.items():
+    for action, members in actions.items():
         asked = wish == action
         recorded = cohort.r[rows][:, members].any(1)[:, None]
         thin = asked & (near < FEWEST_NEAR)

@@ -58,14 +58,13 @@ class Replays(Protocol[StepsOn]):
 
 @dataclass(frozen=True)
 class Step:
-    """After one event: what was believed and what was ranked.
-
-    posterior: class → probability, or mean, std and quantiles; gains: open feature → nats, best first.
-    """
+    """An event, and what the model answered after it."""
 
     event: Event
     posterior: Mapping[str, float]
+    """Class → probability; or mean, std and quantiles."""
     gains: Mapping[str, float]
+    """Open feature → nats, best first."""
     suggested: str | None
     spent: float
 
