@@ -65,48 +65,50 @@ class _InContext(BaseEstimator):
         self.memory_ = model.condition(cohort)
 
     def _learn_columns(self, X: Any) -> Any:
-        """Texts and categories of a DataFrame become numbers or codes. How is kept for later rows, by the column's place:
-        scikit-learn keeps its name only where all names are texts."""
+        """Texts and categories of a DataFrame become numbers or codes. How is kept for later rows, by the column's
+        position: scikit-learn keeps its name only where all names are texts."""
         self.columns_: dict[int, tuple[Feature, Rules]] = {}
         if not isinstance(X, pd.DataFrame):
             return X
         encoded, texts = X.copy(), {}
-        for place, dtype in enumerate(X.dtypes):
+        for position, dtype in enumerate(X.dtypes):
             if not pd.api.types.is_numeric_dtype(dtype):
-                texts[place] = _plain(X.iloc[:, place])
-                if _only_numbers(texts[place]) and not isinstance(dtype, pd.CategoricalDtype):
-                    encoded.isetitem(place, pd.to_numeric(texts.pop(place)).to_numpy())
-        stated = {place for place in texts if isinstance(X.dtypes.iloc[place], pd.CategoricalDtype)}
-        for place, feature, rules, values in _read_texts(texts, stated):
-            self.columns_[place] = feature, rules
-            encoded.isetitem(place, values)
+                texts[position] = _plain(X.iloc[:, position])
+                if _only_numbers(texts[position]) and not isinstance(dtype, pd.CategoricalDtype):
+                    encoded.isetitem(position, pd.to_numeric(texts.pop(position)).to_numpy())
+        stated = {position for position in texts if isinstance(X.dtypes.iloc[position], pd.CategoricalDtype)}
+        for position, feature, rules, values in _read_texts(texts, stated):
+            self.columns_[position] = feature, rules
+            encoded.isetitem(position, values)
         return encoded
 
     def _encode_columns(self, X: pd.DataFrame) -> pd.DataFrame:
         """Later rows, each column as in fit; texts in a column that held numbers then are read as numbers."""
         encoded = X.copy()
-        for place, dtype in enumerate(X.dtypes):
+        for position, dtype in enumerate(X.dtypes):
             numeric = pd.api.types.is_numeric_dtype(dtype)
-            if numeric and place not in self.columns_:
+            if numeric and position not in self.columns_:
                 continue
-            values = X.iloc[:, place] if numeric else _plain(X.iloc[:, place])
-            if place not in self.columns_ and _only_numbers(values):
-                encoded.isetitem(place, pd.to_numeric(values).to_numpy())
+            values = X.iloc[:, position] if numeric else _plain(X.iloc[:, position])
+            if position not in self.columns_ and _only_numbers(values):
+                encoded.isetitem(position, pd.to_numeric(values).to_numpy())
             else:
-                feature, rules = self.columns_.get(place, (self.memory_.cohort.features[place], DEFAULT_RULES))
-                encoded.isetitem(place, encode_values(feature, values, rules))
+                feature, rules = self.columns_.get(position, (self.memory_.cohort.features[position], DEFAULT_RULES))
+                encoded.isetitem(position, encode_values(feature, values, rules))
         return encoded
 
     def _categorical(self, d: int) -> np.ndarray:
-        return np.array([place in self.columns_ and self.columns_[place][0].kind == "category" for place in range(d)])
+        return np.array(
+            [position in self.columns_ and self.columns_[position][0].kind == "category" for position in range(d)]
+        )
 
     def _levels(self, names: list[str]) -> dict[str, tuple[str, ...]]:
-        return {names[place]: feature.levels for place, (feature, _) in self.columns_.items()}
+        return {names[position]: feature.levels for position, (feature, _) in self.columns_.items()}
 
     def _rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "memory_")
         if isinstance(X, pd.DataFrame):
-            validate_data(self, X, reset=False, skip_check_array=True)  # columns other than in fit have no place
+            validate_data(self, X, reset=False, skip_check_array=True)  # refuses other columns than in fit
             X = self._encode_columns(X)
         x = validate_data(self, X, reset=False, ensure_all_finite="allow-nan", dtype=np.float64)
         return _to_float32(x)
@@ -193,9 +195,9 @@ def _only_numbers(values: pd.Series) -> bool:
 def _read_texts(
     texts: dict[int, pd.Series], stated: Container[int]
 ) -> Iterator[tuple[int, Feature, Rules, np.ndarray]]:
-    """Columns by their place, read as `Cohort.from_frame` reads them, with the rules for later values.
+    """Columns by their position, read as `Cohort.from_frame` reads them, with the rules for later values.
 
-    stated: places of columns that are categories, be their texts numbers.
+    stated: positions of columns that are categories, even where their texts are numbers.
     """
     names, _, _ = clean_names([str(values.name) for values in texts.values()])
     columns = [
@@ -203,20 +205,20 @@ def _read_texts(
         for name, values in zip(names, texts.values(), strict=True)
     ]
     rows = np.arange(max(map(len, texts.values()), default=0))
-    kinds = {name: "levels" for name, place in zip(names, texts, strict=True) if place in stated}
+    kinds = {name: "levels" for name, position in zip(names, texts, strict=True) if position in stated}
     readings = dict(read_columns(names, columns, rows, kinds, DEFAULT_RULES))
-    told = {name: reading.decimal for name, reading in readings.items() if reading.decimal in (".", ",")}
-    decimals = decimals_of_texts(names, columns, told)
-    for place, name, column in zip(texts, names, columns, strict=True):
+    stated_decimals = {name: reading.decimal for name, reading in readings.items() if reading.decimal in (".", ",")}
+    decimals = decimals_of_texts(names, columns, stated_decimals)
+    for position, name, column in zip(texts, names, columns, strict=True):
         reading = readings[name]
         if reading.problem is not None:
             reading = _as_categories(reading, column, rows)
-        number = reading.numbers is not None and reading.distinct > 0 and place not in stated
+        number = reading.numbers is not None and reading.distinct > 0 and position not in stated
         settings = Overrides({name: {"kind": "number" if number else "category"}}, {}, complete=True)
         feature, values, notes = infer_feature(reading, settings, rows)
         for note in notes:
             warnings.warn(note, stacklevel=4)
-        yield place, feature, Rules(decimals.get(name)), values
+        yield position, feature, Rules(decimals.get(name)), values
 
 
 def _as_categories(reading: Reading, column: Column, rows: np.ndarray) -> Reading:

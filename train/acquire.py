@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import READY
+from l2m_core.acquire.policies import NAMED_POLICIES
 from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.release import FACTS, find_model
@@ -111,7 +111,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, required=True, help="CSV to write")
     parser.add_argument("--model", default="general")
-    parser.add_argument("--policy", choices=sorted(READY), default="gain")
+    parser.add_argument("--policy", choices=sorted(NAMED_POLICIES), default="gain")
     parser.add_argument("--budget", type=int, default=8)
     parser.add_argument("--least-gain", type=float, help="stop a patient when the best test promises less, in nats")
     parser.add_argument("--chunk", type=int, default=2000, help="patients in a piece of work")

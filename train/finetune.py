@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 
-from l2m_core.answering.release import Range, save_model
+from l2m_core.answering.release import save_model
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
 from l2m_core.learn.inherited_settings import inherited
@@ -51,7 +52,7 @@ def run(job: FinetuneJob, resume: bool) -> None:
     )
     if place()[0] > 0:
         return
-    trained = Range(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
+    trained = TrainedRange(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
     target = Path(job.folder) / "model"
     facts = {"job": to_plain(job), "loss": [before, after]}
     save_model(target, tuned, tuned.config, trained, inherited(job.init), facts)

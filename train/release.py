@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from l2m_core.answering.release import Inference, Range, save_model
+from l2m_core.answering.release import save_model
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors, write_text
 from l2m_core.model.interface import ModelConfig, build
 
@@ -18,9 +20,9 @@ class ReleaseJob:
     """Folder of the job whose checkpoint is released; its running average of the weights is what counts."""
     folder: str = "pretrained/general"
     """Where the model folder is written."""
-    trained: Range = field(default_factory=Range)
+    trained: TrainedRange = field(default_factory=TrainedRange)
     """What it was trained for; cohorts beyond it are answered with a warning."""
-    inference: Inference = field(default_factory=Inference)
+    inference: AnswerSettings = field(default_factory=AnswerSettings)
     """How its answers are read."""
     curves: tuple[str, ...] = ()
     """Folders of earlier legs; their learning curves are kept beside the card, this run's last."""

@@ -17,7 +17,7 @@ from app.store import NotFound
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import EvidenceSettings, FoldAnswers, gather
-from l2m_core.evidence.cross_fitting import Keep
+from l2m_core.evidence.cross_fitting import FoldCache
 from l2m_core.evidence.folds import patients_of
 
 KIND = "evidence"
@@ -53,7 +53,7 @@ def run(work: Work) -> Outcome:
     about = kept_under(cohort, settings)
     keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, about])
     try:
-        found = gather(model, cohort, settings, keep=keep, report=work.say)
+        found = gather(model, cohort, settings, cache=keep, report=work.say)
         stored = catalogue.store.cohorts.get(owner, stored.id)
         catalogue.cohort(owner, stored)  # nothing is stored of what was deleted meanwhile
     except BaseException:
@@ -72,7 +72,7 @@ def _is_usable(work: Work, cohort_id: str) -> bool:
         return False
 
 
-class KeptFolds(Keep):
+class KeptFolds(FoldCache):
     """Finished folds in files, so that a job that was stopped or killed goes on with the next. about: what they are of."""
 
     def __init__(self, folder: Path, about: list[Any]) -> None:

@@ -66,7 +66,7 @@ def _head(present: step_answers.Moment) -> None:
         st.markdown(f"#### {name}", anchors=False)
         st.markdown(
             f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model "
-            f"{labels.markdown(memory.model.name)} · {tests} · cost {patient.spent:g} · "
+            f"{labels.markdown(memory.release.name)} · {tests} · cost {patient.spent:g} · "
             f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):

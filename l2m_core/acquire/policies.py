@@ -1,27 +1,37 @@
-"""Policies: what to measure next. Each scores features for n patients, higher first; blocking is common to all."""
+"""Policies: what to measure next. Each scores the features of n patients, higher first; what cannot be had is blocked
+afterwards, in the same way for all (`block`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Protocol
 
 import numpy as np
 
+from l2m_core.acquire.random_order import random_scores
+from l2m_core.acquire.support import nearest_rows
+from l2m_core.answering.engine import Answer, ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.errors import ConfigError, FeatureError
-from l2m_core.memory import Answer, CohortMemory
 from l2m_core.metrics import entropies
 
 
 class Policy(Protocol):
-    """`scores(memory, x, answer)`: (n, d), x with NaN where unknown; `answer` is what the model said of x."""
+    """Ranks features for partly known patients."""
 
-    def scores(self, memory: CohortMemory, x: np.ndarray, answer: Answer) -> np.ndarray: ...
+    @property
+    def in_nats(self) -> bool:
+        """Whether the scores are expected gains in nats, by which rules may stop."""
+
+    def scores(self, memory: ConditionedModel, x: np.ndarray, answer: Answer) -> np.ndarray:
+        """(n, d) scores. x: (n, d) with NaN where unknown; answer: the model's answer for x."""
 
 
 @dataclass(frozen=True)
 class Gain:
     """Expected drop in log loss, in nats."""
+
+    in_nats: ClassVar[bool] = True
 
     def scores(self, memory, x, answer):
         return answer.gain
@@ -30,6 +40,8 @@ class Gain:
 @dataclass(frozen=True)
 class GainPerCost:
     """Nats per unit of cost; a free test costs a hundredth of the cheapest paid one."""
+
+    in_nats: ClassVar[bool] = False
 
     def scores(self, memory, x, answer):
         costs = memory.cohort.costs
@@ -42,6 +54,8 @@ class GainPerCost:
 class Learned:
     """The policy head's logits: arg-max of what was trained for acquisition."""
 
+    in_nats: ClassVar[bool] = False
+
     def scores(self, memory, x, answer):
         return answer.policy
 
@@ -51,9 +65,10 @@ class RandomOrder:
     """Each patient's own random order, the same at every step."""
 
     seed: int = 0
+    in_nats: ClassVar[bool] = False
 
     def scores(self, memory, x, answer):
-        return np.random.default_rng(self.seed).random(x.shape)
+        return random_scores(x.shape, self.seed)
 
 
 @dataclass(frozen=True)
@@ -61,19 +76,22 @@ class FixedOrder:
     """One order for everybody."""
 
     order: tuple[str, ...]
+    in_nats: ClassVar[bool] = False
 
     def scores(self, memory, x, answer):
         names = memory.cohort.names
         unknown = [name for name in self.order if name not in names]
         if unknown:
             raise FeatureError(f"The fixed order names '{unknown[0]}', which the cohort does not have.")
-        place = {name: -float(i) for i, name in enumerate(self.order)}
-        return np.tile([place.get(name, -float(len(names))) for name in names], (len(x), 1))
+        score = {name: -float(position) for position, name in enumerate(self.order)}
+        return np.tile([score.get(name, -float(len(names))) for name in names], (len(x), 1))
 
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """Fills each candidate with values of similar context rows, asks again, and averages the drop in entropy.
+    """Fills each candidate with values of similar context rows, predicts again, and averages the drop in entropy:
+
+        score_j = mean over m of  H(y | x⊙a) − H(y | x⊙a, x_j = v_m),      v_m the value of a context row near the patient.
 
     Needs no trained head, and scores whole panels jointly.
     """
@@ -81,6 +99,7 @@ class MonteCarlo:
     draws: int = 8
     neighbours: int = 64
     seed: int = 0
+    in_nats: ClassVar[bool] = True
 
     def scores(self, memory, x, answer):
         scores = np.full(x.shape, -np.inf)
@@ -89,8 +108,8 @@ class MonteCarlo:
         generator = np.random.default_rng(self.seed)
         for action in np.unique(memory.cohort.groups):
             members = np.flatnonzero((memory.cohort.groups == action) & memory.cohort.acquirable)
-            asked = np.isnan(x[:, members]).any(1) if len(members) else np.zeros(len(x), bool)
-            rows = np.flatnonzero(asked)
+            unknown = np.isnan(x[:, members]).any(1) if len(members) else np.zeros(len(x), bool)
+            rows = np.flatnonzero(unknown)
             if len(rows) == 0:
                 continue
             drop = self._drop(memory, x[rows], now[rows], near[rows], members, generator)
@@ -104,38 +123,12 @@ class MonteCarlo:
         for _ in range(self.draws):
             donor = near[np.arange(len(x)), generator.integers(0, near.shape[1], len(x))]
             filled = x.copy()
-            hole = np.isnan(x[:, members])
-            filled[:, members] = np.where(hole, context[donor][:, members], x[:, members])
-            told = (hole & ~np.isnan(filled[:, members])).any(1)  # a donor without the value tells nothing
-            total += np.where(told, now - entropies(memory.answer(filled).prediction), 0.0)
-            used += told
+            missing = np.isnan(x[:, members])
+            filled[:, members] = np.where(missing, context[donor][:, members], x[:, members])
+            is_filled = (missing & ~np.isnan(filled[:, members])).any(1)  # a donor may lack the value as well
+            total += np.where(is_filled, now - entropies(memory.answer(filled).prediction), 0.0)
+            used += is_filled
         return total / np.maximum(used, 1)
-
-
-def nearest_rows(memory: CohortMemory, x: np.ndarray, count: int) -> np.ndarray:
-    """(n, count) context rows that are most like each patient on what is known of both."""
-    middle, scale = memory.spread
-    context = (memory.cohort.x - middle) / scale
-    recorded = ~np.isnan(context)
-    values = np.nan_to_num(context)
-    count = min(count, len(context))
-    nearest = np.empty((len(x), count), dtype=np.int64)
-    for start in range(0, len(x), 256):
-        part = (x[start : start + 256] - middle) / scale
-        known = ~np.isnan(part)
-        shown = np.clip(np.nan_to_num(part), -5, 5)
-        clipped = np.clip(values, -5, 5)
-        # Σ over shared features of (u - v)², by products instead of an (n, N, d) array
-        shared = known.astype(np.float32) @ recorded.T.astype(np.float32)
-        distance = (
-            (shown**2 * known) @ recorded.T
-            + known @ (clipped**2 * recorded).T
-            - 2 * (shown * known) @ (clipped * recorded).T
-        )
-        # A feature that a row lacks counts as an average disagreement (2 for standardised values).
-        distance = distance + 2.0 * (known.sum(1, keepdims=True) - shared)
-        nearest[start : start + 256] = np.argsort(distance, axis=1, kind="stable")[:, :count]
-    return nearest
 
 
 POLICIES = {
@@ -146,23 +139,31 @@ POLICIES = {
     "fixed": FixedOrder,
     "monte carlo": MonteCarlo,
 }
-READY = tuple(name for name in POLICIES if name != "fixed")
-"""Those that a name is enough for; a fixed order has to be given."""
-GUIDED = tuple(name for name in READY if name != "random")
-"""Those that go by what the model says of the patient."""
+NAMED_POLICIES = tuple(name for name in POLICIES if name != "fixed")
+"""Policies that a name is enough for; a fixed order has to be given."""
 
 
 def make_policy(policy: str | Policy | None, default: str = "gain", **settings) -> Policy:
     """A policy by name, or the one given, or the model's default."""
     if policy is not None and not isinstance(policy, str):
         return policy
-    name = (policy or default).replace("_", " ")
+    name = _written_with_spaces(policy or default)
     if name not in POLICIES:
         raise ConfigError(f"There is no policy '{policy}'. Choose one of: {', '.join(POLICIES)}.")
     try:
         return POLICIES[name](**settings)
     except TypeError as error:
         raise ConfigError(f"Policy '{name}' cannot be made with the settings {sorted(settings)}: {error}.") from error
+
+
+def is_seeded(policy: str) -> bool:
+    """Whether the policy of this name draws at random, and so takes a seed."""
+    kind = POLICIES.get(_written_with_spaces(policy))
+    return kind is not None and "seed" in {setting.name for setting in fields(kind)}
+
+
+def _written_with_spaces(policy: str) -> str:
+    return policy.replace("_", " ")
 
 
 def block(scores: np.ndarray, x: np.ndarray, acquirable: np.ndarray, possible: np.ndarray | None = None) -> np.ndarray:
@@ -174,21 +175,21 @@ def block(scores: np.ndarray, x: np.ndarray, acquirable: np.ndarray, possible: n
 
 
 def gains_of(policy: Policy, scores: np.ndarray, answer: Answer) -> np.ndarray:
-    """(n, d) nats by which rules stop, whatever the scores are: what the policy itself expects, if that is in nats."""
-    return scores if isinstance(policy, MonteCarlo) else answer.gain
+    """(n, d) nats by which rules stop: the policy's own scores where they are in nats, else the model's gains."""
+    return scores if getattr(policy, "in_nats", False) else answer.gain  # a policy of one's own may not say
 
 
 @dataclass(frozen=True)
-class Guided:
+class PolicyMethod:
     """A memory and a policy as one method: `predict(x, a)` and `rank(x, a)`, like every other method."""
 
-    memory: CohortMemory
+    memory: ConditionedModel
     policy: Policy = field(default_factory=Gain)
 
     def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
         """Prediction, and blocked scores and gains (n, d), in one pass. a: (n, d) bool, what has been asked for.
 
-        Gains are nats whatever the scores are: a rule for stopping compares nothing else.
+        Gains are in nats whatever the scores are: rules for stopping compare nats.
         """
         shown = np.where(a, x, np.nan).astype(np.float32)
         answer = self.memory.answer(shown)

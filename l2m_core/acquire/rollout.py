@@ -1,4 +1,4 @@
-"""Rolling a policy out on many patients at once, for bulk use and for every benchmark: one loop for all methods."""
+"""Roll-outs of a policy on many rows at once, for bulk use and for every benchmark: one loop for all methods."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import Guided, make_policy
+from l2m_core.acquire.policies import PolicyMethod, make_policy
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.answering.engine import ConditionedModel
 from l2m_core.errors import ConfigError
-from l2m_core.memory import CohortMemory
 from l2m_core.metrics import Distribution, row_losses
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """n patients, T steps.
-
-    actions: (n, T) index of the feature that each action was taken for, of a panel the best-scored one that could be had;
-    -1 where nothing was asked;
-    predictions: T + 1 predictions, before any test and after each; known: (n, d) bool at the end;
-    cost: (n, T + 1) spent so far; losses: (n, T + 1) log loss by step, where outcomes were given.
-    """
+    """n rows, T steps."""
 
     names: tuple[str, ...]
+    """Of the d features."""
     actions: np.ndarray
+    """(n, T) the feature of each action; of a panel, the best-scored one that the row has; -1 where nothing was measured."""
     predictions: tuple[np.ndarray | Distribution, ...]
+    """T + 1 of them, before any test and after each."""
     known: np.ndarray
+    """(n, d) bool, at the end."""
     cost: np.ndarray
+    """(n, T + 1) spent so far."""
     losses: np.ndarray | None = None
+    """(n, T + 1) log loss at each step, where outcomes were given."""
 
     @property
     def mean_loss(self) -> float:
@@ -52,7 +52,7 @@ class Rollout:
 
 
 def roll_out(
-    memory: CohortMemory,
+    memory: ConditionedModel,
     x: np.ndarray,
     budget: int = 8,
     policy=None,
@@ -62,10 +62,10 @@ def roll_out(
     **settings,
 ) -> Rollout:
     """L2M on complete (or partly complete) rows; `start`: (n, d) bool known at first (default: baseline features)."""
-    guided = Guided(memory, make_policy(policy, memory.model.release.inference.policy, **settings))
+    method = PolicyMethod(memory, make_policy(policy, memory.release.inference.policy, **settings))
     cohort = memory.cohort
     return roll_out_method(
-        guided,
+        method,
         x,
         names=cohort.names,
         acquirable=cohort.acquirable,
@@ -91,12 +91,12 @@ def roll_out_method(
     start: np.ndarray | None = None,
     stopping: Stopping | None = None,
 ) -> Rollout:
-    """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be had and is never asked for.
+    """Any method with `predict(x, a)` and `rank(x, a)`. What is NaN in x cannot be measured and is never chosen.
 
     groups, costs: (d,) as `Cohort` has them; features of one group are measured by one action, paid once.
-    budget: most actions, and the number of steps T of the roll-out; a lower `stopping.budget` ends every patient sooner.
-    A method's `step(x, a)`, where it has one, gives prediction, scores and gains in nats by one pass; of other methods
-    a rule for stopping reads the scores as nats.
+    budget: most actions, and the number of steps T of the roll-out; a lower `stopping.budget` ends every row sooner.
+    A method may have a `step(x, a)`, which returns prediction, scores and gains in nats from one pass; for other methods
+    the stopping rules take the scores as nats.
     """
     if isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 0:
         raise ConfigError(f"budget is {budget!r}; it must be a whole number of actions, zero or more.")
@@ -111,7 +111,7 @@ def roll_out_method(
     cost = np.zeros((len(x), budget + 1))
     predictions = []
     for step in range(budget + 1):
-        prediction, scores, gains = _ask(method, x, a, last=step == budget)
+        prediction, scores, gains = _evaluate(method, x, a, last=step == budget)
         predictions.append(prediction)
         cost[:, step] = spent
         if step == budget:
@@ -119,9 +119,8 @@ def roll_out_method(
         possible = recorded & ~a & acquirable
         scores, gains = (np.where(possible, values, -np.inf) for values in (scores, gains))
         running &= np.isfinite(scores.max(1)) & ~rule.reached(prediction, gains.max(1), taken, spent)
-        if rule.cost_budget is not None:
-            scores = np.where(spent[:, None] + costs <= rule.cost_budget, scores, -np.inf)
-            running &= np.isfinite(scores.max(1))
+        scores = np.where(rule.affordable(spent, costs), scores, -np.inf)
+        running &= np.isfinite(scores.max(1))
         chosen = scores.argmax(1)
         for i in np.flatnonzero(running):
             panel = (groups == groups[chosen[i]]) & acquirable & recorded[i] & ~a[i]
@@ -133,7 +132,8 @@ def roll_out_method(
     return Rollout(tuple(names), actions, tuple(predictions), a, cost, losses)
 
 
-def _ask(method, x, a, last: bool):
+def _evaluate(method, x, a, last: bool):
+    """Prediction, and, but for the last step, scores and gains (n, d)."""
     if last:
         return method.predict(x, a), None, None
     if hasattr(method, "step"):

@@ -1,7 +1,8 @@
-"""When to stop asking: budgets in count and cost, too little to gain, or sure enough."""
+"""When to stop measuring: budgets in count and cost, too little left to gain, or confident enough."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,36 +35,56 @@ class Stopping:
             raise ConfigError(f"stopping.confidence is {self.confidence}; it must lie between 0 and 1.")
 
     def reached(self, prediction, best_gain: np.ndarray, taken: np.ndarray, spent: np.ndarray) -> np.ndarray:
-        """(n,) bool. best_gain: nats of the best test left; taken: actions so far; spent: cost so far."""
+        """(n,) bool. best_gain: nats of the best test left, -inf where none is; taken: actions so far; spent: cost so far."""
         stop = np.zeros(len(taken), dtype=bool)
-        if self.budget is not None:
-            stop |= taken >= self.budget
-        if self.cost_budget is not None:
-            stop |= spent >= self.cost_budget
-        if self.least_gain is not None:
-            stop |= best_gain < self.least_gain
-        if self.confidence is not None and isinstance(prediction, np.ndarray):
-            stop |= prediction.max(-1) >= self.confidence
-        if self.most_entropy is not None:
-            stop |= entropies(prediction) <= self.most_entropy
+        for holds, _ in self._rules(prediction, best_gain, taken, spent):
+            stop |= holds
         return stop
 
     def reason(self, prediction, best_gain: float, taken: int, spent: float) -> str | None:
         """Why to stop now, in words; None to go on. For one patient."""
-        if self.budget is not None and taken >= self.budget:
-            return f"The budget of {self.budget} tests is used."
-        if self.cost_budget is not None and spent >= self.cost_budget:
-            return f"The cost budget of {self.cost_budget:g} is used ({spent:g} spent)."
-        if not np.isfinite(best_gain):
-            return "No test is left to ask for."
-        if self.least_gain is not None and best_gain < self.least_gain:
-            return f"The best test left promises {best_gain:.2g} nats, less than the threshold of {self.least_gain:g}."
+        one = (np.array([value]) for value in (best_gain, taken, spent))
+        return next((words(0) for holds, words in self._rules(prediction, *one) if holds[0]), None)
+
+    def cost_left(self, spent: float) -> float:
+        """What may still be spent; infinite without a cost budget."""
+        return float("inf") if self.cost_budget is None else max(0.0, self.cost_budget - spent)
+
+    def affordable(self, spent: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        """(n, d) bool: tests that cost no more than what is left. spent: (n,); costs: (d,)."""
+        budget = float("inf") if self.cost_budget is None else self.cost_budget
+        return spent[:, None] + costs <= budget
+
+    def _rules(
+        self, prediction, best_gain: np.ndarray, taken: np.ndarray, spent: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
+        """The rules that apply, in order: for which of n patients each holds (n,), and the words for one of them."""
+        if self.budget is not None:
+            yield taken >= self.budget, lambda i: f"The budget of {self.budget} tests is used."
+        if self.cost_budget is not None:
+            yield (
+                spent >= self.cost_budget,
+                lambda i: f"The cost budget of {self.cost_budget:g} is used ({spent[i]:g} spent).",
+            )
+        yield ~np.isfinite(best_gain), lambda i: "No test is left to ask for."
+        if self.least_gain is not None:
+            yield (
+                best_gain < self.least_gain,
+                lambda i: (
+                    f"The best test left promises {best_gain[i]:.2g} nats, less than the threshold of {self.least_gain:g}."
+                ),
+            )
         if self.confidence is not None and isinstance(prediction, np.ndarray):
-            top = float(prediction.max())
-            if top >= self.confidence:
-                return f"The likeliest outcome has reached {top:.1%}, at least the {self.confidence:.0%} asked for."
+            top = prediction.max(-1)
+            yield (
+                top >= self.confidence,
+                lambda i: (
+                    f"The likeliest outcome has reached {top[i]:.1%}, at least the {self.confidence:.0%} asked for."
+                ),
+            )
         if self.most_entropy is not None:
-            left = float(entropies(prediction)[0])
-            if left <= self.most_entropy:
-                return f"What is left to know ({left:.3f} nats) is at most the {self.most_entropy:g} asked for."
-        return None
+            left = entropies(prediction)
+            yield (
+                left <= self.most_entropy,
+                lambda i: f"What is left to know ({left[i]:.3f} nats) is at most the {self.most_entropy:g} asked for.",
+            )

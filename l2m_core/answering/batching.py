@@ -1,7 +1,7 @@
-"""Answers to single questions: those that come at once are asked together, and those given lately are kept.
+"""Batches queries that arrive at the same time, and caches the latest answers.
 
-Asking reads the whole memory of the cohort, whether for one patient or for twenty: what several people ask in the same
-moment costs little more than what one asks.
+A query reads the whole memory of the cohort, whether it is about one patient or about twenty: a batch of what several
+people ask at the same time costs little more than one query.
 """
 
 from __future__ import annotations
@@ -15,27 +15,36 @@ import numpy as np
 
 from l2m_core.model.interface import Output
 
-MOST_KEPT = 1024  # answers
-MOST_AT_ONCE = 64  # questions; more are somebody's bulk work, which is not kept
+MOST_KEPT = 1024  # answers in the cache
+MOST_AT_ONCE = 64  # rows of a query that is batched and cached; a larger one is bulk work and goes by itself
 
-Ask = Callable[[np.ndarray], Sequence[Output]]
+Query = Callable[[np.ndarray], Sequence[Output]]
 
 
-class Recent:
-    """One for each memory; any thread may ask."""
+class QueryBatcher:
+    """One for each memory; safe to call from any thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._asking = threading.Lock()
-        self._answers: OrderedDict[bytes, Future[Output]] = OrderedDict()
+        self._lock = threading.Lock()  # guards the two dictionaries
+        self._querying = threading.Lock()  # held by the thread that queries the model
+        self._answers: OrderedDict[bytes, Future[Output]] = OrderedDict()  # the least recently used first
         self._waiting: dict[bytes, np.ndarray] = {}
 
-    def __reduce__(self) -> tuple[type[Recent], tuple[()]]:
-        """A copy, in another process for one, begins with nothing kept."""
-        return Recent, ()
+    def __reduce__(self) -> tuple[type[QueryBatcher], tuple[()]]:
+        """A copy, for example in another process, begins with an empty cache."""
+        return QueryBatcher, ()
 
-    def answers(self, x: np.ndarray, ask: Ask) -> list[Output]:
-        """x: (n, d) float32, NaN where unknown. `ask` is called with the rows whose answers nobody knows yet."""
+    def __len__(self) -> int:
+        """Answers that are in the cache or on their way."""
+        return len(self._answers)
+
+    @property
+    def waiting(self) -> int:
+        """Rows of the next batch."""
+        return len(self._waiting)
+
+    def answers(self, x: np.ndarray, query: Query) -> list[Output]:
+        """x: (n, d) float32, NaN where unknown. `query` is called with the rows that are not in the cache."""
         rows = {row.tobytes(): row for row in x}
         with self._lock:
             new = [key for key in rows if key not in self._answers]
@@ -46,24 +55,24 @@ class Recent:
                 self._answers.move_to_end(key)
             found = {key: self._answers[key] for key in rows}
         if new:
-            self._serve(ask)
+            self._run_batch(query)
         return [found[row.tobytes()].result() for row in x]
 
-    def knows(self, x: np.ndarray) -> bool:
-        """Whether `answers` has all of these at hand, or soon will."""
+    def has_answers(self, x: np.ndarray) -> bool:
+        """Whether `answers` has all of these rows in the cache, or soon will."""
         with self._lock:
             return all(row.tobytes() in self._answers for row in x)
 
-    def _serve(self, ask: Ask) -> None:
-        """Asks all that waits. Who comes while somebody asks is served by the next batch, its own or another's."""
-        with self._asking:
+    def _run_batch(self, query: Query) -> None:
+        """Queries all rows that wait. Rows that arrive during a query go into the next batch, whichever thread runs it."""
+        with self._querying:
             with self._lock:
                 batch, self._waiting = self._waiting, {}
                 asked = {key: self._answers[key] for key in batch}
-            if not batch:
+            if not batch:  # another thread's batch took our rows along
                 return
             try:
-                given = list(zip(asked.values(), ask(np.stack(list(batch.values()))), strict=True))
+                given = list(zip(asked.values(), query(np.stack(list(batch.values()))), strict=True))
             except BaseException as failure:
                 with self._lock:
                     for key in batch:

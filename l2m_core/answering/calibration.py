@@ -1,8 +1,12 @@
-"""How sure predictions of more than two classes should be, as the cohort's own rows say.
+"""The calibration exponent of a cohort with more than two classes, found from the cohort's own rows.
 
-A model that has seen few tasks with many classes is too sure in one cohort and not sure enough in another. So the cohort
-is read again without a part of its rows, and those are asked about, known in random part. Of all exponents of the
-predicted probabilities the one is taken under which the known classes are likeliest, held near 1.
+A model that has seen few tasks with many classes is overconfident on one cohort and underconfident on another. So rows
+are left out by cross-fitting and predicted from the rest, with random parts of them known. The predicted probabilities
+p are raised to an exponent t and normalised again (t is one over a temperature). The t that minimises
+
+    −Σ log [ p(y)^t / Σ_k p(k)^t ]   +   ½ (log t / spread)²,      the first sum over the rows left out,
+
+is the exponent: a normal prior on log t keeps it near 1 where the rows tell little.
 """
 
 from __future__ import annotations
@@ -23,15 +27,15 @@ EXPONENTS = np.exp(np.linspace(np.log(0.4), np.log(2.5), 81))
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray]]
 
 
-def sharpness_of(cohort: Cohort, read: Read, spread: float) -> float:
-    """The exponent of this cohort. spread: about how far its logarithm may lie from 0."""
-    if not tells(cohort):
+def calibration_exponent(cohort: Cohort, read: Read, spread: float) -> float:
+    """The exponent of this cohort, 1 where it cannot be found. spread: the prior standard deviation of its logarithm."""
+    if not can_be_calibrated(cohort):
         return 1.0
     return best_exponent(*cross_fitted(cohort, read), spread)
 
 
-def tells(cohort: Cohort) -> bool:
-    """Whether it is worth asking."""
+def can_be_calibrated(cohort: Cohort) -> bool:
+    """Whether the cohort has several classes, enough rows to judge by, and not so many that judging is not worth it."""
     return cohort.n_classes > 2 and FEWEST_ROWS <= len(cohort) <= MOST_ROWS
 
 
@@ -39,12 +43,13 @@ def cross_fitted(cohort: Cohort, read: Read) -> tuple[np.ndarray, np.ndarray]:
     """(MASKS · N, K) log probabilities of rows that were left out, and their classes."""
     generator = np.random.default_rng(0)
     fold = np.empty(len(cohort), dtype=np.int64)
+    # Rows sorted by class are dealt to the folds in turn, so that each fold has its share of every class.
     fold[np.argsort(cohort.y, kind="stable")] = np.arange(len(cohort)) % FOLDS
     log_p, y = [], []
     for number in range(FOLDS):
         left_out = cohort.rows(fold == number)
         answer = read(cohort.rows(fold != number))
-        shown = np.concatenate([left_out.x, *(_hidden_in_part(left_out.x, generator) for _ in range(1, MASKS))])
+        shown = np.concatenate([left_out.x, *(hide_random_parts(left_out.x, generator) for _ in range(1, MASKS))])
         log_p.append(np.log(np.maximum(answer(shown), 1e-12)))
         y.append(np.tile(left_out.y, MASKS))
     return np.concatenate(log_p), np.concatenate(y)
@@ -53,8 +58,9 @@ def cross_fitted(cohort: Cohort, read: Read) -> tuple[np.ndarray, np.ndarray]:
 def best_exponent(log_p: np.ndarray, y: np.ndarray, spread: float) -> float:
     """log_p: (m, K), each row MASKS times; y: (m,)."""
     loss = np.array([_log_loss(exponent * log_p, y) for exponent in EXPONENTS])
-    held = 0.5 * (np.log(EXPONENTS) / spread) ** 2
-    return float(EXPONENTS[np.argmin(loss / MASKS + held)])
+    penalty = 0.5 * (np.log(EXPONENTS) / spread) ** 2
+    # The copies of a row are not independent evidence, so together they count once.
+    return float(EXPONENTS[np.argmin(loss / MASKS + penalty)])
 
 
 def _log_loss(logits: np.ndarray, y: np.ndarray) -> float:
@@ -63,5 +69,6 @@ def _log_loss(logits: np.ndarray, y: np.ndarray) -> float:
     return float(-log_p[np.arange(len(y)), y].sum())
 
 
-def _hidden_in_part(x: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+def hide_random_parts(x: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """(n, d) float32 with values made NaN at random, of each row another share."""
     return np.where(generator.random(x.shape) < generator.random((len(x), 1)), np.nan, x).astype(np.float32)

@@ -1,11 +1,13 @@
-"""Care at inference, for outcomes with classes. Each part is a setting of the released model (`Inference`), chosen by
-log loss on held-out synthetic tasks.
+"""The codings of the classes under which a cohort is put to the model, and the answers put together again.
 
-Views: which code stands for which class is arbitrary, yet a model learns that only nearly; answers are averaged over
-several codings of the same cohort. One against the rest: a model knows two classes better than many; with more than
-two, a part of the answer comes from asking of each class whether it is this one or another. Prevalence: of a patient of
-whom nothing is known, the cohort's class frequencies are the answer; predictions are moved by a share of what the model
-is off there. Sharpness, of more than two classes: see l2m_core/answering/calibration.py.
+Which code stands for which class is arbitrary, but a model learns that only approximately. Three settings of a release
+(`AnswerSettings`) correct for it:
+
+views: answers are averaged over several codings of all classes.
+against_rest: a model answers better for two classes than for many. With more than two, a share of the answer comes from
+K further tasks, each of which has one class as 1 and all others as 0.
+prevalence: where nothing is known of a patient, the answer should be the cohort's class frequencies. All predictions
+are moved by a share of the difference there (`prevalence_shift`).
 """
 
 from __future__ import annotations
@@ -17,36 +19,37 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from l2m_core.answering.context_rows import even_rows
 from l2m_core.model.interface import Context, Output
 
 
 def codings(classes: int, views: int) -> Tensor:
     """(V, K) int64: the code of each class in each view. The first is the cohort's own; V is `views` or all there are.
 
-    Every second view reverses the codes, the others turn them, so that two views of two classes are the two there are.
+    Codes are rotated from one pair of views to the next, and the second view of a pair reverses the first, so that two
+    views of two classes are the two there are.
     """
     count = max(1, min(views, 2 if classes == 2 else 2 * classes))
     code = torch.arange(classes)
     found = []
     for view in range(count):
-        turned = (code + view // 2) % classes
-        found.append(classes - 1 - turned if view % 2 else turned)
+        rotated = (code + view // 2) % classes
+        found.append(classes - 1 - rotated if view % 2 else rotated)
     return torch.stack(found)
 
 
 @dataclass(frozen=True)
-class Questions:
-    """How one cohort is put to the model: as T tasks, in each of which the classes have codes of their own.
-
-    codes: (T, K) int64, first V codings of all classes, then, where `rest_share` is above 0, K times one class (1) against
-    the rest (0). rest_share: how much of the answer comes from those.
-    """
+class ClassCodings:
+    """How one cohort is put to the model: as T tasks, each with its own coding of the classes."""
 
     codes: Tensor
+    """(T, K) int64: first V codings of all classes; then, where `rest_share` is above 0, K times one class (1) against the
+    rest (0)."""
     rest_share: float = 0.0
+    """The share of the answer that comes from the tasks of one class against the rest."""
 
     @classmethod
-    def of(cls, classes: int, views: int, rest_share: float) -> Questions:
+    def of(cls, classes: int, views: int, rest_share: float) -> ClassCodings:
         if classes == 2 or rest_share == 0:
             return cls(codings(classes, views))
         against_rest = torch.eye(classes, dtype=torch.int64)
@@ -58,9 +61,11 @@ class Questions:
         """V: tasks with all classes."""
         return len(self.codes) - (self.codes.shape[1] if self.rest_share else 0)
 
-    def put(self, context: Context, most_rows: int) -> tuple[Context, ...]:
-        """One cohort (B = 1) as T tasks. Of a long cohort the first task stands alone, with all rows; the others read
-        `most_rows` of them."""
+    def encode(self, context: Context, most_rows: int) -> tuple[Context, ...]:
+        """One cohort (B = 1) as T tasks, in batches of equally many rows.
+
+        Of a long cohort the first task has all rows and is a batch of its own; the others have `most_rows` of them.
+        """
         assert context.n_classes is not None and len(context.y) == 1
         codes, y = self.codes.to(context.y.device), context.y[0]
         if len(y) <= most_rows or len(codes) == 1:
@@ -71,19 +76,27 @@ class Questions:
         )
         return _tasks(context, codes[:1]), _tasks(fewer, codes[1:])
 
-    def answer(self, output: Output) -> Output:
-        """What T tasks say, as one (B = 1): logits of (1, n, K) classes, logits of the policy, gains."""
+    def decode(self, output: Output) -> Output:
+        """The answers of T tasks as one (B = 1), in the cohort's own codes.
+
+        Class logits are averaged as log probabilities, so the mean is geometric; policy logits and gains are averaged
+        over the views. The gains of one class against the rest overlap (one test tells several classes apart), so they are
+        summed and scaled down; see `_overlap`.
+        """
         logits, views = output.prediction.float().log_softmax(-1), self.views
         if not self.rest_share:
-            return self._whole(output, logits)
+            return self._mean_of_views(output, logits)
         rest = logits[views:, :, :2]  # (K, n, 2): another class, this class
         gain = output.gain[views:].float().sum(0) * _overlap(rest)[:, None]
         against_rest = Output(rest[..., 1].T[None], output.policy[views:].float().mean(0)[None], gain[None])
-        return _mixed(self._whole(output, logits), against_rest, self.rest_share) if views else against_rest
+        if not views:
+            return against_rest
+        return _interpolated(self._mean_of_views(output, logits), against_rest, self.rest_share)
 
-    def _whole(self, output: Output, logits: Tensor) -> Output:
-        """The mean of the tasks with all classes."""
+    def _mean_of_views(self, output: Output, logits: Tensor) -> Output:
+        """The mean of the V tasks with all classes. logits: (T, n, codes)."""
         views = self.views
+        # index[v, n, k] = the code of class k in view v: brings every view's logits into the cohort's own order.
         index = self.codes[:views, None].to(logits.device).expand(-1, logits.shape[1], -1)
         parts = (logits[:views].gather(-1, index), output.policy[:views], output.gain[:views])
         return Output(*(part.float().mean(0, keepdim=True) for part in parts))
@@ -99,36 +112,31 @@ def _tasks(context: Context, codes: Tensor) -> Context:
     return Context(repeat(context.x), repeat(context.r), y, codes.amax(1) + 1, repeat(context.categorical))
 
 
-def even_rows(y: Tensor, most: int) -> Tensor:
-    """At most so many places of (N,) classes, in order; of each class its share, evenly spread."""
-    if len(y) <= most:
-        return torch.arange(len(y))
-    by_class = y.argsort(stable=True)
-    return by_class[torch.linspace(0, len(y) - 1, most, dtype=torch.float64).round().long()].sort().values
-
-
 def joined(outputs: Sequence[Output]) -> Output:
-    """What several lots of tasks say of the same n rows, as one lot."""
+    """The outputs of several batches of tasks about the same n rows, as one batch."""
     return Output(
         *(torch.cat(parts) for parts in zip(*((o.prediction, o.policy, o.gain) for o in outputs), strict=True))
     )
 
 
-def _mixed(first: Output, second: Output, share: float) -> Output:
+def _interpolated(first: Output, second: Output, share: float) -> Output:
     names = ("prediction", "policy", "gain")
     return Output(*(torch.lerp(getattr(first, name), getattr(second, name), share) for name in names))
 
 
 def _overlap(rest: Tensor) -> Tensor:
-    """rest: (K, n, 2) log probabilities → (n,) what all classes together are worth knowing, in nats, as a part of the sum
-    over one class against the rest each: the sum counts most of what a test tells several times."""
+    """(n,) by how much the summed gains of one class against the rest overstate what all classes together can gain.
+
+    rest: (K, n, 2) log probabilities. The ratio of entropies H(y) / Σ_k H(y = k), at most 1: no test can tell more than
+    H(y), and the K separate entropies are what the summed gains are bounded by.
+    """
     single = -(rest.exp() * rest).sum(-1).sum(0)
     joint = rest[..., 1].T.log_softmax(-1)
     return (-(joint.exp() * joint).sum(-1) / single.clamp_min(1e-9)).clamp_max(1.0)
 
 
 def prevalence_shift(empty: Tensor, y: Tensor, share: float) -> Tensor:
-    """(K,) to add to log probabilities. empty: (K,) what the model says of a patient of whom nothing is known."""
+    """(K,) to add to log probabilities. empty: (K,) the model's logits for a patient of whom nothing is known."""
     classes = len(empty)
-    frequency = (F.one_hot(y, classes).sum(0).float() + 1) / (len(y) + classes)
+    frequency = (F.one_hot(y, classes).sum(0).float() + 1) / (len(y) + classes)  # add-one smoothing
     return share * (frequency.log() - empty.float().log_softmax(-1))

@@ -1,7 +1,7 @@
-"""Independent pieces of work on two cores, where torch itself was told to use one.
+"""Independent calls on two cores, where torch itself was told to use one thread.
 
-Threads of torch wait for each other many times in one piece of work, which is slow as soon as somebody else wants their core;
-whole pieces wait once.
+The threads of torch wait for each other many times within one call, which is slow as soon as another process wants their
+core. Two whole calls wait for each other once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 
 Result = TypeVar("Result")
-Each = Callable[[Sequence[Callable[[], Result]]], list[Result]]
+RunAll = Callable[[Sequence[Callable[[], Result]]], list[Result]]
 
 _helper = ThreadPoolExecutor(1, thread_name_prefix="l2m-helper")
 
@@ -24,7 +24,7 @@ def in_turn(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 
 
 def side_by_side(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """The same; the helper takes what it comes to, the caller does the rest."""
+    """The same, on two cores: the helper thread takes the calls that it gets to, the caller makes the rest."""
     if torch.get_num_threads() > 1:
         return in_turn(calls)
     helped = [_helper.submit(call) for call in calls[1:]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -15,6 +14,8 @@ import torch
 import yaml
 from torch import nn
 
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_tensors, save_tensors, write_text
 from l2m_core.model.interface import ModelConfig, build
@@ -26,69 +27,6 @@ WEIGHTS = "weights-*.safetensors"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-OUTCOMES = ("binary", "multiclass", "continuous")
-
-
-@dataclass(frozen=True)
-class Range:
-    """What the model was trained on; outside it answers come with a warning."""
-
-    features: int = 40
-    """Most features of a training task."""
-    context_rows: int = 2000
-    """Most context rows of a training task."""
-    classes: int = 10
-    """Most classes; an outcome with more is refused."""
-    outcomes: tuple[str, ...] = OUTCOMES
-    """Kinds of outcome; others are refused."""
-
-    def __post_init__(self) -> None:
-        for name in ("features", "context_rows", "classes"):
-            _check(name, getattr(self, name), int, 1, math.inf)
-        if not self.outcomes or not set(self.outcomes) <= set(OUTCOMES):
-            raise ConfigError(f"outcomes is {self.outcomes!r}; it must name some of {', '.join(OUTCOMES)}.")
-
-
-@dataclass(frozen=True)
-class Inference:
-    """Care at inference, each chosen by held-out synthetic log loss."""
-
-    temperature: float = 1.0
-    """Divides class logits."""
-    views: int = 1
-    """Codings of the classes that answers are averaged over; see l2m_core/answering/class_codings.py."""
-    against_rest: float = 0.0
-    """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
-    care_rows: int = 512
-    """Most rows of a cohort that every view but the first, and each class against the rest, reads."""
-    sharpness: float = 0.0
-    """Of more than two classes, how far the cohort's own rows may move how sure predictions are; see
-    l2m_core/answering/calibration.py."""
-    prevalence: float = 0.0
-    """Share by which predictions are moved towards the cohort's class frequencies where nothing is known."""
-    policy: str = "gain"
-    """The default policy."""
-
-    def __post_init__(self) -> None:
-        from l2m_core.acquire.policies import GUIDED
-
-        _check("temperature", self.temperature, (int, float), 1e-3, 1e3)
-        _check("views", self.views, int, 1, 100)
-        _check("against_rest", self.against_rest, (int, float), 0, 1)
-        _check("care_rows", self.care_rows, int, 1, math.inf)
-        _check("sharpness", self.sharpness, (int, float), 0, 10)
-        _check("prevalence", self.prevalence, (int, float), 0, 1)
-        if self.policy not in GUIDED:
-            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(GUIDED)}.")
-
-
-def _check(name: str, value: Any, kind: Any, least: float, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
-        what = "whole number" if kind is int else "number"
-        bounds = f"at least {least}" if most == math.inf else f"from {least} to {most}"
-        raise ConfigError(f"{name} is {value!r}; it must be a {what}, {bounds}.")
-
-
 @dataclass(frozen=True)
 class Release:
     """A model as loaded: its module, what it was trained on, and where it came from."""
@@ -96,8 +34,8 @@ class Release:
     name: str
     module: nn.Module
     config: ModelConfig
-    trained: Range = field(default_factory=Range)
-    inference: Inference = field(default_factory=Inference)
+    trained: TrainedRange = field(default_factory=TrainedRange)
+    inference: AnswerSettings = field(default_factory=AnswerSettings)
     fingerprint: str = ""
     """sha256 over the weights' checksums and the settings that change answers."""
     card: str = ""
@@ -107,15 +45,15 @@ def save_model(
     folder: Path,
     module: nn.Module,
     config: ModelConfig,
-    trained: Range,
-    inference: Inference,
+    trained: TrainedRange,
+    inference: AnswerSettings,
     training: dict[str, Any],
     card: str = "",
 ) -> None:
     """Writes a released model; `training` is the configuration that made it, kept as it is.
 
-    Written beside its place and then moved there, so that a reader finds the old model or the new one. Other files of an
-    old folder of that name stay.
+    Written to a draft folder and then moved, so that a reader finds the old model or the new one, never half of it. Other
+    files of an old folder of that name stay.
     """
     draft = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(draft, ignore_errors=True)
@@ -136,14 +74,14 @@ def save_model(
         if card:
             write_text(draft / "card.md", card)
         write_text(draft / FACTS, yaml.safe_dump(facts, sort_keys=False, allow_unicode=True))
-        _put(draft, folder)
+        _replace(draft, folder)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
-def _put(draft: Path, folder: Path) -> None:
-    """The draft takes the folder's place."""
+def _replace(draft: Path, folder: Path) -> None:
+    """Moves the draft to where the folder is."""
     old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
     if folder.is_dir():
         os.replace(folder, old)
@@ -168,8 +106,8 @@ def load_release(name: str | Path = "general", device: str | torch.device = "cpu
             )
     try:
         config = ModelConfig.from_dict(facts["model"])
-        trained = _record(Range, facts["trained"])
-        inference = _record(Inference, facts["inference"])
+        trained = _record(TrainedRange, facts["trained"])
+        inference = _record(AnswerSettings, facts["inference"])
     except (ConfigError, TypeError, AttributeError) as error:
         raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be used: {error}") from error
     module = build(config)

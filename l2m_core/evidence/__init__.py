@@ -3,15 +3,17 @@
     evidence = gather(model, cohort, EvidenceSettings(folds=5, budget=8))
     print(evidence.text())
 
-The patients are split into folds. Those of one fold are asked about by a model that has read only the other folds, so
-no answer ever comes from the row itself. Each patient is stepped through in several orders, the model's own among them,
-with the same model predicting after every test: what differs between two curves is the order alone.
+The patients are split into folds. Each fold is predicted by a model that has read only the other folds, so no row is
+ever predicted from itself. Each patient is stepped through in several orders of tests, the model's own among them, and
+the same model predicts after every test: two curves differ by the order alone.
 """
 
 from l2m_core.evidence.cross_fitting import gather
-from l2m_core.evidence.figures import Calibration, Curve, Evidence, Wishes, summarise
+from l2m_core.evidence.figures import Calibration, Curve, Positivity
 from l2m_core.evidence.fold_answers import FoldAnswers, ask_fold
 from l2m_core.evidence.folds import EvidenceSettings, Plan, make_plan
+from l2m_core.evidence.results import Evidence
+from l2m_core.evidence.statistics import summarise
 
 __all__ = [
     "Calibration",
@@ -20,7 +22,7 @@ __all__ = [
     "EvidenceSettings",
     "FoldAnswers",
     "Plan",
-    "Wishes",
+    "Positivity",
     "ask_fold",
     "gather",
     "make_plan",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from l2m_core.acquire.policies import GUIDED
+from l2m_core.answering.settings import MODEL_POLICIES
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError, L2MError, RangeWarning
 from l2m_core.evidence.cross_fitting import gather
@@ -47,7 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--budget", type=int, default=DEFAULTS.budget, help="most tests (default: %(default)s)")
     parser.add_argument("--most-rows", type=int, default=DEFAULTS.most_rows, help="rows asked (default: %(default)s)")
-    parser.add_argument("--policy", choices=GUIDED, help="what tests are ordered by (default: the model's own)")
+    parser.add_argument("--policy", choices=MODEL_POLICIES, help="what tests are ordered by (default: the model's own)")
     parser.add_argument("--patients", default="", help="a column that tells which rows belong to one patient")
     parser.add_argument("--draws", type=int, default=DEFAULTS.draws, help="bootstrap samples (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=DEFAULTS.seed)

@@ -1,4 +1,4 @@
-"""All folds one after the other, and the figures drawn from them."""
+"""Evidence from all folds, one after the other."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Callable
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
-from l2m_core.evidence.figures import Evidence, summarise
 from l2m_core.evidence.fold_answers import FoldAnswers, ask_fold
 from l2m_core.evidence.folds import EvidenceSettings, make_plan
+from l2m_core.evidence.results import Evidence
+from l2m_core.evidence.statistics import summarise
 from l2m_core.memory import L2M
 
+FOLDS_SHARE = 0.95  # of the work; the rest is drawing intervals
 
-class Keep:
-    """Where finished folds are kept, so that work that was cut short goes on where it stopped. This one forgets."""
+
+class FoldCache:
+    """Where the answers of finished folds are cached, so that an interrupted run resumes. This one caches nothing."""
 
     def read(self, fold: int) -> FoldAnswers | None:
         return None
@@ -27,11 +30,11 @@ def gather(
     cohort: Cohort,
     settings: EvidenceSettings | None = None,
     *,
-    keep: Keep | None = None,
+    cache: FoldCache | None = None,
     report: Callable[[float, str], None] = lambda share, sentence: None,
 ) -> Evidence:
-    """report: told the share that is done, and what is going on; what it raises ends the work."""
-    settings, keep = settings or EvidenceSettings(), keep or Keep()
+    """report: called with the share of the work that is done, and what is going on; an error that it raises ends the work."""
+    settings, cache = settings or EvidenceSettings(), cache or FoldCache()
     model.check(cohort)
     if not cohort.acquirable.any():
         raise CohortError("No feature of this cohort is to be measured: give at least one the role 'acquirable'.")
@@ -40,18 +43,15 @@ def gather(
     answers = []
     for fold in range(plan.folds):
         doing = f"Asking fold {fold + 1} of {plan.folds}: {len(plan.asked_of(fold))} patients."
-        known = keep.read(fold)
-        if known is None:
-            known = ask_fold(
-                model,
-                cohort,
-                plan,
-                settings,
-                fold,
-                lambda share, fold=fold, doing=doing: report(0.95 * (fold + share) / plan.folds, doing),  # type: ignore[misc]
-            )
-            keep.write(fold, known)
-        if len(known.rows):
-            answers.append(known)
-    report(0.95, "Drawing intervals.")
+        found = cache.read(fold)
+        if found is None:
+
+            def report_fold(share: float, fold: int = fold, doing: str = doing) -> None:
+                report(FOLDS_SHARE * (fold + share) / plan.folds, doing)
+
+            found = ask_fold(model, cohort, plan, settings, fold, report_fold)
+            cache.write(fold, found)
+        if len(found.rows):
+            answers.append(found)
+    report(FOLDS_SHARE, "Drawing intervals.")
     return summarise(cohort, plan, settings, answers)

@@ -1,4 +1,4 @@
-"""One fold asked: its patients stepped through in every order, by a model that has read the other folds only."""
+"""One fold of cross-fitting: its patients stepped through in every order, by a model that has read the other folds."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from l2m_core.acquire.policies import FixedOrder, GainPerCost, Guided, RandomOrder, make_policy, nearest_rows
+from l2m_core.acquire.policies import FixedOrder, GainPerCost, PolicyMethod, RandomOrder, make_policy
 from l2m_core.acquire.rollout import Rollout, roll_out_method
+from l2m_core.acquire.support import count_near, nearest_rows
+from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
+from l2m_core.evidence.fixed_order import actions_of, best_fixed_order
 from l2m_core.evidence.folds import EvidenceSettings, Plan
-from l2m_core.evidence.orders import actions_of, best_fixed_order
-from l2m_core.memory import L2M, CohortMemory
+from l2m_core.memory import L2M
 from l2m_core.metrics import row_crps, row_losses
-from l2m_core.step_through.patient import FEWEST_NEAR, NEAR_SHARE
 
-MODEL, RANDOM, FIXED, CHEAP = "model", "random", "fixed", "model per cost"
+MODEL, RANDOM, FIXED, PER_COST = "model", "random", "fixed", "model per cost"
 LEVELS = np.round(np.arange(0.1, 0.95, 0.1), 1)  # nominal levels of central intervals, for a continuous outcome
 
-Say = Callable[[float], None]
+Report = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class FoldAnswers:
-    """Plain arrays, so that they can be kept and read again. O orders, T + 1 moments (before any test, after each),
-    n patients of the fold, K classes, L levels. For classes p is filled; for a continuous outcome the last three are.
+    """Plain arrays, so that they can be stored. O orders, T + 1 points (before any test, after each), n rows of the fold,
+    K classes, L levels. For classes p is filled; for a continuous outcome the last three are.
     """
 
     rows: np.ndarray
@@ -42,13 +43,13 @@ class FoldAnswers:
     base: np.ndarray
     """(n,) loss of the context's base rate."""
     wish: np.ndarray
-    """(n, T) what the model would have asked if everything could be had; -1 where it took no test."""
+    """(n, T) the test that the model would take if every test had been recorded; -1 where it took none."""
     wish_near: np.ndarray
     """(n, T) context rows near the patient with that test recorded."""
     order: np.ndarray
     """(m,) the best fixed order of the context."""
     unjudged: np.ndarray
-    """(u,) tests at its end that too few context rows have: their places are those of the columns."""
+    """(u,) tests at its end that too few context rows have: they stand in the order of the columns."""
     p: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0), dtype=np.float32))
     """(O, n, T + 1, K)"""
     mean: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
@@ -56,7 +57,7 @@ class FoldAnswers:
     crps: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
     """(O, n, T + 1)"""
     covered: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=bool))
-    """(n, T + 1, L) in the model's order: whether the outcome fell into the central interval of each level."""
+    """(n, T + 1, L) in the model's order: whether the central interval of each level covers the outcome."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -65,43 +66,43 @@ class FoldAnswers:
 def orders_for(cohort: Cohort) -> tuple[str, ...]:
     """The model's order by gain per cost is a fourth one only where tests differ in cost."""
     costs = {float(cohort.costs[action]) for action in actions_of(cohort)}
-    return (MODEL, RANDOM, FIXED, *([CHEAP] if len(costs) > 1 else []))
+    return (MODEL, RANDOM, FIXED, *([PER_COST] if len(costs) > 1 else []))
 
 
 def ask_fold(
-    model: L2M, cohort: Cohort, plan: Plan, settings: EvidenceSettings, fold: int, say: Say = lambda share: None
+    model: L2M, cohort: Cohort, plan: Plan, settings: EvidenceSettings, fold: int, report: Report = lambda share: None
 ) -> FoldAnswers:
-    """say: told the share of the fold that is done, now and then; what it raises ends the work."""
+    """report: called with the share of the fold that is done; an error that it raises ends the work."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # of contexts that are a part of a cohort checked as a whole
-        return _ask_fold(model, cohort, plan, settings, fold, say)
+        return _ask_fold(model, cohort, plan, settings, fold, report)
 
 
-def _ask_fold(model, cohort, plan, settings, fold, say) -> FoldAnswers:
+def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
     rows = plan.asked_of(fold)
     x, y = cohort.x[rows], cohort.y[rows]
-    say(0.0)
+    report(0.0)
     others = plan.context(fold)
     context = cohort.rows(others)
     actions = actions_of(cohort)
     budget = min(settings.budget, len(actions))
     patient = np.unique(plan.patient[others], return_inverse=True)[1].reshape(-1)
     generator = np.random.default_rng([settings.seed, 2, fold])
-    # Before the whole context is read: the memories of its parts are gone by then.
-    order, unjudged = best_fixed_order(model, context, patient, budget, generator, lambda share: say(0.5 * share))
-    say(0.5)
+    # Before the whole context is read, so that the memories of its parts have been freed by then.
+    order, unjudged = best_fixed_order(model, context, patient, budget, generator, lambda share: report(0.5 * share))
+    report(0.5)
     memory = model.condition(context)
     policies = {
         MODEL: make_policy(settings.policy),
         RANDOM: RandomOrder(int(np.random.default_rng([settings.seed, 3, fold]).integers(2**31))),
         FIXED: FixedOrder(tuple(cohort.names[member] for action in order for member in actions[action])),
-        CHEAP: GainPerCost(),
+        PER_COST: GainPerCost(),
     }
     names = orders_for(cohort)
-    marks = iter(np.linspace(0.55, 1.0, len(names) * budget))
-    rollouts, watched = [], None
+    shares = iter(np.linspace(0.55, 1.0, len(names) * budget))
+    rollouts, model_order = [], None
     for name in names:
-        method = Watched(memory, Guided(memory, policies[name]), lambda: say(next(marks, 1.0)))
+        method = UnblockedChoices(memory, PolicyMethod(memory, policies[name]), lambda: report(next(shares, 1.0)))
         rollouts.append(
             roll_out_method(
                 method,
@@ -114,8 +115,8 @@ def _ask_fold(model, cohort, plan, settings, fold, say) -> FoldAnswers:
                 y=y,
             )
         )
-        watched = watched or method
-    assert watched is not None
+        model_order = model_order or method
+    assert model_order is not None
     took = rollouts[0].actions >= 0
     return FoldAnswers(
         rows=rows,
@@ -123,44 +124,47 @@ def _ask_fold(model, cohort, plan, settings, fold, say) -> FoldAnswers:
         cost=np.stack([rollout.cost for rollout in rollouts]),
         actions=np.stack([_to_actions(rollout.actions, cohort) for rollout in rollouts]),
         base=_base_losses(context, y),
-        wish=np.where(took, _to_actions(np.stack(watched.wishes, 1), cohort), -1),
-        wish_near=np.where(took, np.stack(watched.near, 1), 0),
+        wish=np.where(took, _to_actions(np.stack(model_order.wishes, 1), cohort), -1),
+        wish_near=np.where(took, np.stack(model_order.near, 1), 0),
         order=np.array(order, dtype=np.int64),
         unjudged=np.array(unjudged, dtype=np.int64),
         **_predictions(rollouts, y),
     )
 
 
-class Watched:
-    """A guided memory that notes what it would ask for if everything could be had."""
+class UnblockedChoices:
+    """A method that also notes, at every step, the test it would take if every test had been recorded."""
 
-    def __init__(self, memory: CohortMemory, guided: Guided, look: Callable[[], None]) -> None:
-        self.memory, self.guided, self.look = memory, guided, look
+    def __init__(self, memory: ConditionedModel, method: PolicyMethod, report_step: Callable[[], None]) -> None:
+        self.memory, self.method, self.report_step = memory, method, report_step
         self.wishes: list[np.ndarray] = []
+        """For each step (n,) the feature, -1 where none is left."""
         self.near: list[np.ndarray] = []
+        """For each step (n,) context rows near the patient in which it was recorded."""
 
     def step(self, x: np.ndarray, a: np.ndarray):
-        self.look()
-        prediction, scores, gains = self.guided.step(x, a)
+        self.report_step()
+        prediction, scores, gains = self.method.step(x, a)
         wish = np.where(np.isfinite(scores.max(1)), scores.argmax(1), -1)
-        count = max(FEWEST_NEAR, int(NEAR_SHARE * len(self.memory.cohort)))
-        near = nearest_rows(self.memory, np.where(a, x, np.nan).astype(np.float32), count)
+        shown = np.where(a, x, np.nan).astype(np.float32)
+        near = nearest_rows(self.memory, shown, count_near(len(self.memory.cohort)))
         self.wishes.append(wish)
         self.near.append(self.memory.cohort.r[near, np.maximum(wish, 0)[:, None]].sum(1))
         return prediction, scores, gains
 
     def predict(self, x: np.ndarray, a: np.ndarray):
-        return self.guided.predict(x, a)
+        return self.method.predict(x, a)
 
 
 def _to_actions(features: np.ndarray, cohort: Cohort) -> np.ndarray:
-    """Any feature of a panel → the panel's first one: a panel is one test, whichever feature it was taken for."""
+    """Features as actions: a feature of a panel becomes the panel's first one, and -1 stays -1."""
     first = {int(member): action for action, members in actions_of(cohort).items() for member in members}
     lookup = np.array([first.get(feature, -1) for feature in range(len(cohort.names))] + [-1])
     return lookup[features]
 
 
 def _base_losses(context: Cohort, y: np.ndarray) -> np.ndarray:
+    """(n,) log loss of the context's class frequencies, or of the normal distribution of its outcome."""
     if context.kind == "continuous":
         spread = float(context.y.std()) or 1.0
         standardised = (y.astype(np.float64) - float(context.y.mean())) / spread
@@ -183,7 +187,7 @@ def _predictives(rollout: Rollout) -> list[Predictive]:
 
 
 def _covered(prediction: Predictive, y: np.ndarray) -> np.ndarray:
-    """(n, L)"""
+    """(n, L) whether the central interval of each level covers y."""
     return np.stack(
         [(y >= prediction.quantile((1 - level) / 2)) & (y <= prediction.quantile((1 + level) / 2)) for level in LEVELS],
         1,

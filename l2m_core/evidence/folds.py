@@ -1,4 +1,4 @@
-"""Who is asked, and who may answer: folds of patients, and a bounded number of rows to ask."""
+"""Folds of patients for cross-fitting, and the rows of each fold that are predicted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from l2m_core.acquire.policies import GUIDED
+from l2m_core.answering.settings import MODEL_POLICIES
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 
@@ -44,25 +44,27 @@ class EvidenceSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ConfigError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}.")
-        if self.policy not in GUIDED:
-            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(GUIDED)}.")
+        if self.policy not in MODEL_POLICIES:
+            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(MODEL_POLICIES)}.")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """fold: (N,) the part that each row belongs to; asked: (n,) rows that are asked, in rising order;
-    patient: (N,) which patient each row is of."""
+    """Which rows are predicted, and from which."""
 
     fold: np.ndarray
+    """(N,) the fold of each row."""
     asked: np.ndarray
+    """(n,) rows that are predicted, in rising order."""
     patient: np.ndarray
+    """(N,) which patient each row is of, from 0."""
 
     @property
     def folds(self) -> int:
         return int(self.fold.max()) + 1
 
     def context(self, fold: int) -> np.ndarray:
-        """Rows that may answer for this fold."""
+        """Rows from which this fold is predicted."""
         return np.flatnonzero(self.fold != fold)
 
     def asked_of(self, fold: int) -> np.ndarray:
@@ -70,7 +72,7 @@ class Plan:
 
 
 def make_plan(cohort: Cohort, settings: EvidenceSettings) -> Plan:
-    """Folds that are alike in their outcomes and never part the rows of one patient."""
+    """Folds stratified by outcome that keep the rows of one patient together."""
     patient = patients_of(cohort, settings.patients)
     count = int(patient.max()) + 1
     if len(cohort) < FEWEST_ROWS or count < max(FEWEST_ROWS, settings.folds):
@@ -79,13 +81,14 @@ def make_plan(cohort: Cohort, settings: EvidenceSettings) -> Plan:
             "some of them with the others as context."
         )
     generator = np.random.default_rng([settings.seed, 1])
-    fold = deal(patient, _ranked(cohort), settings.folds, generator)
+    fold = assign_folds(patient, np.asarray(cohort.y, dtype=np.float64), settings.folds, generator)
     _check_classes(cohort, fold)
     asked = np.arange(len(cohort))
     if len(asked) > settings.most_rows:
-        # The same share of every fold, and so of every outcome as far as folds are alike.
+        # The same share of every fold, and so of every outcome, as folds are stratified by it: the first row of each fold,
+        # then the second of each, …
         shuffled = generator.permutation(len(cohort))
-        asked = np.sort(shuffled[np.argsort(_place_in_fold(fold[shuffled]), kind="stable")][: settings.most_rows])
+        asked = np.sort(shuffled[np.argsort(_position_in_fold(fold[shuffled]), kind="stable")][: settings.most_rows])
     return Plan(fold, asked, patient)
 
 
@@ -103,32 +106,31 @@ def patients_of(cohort: Cohort, column: str) -> np.ndarray:
     return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
 
 
-def deal(patient: np.ndarray, rank: np.ndarray, folds: int, generator: np.random.Generator) -> np.ndarray:
-    """(N,) the fold of each row: patients in the order of their outcome are dealt out like cards, a random fold first
-    in each round."""
+def assign_folds(patient: np.ndarray, outcome: np.ndarray, folds: int, generator: np.random.Generator) -> np.ndarray:
+    """(N,) the fold of each row, stratified by outcome; the rows of one patient share a fold.
+
+    Patients in the order of their outcome are taken `folds` at a time, and each such group is spread over all folds at
+    random. patient: (N,) from 0; outcome: (N,), of which a patient's smallest counts.
+    """
     count = int(patient.max()) + 1
     first = np.full(count, np.inf)
-    np.minimum.at(first, patient, rank)
-    order = generator.permutation(count)
+    np.minimum.at(first, patient, outcome)
+    order = generator.permutation(count)  # patients of equal outcome in random order
     order = order[np.argsort(first[order], kind="stable")]
-    rounds = -(-count // folds)
-    hands = np.concatenate([generator.permutation(folds) for _ in range(rounds)])[:count]
+    groups = -(-count // folds)
+    fold = np.concatenate([generator.permutation(folds) for _ in range(groups)])[:count]
     of_patient = np.empty(count, dtype=np.int64)
-    of_patient[order] = hands
+    of_patient[order] = fold
     return of_patient[patient]
 
 
-def _ranked(cohort: Cohort) -> np.ndarray:
-    """(N,) what folds should be alike in: the class, or the outcome itself."""
-    return np.asarray(cohort.y, dtype=np.float64)
-
-
-def _place_in_fold(fold: np.ndarray) -> np.ndarray:
-    place = np.empty(len(fold), dtype=np.int64)
+def _position_in_fold(fold: np.ndarray) -> np.ndarray:
+    """(N,) how many rows of the same fold come before each row."""
+    position = np.empty(len(fold), dtype=np.int64)
     for number in np.unique(fold):
         rows = np.flatnonzero(fold == number)
-        place[rows] = np.arange(len(rows))
-    return place
+        position[rows] = np.arange(len(rows))
+    return position
 
 
 def _check_classes(cohort: Cohort, fold: np.ndarray) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from l2m_core.evidence.estimates import Estimate
-from l2m_core.evidence.figures import Difference, Evidence
-from l2m_core.evidence.fold_answers import CHEAP, FIXED, MODEL, RANDOM
-from l2m_core.evidence.orders import FEWEST_RECORDED
+from l2m_core.evidence.bootstrap import Estimate
+from l2m_core.evidence.figures import Difference, Figures
+from l2m_core.evidence.fixed_order import FEWEST_RECORDED
+from l2m_core.evidence.fold_answers import FIXED, MODEL, PER_COST, RANDOM
 
 LABELS = {
     MODEL: "the model's order",
     RANDOM: "random order",
     FIXED: "the best fixed order",
-    CHEAP: "the model's order by gain per cost",
+    PER_COST: "the model's order by gain per cost",
 }
 FEW_OUTCOMES = 30  # asked rows of a class below which every figure is rough
 ECE_LIMIT = 0.05
 NOTABLE_UNRECORDED = 0.2
-NOTABLE_UNFOUNDED = 0.05  # share of the patients; beyond it an arbitrary place could be what the interval shows
+NOTABLE_UNFOUNDED = 0.05  # share of the patients; beyond it an arbitrary position could be what the interval shows
 
 TOO_FEW_TO_JUDGE = 0.05
 """Calibration error that perfect predictions would show by chance; beyond it, rows are too few to judge."""
@@ -36,36 +36,36 @@ class Sentence:
     text: str
 
 
-def sentences(evidence: Evidence) -> tuple[Sentence, ...]:
+def sentences(figures: Figures) -> tuple[Sentence, ...]:
     """The most important first: does the order help, do the predictions, are they calibrated, and what was not seen."""
-    found = [*_about_orders(evidence), _about_prediction(evidence), _about_calibration(evidence)]
-    found += [*_about_positivity(evidence), _about_asked(evidence), *_about_few(evidence)]
+    found = [*_about_orders(figures), _about_prediction(figures), _about_calibration(figures)]
+    found += [*_about_positivity(figures), _about_asked(figures), *_about_few(figures)]
     return tuple(found)
 
 
-def report(evidence: Evidence) -> str:
+def report(figures: Figures) -> str:
     """For a terminal: the sentences and the table of log loss."""
-    lines = [sentence.text for sentence in evidence.summary()]
-    lines += ["", f"{'tests':>5}  " + "  ".join(f"{LABELS[curve.order]:>26}" for curve in evidence.curves)]
-    for t in range(evidence.budget + 1):
-        cells = "  ".join(f"{_interval(curve.loss[t]):>26}" for curve in evidence.curves)
+    lines = [sentence.text for sentence in sentences(figures)]
+    lines += ["", f"{'tests':>5}  " + "  ".join(f"{LABELS[curve.order]:>26}" for curve in figures.curves)]
+    for t in range(figures.budget + 1):
+        cells = "  ".join(f"{_interval(curve.loss[t]):>26}" for curve in figures.curves)
         lines.append(f"{t:>5}  {cells}")
     lines.append("       log loss in nats, with 95% intervals over patients")
     return "\n".join(lines)
 
 
-def _about_orders(evidence: Evidence) -> list[Sentence]:
-    by_order = {difference.order: difference for difference in evidence.differences}
-    return [_about_order(by_order[order], evidence) for order in (RANDOM, FIXED) if order in by_order]
+def _about_orders(figures: Figures) -> list[Sentence]:
+    by_order = {difference.order: difference for difference in figures.differences}
+    return [_about_order(by_order[order], figures) for order in (RANDOM, FIXED) if order in by_order]
 
 
-def _about_order(difference: Difference, evidence: Evidence) -> Sentence:
+def _about_order(difference: Difference, figures: Figures) -> Sentence:
     other, overall = LABELS[difference.order], difference.overall
-    unjudged = _unjudged_words(evidence) if difference.order == FIXED else ""
-    if unjudged and evidence.unfounded > NOTABLE_UNFOUNDED:
+    unjudged = _unjudged_words(figures) if difference.order == FIXED else ""
+    if unjudged and figures.unfounded > NOTABLE_UNFOUNDED:
         return Sentence("order", "open", f"Too few rows to find a fixed order to compare with: {unjudged}.")
     size = f"{_signed(overall.value)} nats, 95% interval {_signed(overall.low)} to {_signed(overall.high)}"
-    size = f"({size}, in log loss, averaged over 0 to {evidence.budget} tests)"
+    size = f"({size}, in log loss, averaged over 0 to {figures.budget} tests)"
     also = f" For the fixed order {unjudged}, and came last." if unjudged else ""
     if overall.high < 0:
         return Sentence("order", "good", f"On this cohort the model's order is better than {other} {size}.{also}")
@@ -76,21 +76,21 @@ def _about_order(difference: Difference, evidence: Evidence) -> Sentence:
     )
 
 
-def _unjudged_words(evidence: Evidence) -> str:
-    count = len({name for names in evidence.unjudged for name in names})
+def _unjudged_words(figures: Figures) -> str:
+    count = len({name for names in figures.unjudged for name in names})
     if not count:
         return ""
     return (
-        f"{count} of {len(evidence.actions)} tests could not be judged, with fewer than {FEWEST_RECORDED} rows to judge by "
+        f"{count} of {len(figures.actions)} tests could not be judged, with fewer than {FEWEST_RECORDED} rows to judge by "
         "in at least one fold"
     )
 
 
-def _about_prediction(evidence: Evidence) -> Sentence:
-    start, end = evidence.curve.loss[0], evidence.curve.loss[-1]
-    moved = f"log loss goes from {start.value:.3f} before any test to {end.value:.3f} after up to {evidence.budget}"
-    score = _score_words(evidence)
-    over = evidence.over_base
+def _about_prediction(figures: Figures) -> Sentence:
+    start, end = figures.curve.loss[0], figures.curve.loss[-1]
+    moved = f"log loss goes from {start.value:.3f} before any test to {end.value:.3f} after up to {figures.budget}"
+    score = _score_words(figures)
+    over = figures.over_base
     size = f"{_signed(over.value)} nats, {_signed(over.low)} to {_signed(over.high)}"
     if over.high < 0:
         verdict: Verdict = "good"
@@ -102,21 +102,21 @@ def _about_prediction(evidence: Evidence) -> Sentence:
     return Sentence("prediction", verdict, f"{against}; {moved}{score}.")
 
 
-def _score_words(evidence: Evidence) -> str:
-    name = "auroc" if evidence.kind != "continuous" else "crps"
-    scores = evidence.curve.scores[name]
+def _score_words(figures: Figures) -> str:
+    name = "auroc" if figures.kind != "continuous" else "crps"
+    scores = figures.curve.scores[name]
     start, end = scores[0].value, scores[-1].value
     if start != start or end != end:
         return ""
-    unit = f" {evidence.unit}" if name == "crps" and evidence.unit else ""
+    unit = f" {figures.unit}" if name == "crps" and figures.unit else ""
     digits = ".2f" if name == "auroc" else ".3g"
     return f", {name.upper()} from {start:{digits}} to {end:{digits}}{unit}"
 
 
-def _about_calibration(evidence: Evidence) -> Sentence:
-    end = evidence.calibration[-1]
+def _about_calibration(figures: Figures) -> Sentence:
+    end = figures.calibration[-1]
     off, chance = f"{100 * end.error:.1f}", f"{100 * end.by_chance:.1f}"
-    what = "probabilities" if evidence.kind != "continuous" else "predicted intervals"
+    what = "probabilities" if figures.kind != "continuous" else "predicted intervals"
     measured = f"off by {off} percentage points on average (perfect ones would show {chance} on so many rows by chance)"
     if end.by_chance > TOO_FEW_TO_JUDGE:
         return Sentence("calibration", "open", f"Too few rows to judge whether the {what} are calibrated: {measured}.")
@@ -127,17 +127,17 @@ def _about_calibration(evidence: Evidence) -> Sentence:
     return Sentence("calibration", "bad", f"After all tests the {what} are not calibrated: {measured}.")
 
 
-def _about_positivity(evidence: Evidence) -> list[Sentence]:
-    decisions = evidence.decisions
+def _about_positivity(figures: Figures) -> list[Sentence]:
+    decisions = figures.decisions
     if not decisions:
         return [Sentence("positivity", "open", "No test could be asked of any row, so orders cannot be compared.")]
-    unseen = 1 - sum(wish.recorded for wish in evidence.wishes) / decisions
-    thin = sum(wish.thin for wish in evidence.wishes) / decisions
+    unseen = 1 - sum(wish.recorded for wish in figures.wishes) / decisions
+    thin = sum(wish.thin for wish in figures.wishes) / decisions
     if unseen == 0:
         return [Sentence("positivity", "good", "Every test that the model asked for had been recorded.")]
     verdict: Verdict = "open" if unseen <= NOTABLE_UNRECORDED and thin <= NOTABLE_UNRECORDED else "bad"
     few = f" In {thin:.0%} few patients like the one asked had the test." if thin >= 0.005 else ""
-    missing = max(evidence.wishes, key=lambda wish: wish.wished - wish.recorded)
+    missing = max(figures.wishes, key=lambda wish: wish.wished - wish.recorded)
     return [
         Sentence(
             "positivity",
@@ -149,30 +149,30 @@ def _about_positivity(evidence: Evidence) -> list[Sentence]:
     ]
 
 
-def _about_asked(evidence: Evidence) -> Sentence:
-    bound = "All" if evidence.asked == evidence.rows else f"{evidence.asked:,} of"
+def _about_asked(figures: Figures) -> Sentence:
+    bound = "All" if figures.asked == figures.rows else f"{figures.asked:,} of"
     return Sentence(
         "asked",
         "note",
-        f"{bound} {evidence.rows:,} rows were asked, each of a model that had read only other patients (at least "
-        f"{evidence.context_rows:,} rows, {evidence.folds} folds). Intervals say how far the figures would move with "
+        f"{bound} {figures.rows:,} rows were asked, each of a model that had read only other patients (at least "
+        f"{figures.context_rows:,} rows, {figures.folds} folds). Intervals say how far the figures would move with "
         "other patients asked; they say nothing of another hospital, or of tests ordered differently than in this table.",
     )
 
 
-def _about_few(evidence: Evidence) -> list[Sentence]:
-    if evidence.kind == "continuous":
-        few = evidence.asked < FEW_OUTCOMES
-        return [Sentence("asked", "note", f"Only {evidence.asked} rows were asked: take every figure as rough.")] * few
-    rarest = min(range(len(evidence.classes)), key=lambda k: evidence.asked_by_class[k])
-    count = evidence.asked_by_class[rarest]
+def _about_few(figures: Figures) -> list[Sentence]:
+    if figures.kind == "continuous":
+        few = figures.asked < FEW_OUTCOMES
+        return [Sentence("asked", "note", f"Only {figures.asked} rows were asked: take every figure as rough.")] * few
+    rarest = min(range(len(figures.classes)), key=lambda k: figures.asked_by_class[k])
+    count = figures.asked_by_class[rarest]
     if count >= FEW_OUTCOMES:
         return []
     return [
         Sentence(
             "asked",
             "note",
-            f"Only {count} of the rows asked have the outcome '{evidence.classes[rarest]}': take every figure as rough.",
+            f"Only {count} of the rows asked have the outcome '{figures.classes[rarest]}': take every figure as rough.",
         )
     ]
 

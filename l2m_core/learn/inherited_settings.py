@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from l2m_core.answering.release import FACTS, Inference, load_release
+from l2m_core.answering.release import FACTS, load_release
+from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ModelFileError
 from l2m_core.learn.checkpoints import load_checkpoint
 from l2m_core.paths import model_folders
@@ -17,7 +18,7 @@ STATE = "state.json"
 OF_GAIN_JOBS = "reveals"  # a setting that only those have that teach the gain head
 
 
-def inherited(init: str | Path, seen: frozenset[Path] = frozenset()) -> Inference:
+def inherited(init: str | Path, seen: frozenset[Path] = frozenset()) -> AnswerSettings:
     """init: a released model (name or folder), a job's folder, or a checkpoint. Plain where what it began with is gone, or
     is itself: a job may go on in the folder that it begins with. seen: where the way led here from."""
     folder = Path(init)
@@ -25,7 +26,7 @@ def inherited(init: str | Path, seen: frozenset[Path] = frozenset()) -> Inferenc
         return load_release(init).inference
     place = folder.resolve()
     facts = None if place in seen else _facts(folder)
-    return Inference() if facts is None else _of_job(facts["job"], seen | {place})
+    return AnswerSettings() if facts is None else _of_job(facts["job"], seen | {place})
 
 
 def _facts(folder: Path) -> dict[str, Any] | None:
@@ -37,7 +38,7 @@ def _facts(folder: Path) -> dict[str, Any] | None:
         return None
 
 
-def _of_job(job: Mapping[str, Any], seen: frozenset[Path]) -> Inference:
+def _of_job(job: Mapping[str, Any], seen: frozenset[Path]) -> AnswerSettings:
     """Of fresh weights nothing is known to help, and their gains mean nothing until a job has taught them."""
-    found = inherited(job["init"], seen) if job.get("init") else Inference(policy="monte carlo")
+    found = inherited(job["init"], seen) if job.get("init") else AnswerSettings(policy="monte carlo")
     return replace(found, policy="gain") if OF_GAIN_JOBS in job else found

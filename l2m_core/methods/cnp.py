@@ -36,8 +36,8 @@ class PooledCells(Cells):
             tokens = block.mix_cells(tokens)
             _, k, v = block.remember(tokens)
             # Residual: a fresh block's read is zero, and from zeros alone no gradient would ever start.
-            asking = self._seeds_of(seeds, tokens)
-            pooled = asking + block.down.read(asking, k, v)  # (B, C, summaries, width)
+            queries = self._seeds_of(seeds, tokens)
+            pooled = queries + block.down.read(queries, k, v)  # (B, C, summaries, width)
             k, v = block.down.remember(pooled)
             keys.append(k.contiguous())
             values.append(v.contiguous())

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from l2m_core.methods.interface import register
 from l2m_core.methods.masked import MaskedNetworkMethod, Rows, Walks, walk
-from l2m_core.methods.networks import Schedule, batches, descend, train
+from l2m_core.methods.networks import Schedule, batches, gradient_step, train
 
 
 @register("dime")
@@ -92,7 +92,7 @@ class DIME(MaskedNetworkMethod):
         def epoch(optimizer: torch.optim.Optimizer) -> None:
             for index in batches(len(rows), self.schedule, self.random):
                 some = rows.take(index)
-                descend(optimizer, self._joint_loss(some, walk(some, explore, self.steps)))
+                gradient_step(optimizer, self._joint_loss(some, walk(some, explore, self.steps)))
 
         held_walks = walk(held, noise, self.steps)
 

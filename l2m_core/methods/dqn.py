@@ -12,7 +12,7 @@ from torch.nn import functional
 from l2m_core.errors import ConfigError
 from l2m_core.methods.interface import register
 from l2m_core.methods.masked import MaskedNetworkMethod, Rows, Walks, walk
-from l2m_core.methods.networks import DuelingNetwork, Schedule, descend, train
+from l2m_core.methods.networks import DuelingNetwork, Schedule, gradient_step, train
 
 REWARDS = ("log likelihood", "gain")
 
@@ -46,12 +46,12 @@ class Replay:
         moved = walks.moved.flatten()
         last = torch.zeros_like(walks.moved)
         last[-1] = True
-        place = (self.added + torch.arange(int(moved.sum()))) % len(self.row)
-        self.row[place] = index.repeat(steps)[moved]
-        self.a[place] = walks.states[:-1].flatten(0, 1)[moved]
-        self.action[place] = walks.actions.flatten()[moved]
-        self.last[place] = last.flatten()[moved]
-        self.added += len(place)
+        slot = (self.added + torch.arange(int(moved.sum()))) % len(self.row)
+        self.row[slot] = index.repeat(steps)[moved]
+        self.a[slot] = walks.states[:-1].flatten(0, 1)[moved]
+        self.action[slot] = walks.actions.flatten()[moved]
+        self.last[slot] = last.flatten()[moved]
+        self.added += len(slot)
 
     def sample(self, size: int, random: np.random.Generator) -> Tensor:
         return torch.from_numpy(random.integers(min(self.added, len(self.row)), size=size))
@@ -131,7 +131,7 @@ class DQN(MaskedNetworkMethod):
             replay.add(torch.from_numpy(index), self._explore(rows.take(index), self._epsilon(episode)))
             for _ in range(self.updates):
                 drawn = replay.sample(self.replayed, self.random)
-                descend(optimizer, self._loss(rows, replay, drawn, target_network))
+                gradient_step(optimizer, self.loss(rows, replay, drawn, target_network))
             episode += 1
 
         schedule = Schedule(epochs=self.episodes, rate=self.rate)
@@ -153,7 +153,12 @@ class DQN(MaskedNetworkMethod):
 
         return walk(rows, choose, self.steps)
 
-    def _loss(self, rows: Rows, replay: Replay, drawn: Tensor, target_network: DuelingNetwork) -> Tensor:
+    def loss(self, rows: Rows, replay: Replay, drawn: Tensor, target_network: DuelingNetwork) -> Tensor:
+        """Of the value network and the predictor on some transitions. drawn: their slots in the replay.
+
+        The live network picks the next action and the target network values it (double Q-learning):
+        wanted = reward + γ Q_target(s', argmax_j Q(s', j)).
+        """
         some = rows.take(replay.row[drawn].numpy())
         a, action, last = replay.a[drawn], replay.action[drawn], replay.last[drawn]
         after = some.after(a, action)

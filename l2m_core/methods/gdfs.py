@@ -7,7 +7,7 @@ from torch import Tensor
 
 from l2m_core.methods.interface import register
 from l2m_core.methods.masked import MaskedNetworkMethod, Rows, walk
-from l2m_core.methods.networks import Schedule, batches, descend, train
+from l2m_core.methods.networks import Schedule, batches, gradient_step, train
 
 SMALLEST_UNIFORM = 1e-9
 
@@ -69,7 +69,7 @@ class GDFS(MaskedNetworkMethod):
             for index in batches(len(rows), self.schedule, self.random):
                 some = rows.take(index)
                 states = walk(some, sampled, self.steps).states[:-1]
-                descend(optimizer, self._one_step_loss(some, states, temperature))
+                gradient_step(optimizer, self._one_step_loss(some, states, temperature))
 
         shares = (1.0, self.predictor_share)
         train([self.policy, self.predictor], epoch, lambda: self._greedy_loss(held, best), self.schedule, shares)

@@ -30,6 +30,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
+from l2m_core.acquire.random_order import random_positions
 from l2m_core.errors import CohortError
 from l2m_core.methods.interface import CohortLike
 from l2m_core.methods.preparation import Encoding, prepare
@@ -94,7 +95,7 @@ class LogisticPropensities:
 
     def _sets(self, acquirable: np.ndarray, n_rows: int, random: np.random.Generator) -> np.ndarray:
         """(n_rows, d) bool: a random number of random acquirable features in each row"""
-        position = np.where(acquirable, random.random((n_rows, len(acquirable))), 2.0).argsort(1).argsort(1)
+        position = random_positions(np.tile(acquirable, (n_rows, 1)), random)
         size = random.integers(min(self.most_known, int(acquirable.sum()) - 1) + 1, size=n_rows)
         return position < size[:, None]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from l2m_core.acquire.policies import Guided, make_policy
+from l2m_core.acquire.policies import PolicyMethod, is_seeded, make_policy
+from l2m_core.acquire.random_order import random_scores
 from l2m_core.answering.predictive import Predictive
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.methods.interface import CohortLike, Gaussian, Prediction, block, register
@@ -28,27 +29,27 @@ class L2MMethod:
         return self.use(self.model.condition(cohort))
 
     def use(self, memory: CohortMemory) -> L2MMethod:
-        """As `fit`, with a memory that is there already."""
+        """As `fit`, with a model that has read the cohort already."""
         settings = dict(self.settings)
         default = self.model.release.inference.policy
-        if (self.policy or default) in ("random", "monte carlo", "monte_carlo"):
+        if is_seeded(self.policy or default):
             settings.setdefault("seed", self.seed)
-        self.guided = Guided(memory, make_policy(self.policy, default, **settings))
+        self.method = PolicyMethod(memory, make_policy(self.policy, default, **settings))
         return self
 
     def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
-        return self.guided.step(x, a)
+        return self.method.step(x, a)
 
     def predict(self, x: np.ndarray, a: np.ndarray) -> np.ndarray | Predictive:
-        return self.guided.predict(x, a)
+        return self.method.predict(x, a)
 
     def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
-        return self.guided.rank(x, a)
+        return self.method.rank(x, a)
 
 
 @register("base_rate")
 class BaseRate:
-    """The context's class frequencies, or its mean and spread, whatever is known of a row; a random order."""
+    """The context's class frequencies, or its mean and standard deviation, whatever is known of a row; a random order."""
 
     def __init__(self, *, seed: int = 0):
         self.seed = seed
@@ -69,4 +70,4 @@ class BaseRate:
         return np.tile(self.belief, (len(x), 1))
 
     def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
-        return block(np.random.default_rng(self.seed).random(np.shape(x)), a, self.acquirable)
+        return block(random_scores(np.shape(x), self.seed), a, self.acquirable)

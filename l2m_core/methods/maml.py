@@ -39,7 +39,7 @@ class InnerUpdates(nn.Module):
         memory = self.cells.condition(context, chunk, rank)
         # Conditioning runs in inference mode; the inner steps need gradients whatever the caller needs.
         with torch.inference_mode(False), torch.enable_grad():
-            extras = self._adapt(_plain(context))
+            extras = self.adapt(_without_inference_tensors(context))
         return replace(memory, extras={PREFIX + name: value for name, value in extras.items()})
 
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
@@ -64,7 +64,7 @@ class InnerUpdates(nn.Module):
         )
         return raw if n_classes is None else keep_possible_classes(raw, n_classes)
 
-    def _adapt(self, context: Context) -> dict[str, Tensor]:
+    def adapt(self, context: Context) -> dict[str, Tensor]:
         """(B, …) the head's weights after the inner steps."""
         B, N, _ = context.x.shape
         read, asked = _rows(context, slice(0, N - N // 2)), _rows(context, slice(N - N // 2, N))
@@ -90,8 +90,8 @@ class InnerUpdates(nn.Module):
         return weights
 
 
-def _plain(context: Context) -> Context:
-    """Tensors that gradients may pass, where a caller's inference mode made ones that they may not."""
+def _without_inference_tensors(context: Context) -> Context:
+    """Copies of tensors that were made in the caller's inference mode, which autograd refuses."""
     changed = {
         name: value.clone()
         for name, value in vars(context).items()

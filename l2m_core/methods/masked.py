@@ -1,4 +1,4 @@
-"""Learning a network from rows of which parts are hidden: the ground of MLP, GDFS, DIME and DQN."""
+"""Networks trained on rows with random parts hidden: the base of MLP, GDFS, DIME and DQN."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from l2m_core.methods.interface import CohortLike, Prediction, block, known_cells
-from l2m_core.methods.networks import Head, Network, Schedule, batches, descend, head_for, train
+from l2m_core.methods.networks import Head, Network, Schedule, batches, gradient_step, head_for, train
 from l2m_core.methods.preparation import Context, Encoding, by_action, held_out_split, prepare, random_acquisitions
 
 Choose = Callable[["Rows", Tensor, Tensor], Tensor]
@@ -98,7 +98,7 @@ def walk(rows: Rows, choose: Choose, steps: int) -> Walks:
 
 
 class MaskedNetworkMethod(ABC):
-    """Holds the encoding, the head and the predictor network; the children add an order of acquisition.
+    """Holds the encoding, the head and the predictor network; subclasses add an order of acquisition.
 
     An action measures one feature, or all of a panel: walks take actions, networks score them, and random acquisitions
     draw them, while predictor and states stay with features.
@@ -119,8 +119,8 @@ class MaskedNetworkMethod(ABC):
         self.most_steps = most_steps
         """Actions in a training walk, at most."""
         self.predictor_share = predictor_share
-        """Part of the learning rate that a pretrained predictor gets while the order is learned: at full rate it
-        overfits a hundred rows before the order is learned, and the pick by validation then keeps an untrained order.
+        """Part of the learning rate that a pretrained predictor gets while the order is learned: at the full rate it
+        overfits a hundred rows before the order is learned, and early stopping then keeps an untrained order.
         """
 
     def fit(self, cohort: CohortLike) -> MaskedNetworkMethod:
@@ -137,7 +137,7 @@ class MaskedNetworkMethod(ABC):
         self.steps = min(self.most_steps, len(context.actions))
         self.n_inputs = self.encoding.width + self.encoding.n_features
         self.predictor = Network(self.n_inputs, self.head.outputs, self.generator, self.hidden, self.dropout)
-        rows = self._rows(context)
+        rows = self.encode(context)
         training, held = held_out_split(context, self.random)
         self._learn(rows.take(training), rows.take(held))
         return self
@@ -165,7 +165,8 @@ class MaskedNetworkMethod(ABC):
     def _encoded(self, x: np.ndarray, a: np.ndarray) -> Tensor:
         return torch.from_numpy(self.encoding.masked(np.asarray(x, dtype=np.float32), a))
 
-    def _rows(self, context: Context) -> Rows:
+    def encode(self, context: Context) -> Rows:
+        """The rows of a prepared cohort as tensors."""
         return Rows(
             torch.from_numpy(self.encoding.values(context.x)),
             torch.from_numpy(known_cells(context.x, context.r)),
@@ -190,7 +191,7 @@ class MaskedNetworkMethod(ABC):
             for index in batches(len(rows), schedule, self.random):
                 some = rows.take(index)
                 losses = self.head.losses(self.predictor(some.inputs(self._random_a(some))), some.target)
-                descend(optimizer, losses.mean())
+                gradient_step(optimizer, losses.mean())
 
         def validate() -> float:
             return float(self.head.losses(self.predictor(held_inputs), held_many.target).mean())

@@ -1,4 +1,4 @@
-"""Small networks on masked rows: layers, heads for each kind of outcome, and training with a validation pick."""
+"""Small networks on masked rows: layers, heads for each kind of outcome, and training with early stopping."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ClassHead:
         return functional.cross_entropy(raw, target, reduction="none")
 
     def largest_drop(self, raw: Tensor) -> Tensor:
-        """The most that anything could still tell about the outcome, in nats: the entropy. (n,)"""
+        """The entropy, in nats: no feature can lower the expected loss by more. (n,)"""
         log_probability = raw.log_softmax(-1)
         return -(log_probability.exp() * log_probability).sum(-1)
 
@@ -183,8 +183,8 @@ def train(
     return best
 
 
-def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
-    """One step down the gradient; a loss that is not finite is passed over."""
+def gradient_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step of the optimiser; a loss that is not finite is skipped."""
     if not torch.isfinite(loss):
         return
     optimizer.zero_grad(set_to_none=True)

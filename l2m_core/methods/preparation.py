@@ -1,4 +1,4 @@
-"""The care all methods share: row order, checks, standardisation, splits, random acquisitions."""
+"""What all methods do to a cohort first: row order, checks, standardisation, splits, random acquisitions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from l2m_core.acquire.random_order import random_positions
 from l2m_core.errors import CohortError
 from l2m_core.methods.interface import CohortLike, known_cells
 
@@ -83,12 +84,11 @@ def folds(context: Context, n_folds: int, random: np.random.Generator) -> np.nda
     shuffled = random.permutation(N)
     ranked = shuffled[np.argsort(context.y[shuffled], kind="stable")]
     fold = np.empty(N, dtype=np.int64)
-    # Each run of n_folds neighbours in outcome is dealt in its own random order.
-    starts = np.arange(0, N, n_folds)
-    for start in starts:
-        deal = random.permutation(n_folds)
+    # Each run of n_folds neighbours in outcome is spread over all folds, in its own random order.
+    for start in range(0, N, n_folds):
+        order = random.permutation(n_folds)
         members = ranked[start : start + n_folds]
-        fold[members] = deal[: len(members)]
+        fold[members] = order[: len(members)]
     return fold
 
 
@@ -113,7 +113,7 @@ def random_acquisitions(
     """
     candidates = r & acquirable
     possible = by_action(candidates, groups)
-    position = np.where(possible, random.random(possible.shape), 2.0).argsort(1).argsort(1)
+    position = random_positions(possible, random)
     size = np.floor(random.random(len(r)) * (possible.sum(1) + 1))
     return (r & ~acquirable) | (candidates & (position < size[:, None])[:, groups])
 

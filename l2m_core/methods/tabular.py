@@ -1,4 +1,4 @@
-"""Models of scikit-learn taught to predict from partly known rows; their settings are chosen by cross-validation."""
+"""scikit-learn models that predict from partly known rows; their settings are chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class OneClass:
-    """What rows of one class teach: that class, whatever is known of a row."""
+    """Predicts the only class that its rows had, whatever is known of a row."""
 
     code: int
     n_classes: int
@@ -37,7 +37,7 @@ class OneClass:
 
 @dataclass(frozen=True)
 class Fold:
-    """A model and the rows that it has not seen."""
+    """A fitted model and the held-out rows."""
 
     fitted: Fitted
     held: Context
@@ -123,9 +123,10 @@ def all_classes(probabilities: np.ndarray, classes: np.ndarray, n_classes: int, 
 
 
 class ResidualSpread:
-    """The variance of what a regression leaves over, as a log-linear function of what is known.
+    """The variance of a regression's residuals, as a log-linear function of which cells are known.
 
-    A gamma model of squared residuals with a log link: its fit is that of a normal distribution's variance.
+    A gamma model of squared residuals with a log link has the same estimating equations as the variance of a normal
+    distribution.
     """
 
     SMALLEST = 1e-3

@@ -1,4 +1,4 @@
-"""Events of a step-through, and the fold that turns a list of them into what is known.
+"""Events of a step-through, and the fold that turns a list of them into the present state.
 
 A step-through *is* its list of events: undo, replay, audit and export all follow from that. Events are only added.
 """
@@ -20,20 +20,19 @@ LIMITS = ("below", "above")
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened.
-
-    values: feature → value as entered, of a written number the number (start, observe, correct);
-    features: what the event is about otherwise;
-    limits: feature → "below" or "above", where the value is a detection limit;
-    suggested: what the model ranked first at that moment; reason: a person's words.
-    """
+    """One thing that happened."""
 
     kind: str
     values: Mapping[str, Any] = field(default_factory=dict)
+    """Feature → value as entered; a number that was written as text is a number here (start, observe, correct)."""
     features: tuple[str, ...] = ()
+    """The features of an event without values."""
     limits: Mapping[str, str] = field(default_factory=dict)
+    """Feature → "below" or "above", where the value is a detection limit."""
     suggested: str | None = None
+    """What the model ranked first before the event."""
     reason: str = ""
+    """In a person's words."""
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -77,7 +76,7 @@ def _is_text(given: Any) -> bool:
     return isinstance(given, str)
 
 
-def _is_moment(given: Any) -> bool:
+def _is_time(given: Any) -> bool:
     try:
         datetime.fromisoformat(given)
     except (TypeError, ValueError):
@@ -88,7 +87,7 @@ def _is_moment(given: Any) -> bool:
 # What each field of an event looks like in a file.
 _SHAPES: dict[str, Callable[[Any], bool]] = {
     "id": _is_text,
-    "at": _is_moment,
+    "at": _is_time,
     "kind": _is_text,
     "values": lambda given: (
         isinstance(given, Mapping)
@@ -103,30 +102,29 @@ _SHAPES: dict[str, Callable[[Any], bool]] = {
 
 @dataclass(frozen=True)
 class State:
-    """What a list of events amounts to.
-
-    values: feature → value as entered; limits: feature → "below" or "above", for some of these values;
-    statuses: feature → unavailable, declined or pending; acquired: actions taken after the start, in order, each the
-    features that it brought; stopped: whether stopped.
-    """
+    """The state of a step-through after its events."""
 
     values: Mapping[str, Any]
+    """Feature → value as entered."""
     limits: Mapping[str, str]
+    """Feature → "below" or "above", for values that are detection limits."""
     statuses: Mapping[str, str]
+    """Feature → unavailable, declined or pending."""
     acquired: tuple[tuple[str, ...], ...]
+    """The features of each action since the start, in order."""
     stopped: bool
 
 
 def effective(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events that count: each undo takes back the last one that still counts, the start excepted."""
-    counting: list[Event] = []
+    """The events that are in effect: each undo removes the last of them, but never the start."""
+    in_effect: list[Event] = []
     for event in events:
         if event.kind == "undo":
-            if len(counting) > 1:
-                counting.pop()
+            if len(in_effect) > 1:
+                in_effect.pop()
         else:
-            counting.append(event)
-    return tuple(counting)
+            in_effect.append(event)
+    return tuple(in_effect)
 
 
 def fold(events: Iterable[Event]) -> State:

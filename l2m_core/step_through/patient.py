@@ -9,54 +9,59 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import Policy, block, gains_of, make_policy, nearest_rows
+from l2m_core.acquire.policies import Policy, block, gains_of, make_policy
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.acquire.support import support_of
+from l2m_core.answering.engine import Answer, ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.lazy import lazy
-from l2m_core.memory import Answer, CohortMemory
 from l2m_core.step_through.events import Event, State, effective, fold
+from l2m_core.step_through.trace import Trace
 from l2m_core.tables.cell_parsing import is_limit
 from l2m_core.tables.entered_values import encode_value
 
-NEAR_SHARE = 0.25  # "near this patient": the nearest quarter of the cohort on what is known
-FEWEST_NEAR = 10  # fewer recorded values near the patient than this is thin support
-
 
 @dataclass(frozen=True)
-class Test:
-    """An acquirable feature as it stands for one patient. score: what the policy ranks by, -inf where it is not open;
-    gain: in nats, NaN where known; policy: share by the policy head; support: cohort rows that have it, overall and
-    near this patient."""
+class Candidate:
+    """An acquirable feature as it stands for one patient."""
 
     feature: str
     score: float
+    """What the policy ranks by; -inf where the feature is not open."""
     gain: float
+    """In nats; NaN where the feature is known."""
     policy: float
+    """The policy head's probability of the feature among the open ones."""
     cost: float
     gain_per_cost: float
     turnaround: float | None
     group: str | None
     status: str
+    """open, known, unavailable, declined or pending."""
     support: int
+    """Cohort rows in which it was recorded."""
     support_near: int
+    """The same, among the rows near this patient."""
 
 
 @dataclass(frozen=True)
 class Driver:
-    """A known value. change: total variation between the posterior with and without it (classes), or the shift of the
-    mean in standard deviations (continuous); gain_without: of the suggested test by the gain head, had it not been known."""
+    """A known value, and how much the answer depends on it."""
 
     feature: str
     change: float
+    """Total variation between the posterior with and without it (classes), or the shift of the mean in standard deviations
+    (continuous)."""
     gain_without: float
+    """The gain head's value for the suggested test, had this value not been known."""
 
 
 @dataclass(frozen=True, eq=False)
 class Patient:
     """What is known of one patient, and what a conditioned model makes of it."""
 
-    memory: CohortMemory
+    memory: ConditionedModel
     events: tuple[Event, ...]
     stopping: Stopping = field(default_factory=Stopping)
     policy: str | Policy | None = None
@@ -64,7 +69,7 @@ class Patient:
     @classmethod
     def start(
         cls,
-        memory: CohortMemory,
+        memory: ConditionedModel,
         values: Mapping[str, Any],
         *,
         limits: Mapping[str, str] | None = None,
@@ -79,7 +84,7 @@ class Patient:
     @classmethod
     def replay(
         cls,
-        memory: CohortMemory,
+        memory: ConditionedModel,
         events: Sequence[Event],
         *,
         stopping: Stopping | None = None,
@@ -203,19 +208,18 @@ class Patient:
 
     @property
     def ranking(self) -> pd.DataFrame:
-        """Every acquirable feature, best first, as a table; its columns are the fields of `Test`."""
-        return _table_of(Test, self.tests)
+        """Every acquirable feature, best first, as a table; its columns are the fields of `Candidate`."""
+        return _table_of(Candidate, self.tests)
 
     @lazy
-    def tests(self) -> tuple[Test, ...]:
+    def tests(self) -> tuple[Candidate, ...]:
         """Every acquirable feature, best first."""
         cohort = self.memory.cohort
-        rule = make_policy(self.policy, self.memory.model.release.inference.policy)
-        possible = np.array([[name not in self.state.statuses for name in cohort.names]])
-        expected = rule.scores(self.memory, self.x, self.answer)
-        gains = gains_of(rule, expected, self.answer)[0]
-        scores = block(expected, self.x, cohort.acquirable, possible)[0]
-        share = _softmax(block(self.answer.policy, self.x, cohort.acquirable, possible)[0])
+        rule = make_policy(self.policy, self.memory.release.inference.policy)
+        raw_scores = rule.scores(self.memory, self.x, self.answer)
+        gains = gains_of(rule, raw_scores, self.answer)[0]
+        scores = block(raw_scores, self.x, cohort.acquirable, self._possible)[0]
+        share = _softmax(block(self.answer.policy, self.x, cohort.acquirable, self._possible)[0])
         overall, near = self.support
         tests = []
         for i, feature in enumerate(cohort.features):
@@ -225,7 +229,7 @@ class Patient:
             status = self.state.statuses.get(feature.name, "known" if feature.name in self.state.values else "open")
             gain = float(gains[i]) if status != "known" else np.nan
             tests.append(
-                Test(
+                Candidate(
                     feature.name,
                     float(scores[i]),
                     gain,
@@ -242,6 +246,11 @@ class Patient:
         return tuple(sorted(tests, key=lambda test: -test.score))
 
     @property
+    def _possible(self) -> np.ndarray:
+        """(1, d) bool: features that nobody has declared unavailable, declined or pending."""
+        return np.array([[name not in self.state.statuses for name in self.memory.cohort.names]])
+
+    @property
     def suggestion(self) -> str | None:
         """The feature ranked first, or None when nothing is left to ask for."""
         return self.tests[0].feature if self.tests and np.isfinite(self.tests[0].score) else None
@@ -249,31 +258,42 @@ class Patient:
     @property
     def advice(self) -> str | None:
         """Why to stop now, in words; None when the rules say to go on."""
-        return self.stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent)
+        return self.advice_by(self.stopping)
+
+    def advice_by(self, stopping: Stopping) -> str | None:
+        """The same under other rules than the patient's own."""
+        return stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent)
+
+    @property
+    def open_gains(self) -> dict[str, float]:
+        """Open feature → nats, best first."""
+        return {test.feature: test.gain for test in self.tests if test.status == "open"}
 
     @property
     def best_gain(self) -> float:
         """In nats, of all open tests; -inf when none is open."""
-        return max((test.gain for test in self.tests if test.status == "open"), default=-np.inf)
+        return max(self.open_gains.values(), default=-np.inf)
+
+    def until(self, count: int) -> Patient:
+        """The patient as of the first `count` events."""
+        return replace(self, events=self.events[:count])
 
     # -- why --------------------------------------------------------------------------------------------------------
 
     @lazy
     def support(self) -> tuple[np.ndarray, np.ndarray]:
         """(d,) cohort rows with each feature recorded, and (d,) among the rows nearest to this patient."""
-        cohort = self.memory.cohort
-        near = nearest_rows(self.memory, self.x, max(FEWEST_NEAR, int(NEAR_SHARE * len(cohort))))[0]
-        return cohort.r.sum(0), cohort.r[near].sum(0)
+        return support_of(self.memory, self.x)
 
     @property
-    def is_answered(self) -> bool:
-        """Whether what is known now was lately asked, of this patient or another, so that `tests` costs nothing."""
-        return self.memory.has_answered(self.x)
+    def is_cached(self) -> bool:
+        """Whether the answer for what is known now is cached, so that `tests` costs nothing."""
+        return self.memory.is_cached(self.x)
 
-    def look_into(self, name: str) -> None:
-        """Asks in one go all that `posterior`, `preview(name)` and `drivers` will ask: several questions cost little more
-        than one."""
-        previewed = self._with_values(name, self._possible(name)[0])
+    def prefetch(self, name: str) -> None:
+        """Queries in one batch all that `posterior`, `preview(name)` and `drivers` will need: that costs little more than
+        one query."""
+        previewed = self._with_values(name, self._results_to_try(name)[0])
         self.memory.answer(np.concatenate([self.x, previewed, self._without_each()]))
 
     def preview(self, name: str) -> pd.DataFrame:
@@ -281,12 +301,12 @@ class Patient:
 
         Numbers: the 10th, 50th and 90th percentile recorded in the cohort; categories: each level.
         """
-        values, labels = self._possible(name)
+        values, labels = self._results_to_try(name)
         after = self.memory.answer(self._with_values(name, values)).prediction
         table = pd.DataFrame({"result": labels, "value": [self.memory.cohort.decode(name, v) for v in values]})
         return pd.concat([table, _posterior_columns(self.memory, after)], axis=1)
 
-    def _possible(self, name: str) -> tuple[list[float], list[str]]:
+    def _results_to_try(self, name: str) -> tuple[list[float], list[str]]:
         """Results that `preview` tries, and what they are called."""
         cohort = self.memory.cohort
         feature = cohort.feature(name)
@@ -296,12 +316,12 @@ class Patient:
         return values, ["low (10th percentile)", "typical (median)", "high (90th percentile)"]
 
     def drivers(self) -> pd.DataFrame:
-        """Which known values drive the answer, most of all first, as a table; its columns are the fields of `Driver`."""
+        """The known values by how much the answer depends on each, as a table; its columns are the fields of `Driver`."""
         return _table_of(Driver, self.driving)
 
     @lazy
     def driving(self) -> tuple[Driver, ...]:
-        """The known values by how much the answer rests on them: each is left out in turn."""
+        """The known values, most influential first: each is left out in turn."""
         names = self._known_names()
         if not names:
             return ()
@@ -321,14 +341,14 @@ class Patient:
         return [name for name in self.memory.cohort.names if name in self.state.values]
 
     def _without_each(self) -> np.ndarray:
-        """(known features, d): what is known, less each value in turn."""
+        """(known features, d): one row for each known value, with that value left out."""
         names = self._known_names()
         x = np.repeat(self.x, len(names), axis=0)
         for row, name in enumerate(names):
             x[row, self.memory.cohort.names.index(name)] = np.nan
         return x
 
-    def band(self, resampled: Sequence[CohortMemory], level: float = 0.9) -> pd.DataFrame:
+    def band(self, resampled: Sequence[ConditionedModel], level: float = 0.9) -> pd.DataFrame:
         """How far the posterior moves under resampled cohorts: for each class (or the mean) low, value, high."""
         answers = [memory.answer(self.x).prediction for memory in resampled]
         edge = (1 - level) / 2
@@ -342,14 +362,15 @@ class Patient:
             {"outcome": names, "low": np.minimum(low, value), "value": value, "high": np.maximum(high, value)}
         )
 
-    def stability(self, resampled: Sequence[CohortMemory]) -> pd.Series:
+    def stability(self, resampled: Sequence[ConditionedModel]) -> pd.Series:
         """Share of resampled cohorts in which each open feature would come first; by feature, largest first."""
         cohort = self.memory.cohort
-        possible = np.array([[name not in self.state.statuses for name in cohort.names]])
-        rule = make_policy(self.policy, self.memory.model.release.inference.policy)
+        rule = make_policy(self.policy, self.memory.release.inference.policy)
         firsts: dict[str, int] = {}
         for memory in resampled:
-            scores = block(rule.scores(memory, self.x, memory.answer(self.x)), self.x, cohort.acquirable, possible)[0]
+            scores = block(
+                rule.scores(memory, self.x, memory.answer(self.x)), self.x, cohort.acquirable, self._possible
+            )[0]
             if np.isfinite(scores).any():
                 name = cohort.names[int(scores.argmax())]
                 firsts[name] = firsts.get(name, 0) + 1
@@ -357,10 +378,8 @@ class Patient:
         return share.sort_values(ascending=False, kind="stable")
 
     @property
-    def trace(self):
-        """Every step so far: a Trace."""
-        from l2m_core.step_through.trace import Trace
-
+    def trace(self) -> Trace:
+        """Every step so far."""
         return Trace.of(self)
 
     def _with_values(self, name: str, values: Sequence[float]) -> np.ndarray:
@@ -369,7 +388,7 @@ class Patient:
         return x
 
 
-def _checked(memory: CohortMemory, values: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(memory: ConditionedModel, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values, plain and checked one by one against the schema; None stays None."""
     if not isinstance(values, Mapping):
         raise FeatureError(f"Values must be a mapping of feature to value; a {type(values).__name__} is none.")
@@ -382,7 +401,7 @@ def _checked(memory: CohortMemory, values: Mapping[str, Any]) -> dict[str, Any]:
             raise FeatureError(
                 f"'{name}' = {value!r:.60} is a detection limit. Enter its number, and 'below' or 'above' as its limit."
             )
-        # Of a text its number is kept, so that a record means the same wherever it is read again.
+        # A number written as text is kept as a number, so that a record means the same wherever it is read again.
         checked[name] = None if np.isnan(code) else code if written else _plain(value)
     return checked
 
@@ -398,7 +417,7 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _posterior_columns(memory: CohortMemory, prediction: np.ndarray | Predictive) -> pd.DataFrame:
+def _posterior_columns(memory: ConditionedModel, prediction: np.ndarray | Predictive) -> pd.DataFrame:
     if isinstance(prediction, np.ndarray):
         return pd.DataFrame(prediction, columns=[f"p({name})" for name in memory.classes])
     return pd.DataFrame({"mean": prediction.mean, "std": prediction.std})
@@ -412,5 +431,5 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def _table_of(kind: type, rows: Sequence[Any]) -> pd.DataFrame:
-    """One row for each record, one column for each field of its kind."""
+    """One row for each record, one column for each field of its class."""
     return pd.DataFrame([vars(row) for row in rows], columns=[field.name for field in fields(kind)])

@@ -6,33 +6,65 @@ import csv
 import io
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
 
+from l2m_core import __version__
+from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.predictive import Predictive
+from l2m_core.answering.release import Release
+from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from l2m_core.memory import CohortMemory
 from l2m_core.step_through.events import Event
-from l2m_core.step_through.patient import Patient
 
 FORMAT = 1
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0")
 
 
+class Stepped(Protocol):
+    """What a trace reads of a `Patient`."""
+
+    @property
+    def memory(self) -> ConditionedModel: ...
+    @property
+    def events(self) -> tuple[Event, ...]: ...
+    @property
+    def posterior(self) -> np.ndarray | Predictive: ...
+    @property
+    def open_gains(self) -> dict[str, float]: ...
+    @property
+    def suggestion(self) -> str | None: ...
+    @property
+    def spent(self) -> float: ...
+    def until(self, count: int) -> Self: ...
+
+
+StepsOn = TypeVar("StepsOn", bound=Stepped, covariant=True)
+
+
+class Replays(Protocol[StepsOn]):
+    """What a trace reads of a `CohortMemory` to be replayed on it."""
+
+    @property
+    def release(self) -> Release: ...
+    @property
+    def cohort(self) -> Cohort: ...
+    def replay(self, events: Sequence[Event]) -> StepsOn: ...
+
+
 @dataclass(frozen=True)
 class Step:
-    """After one event: what was believed and what was ranked.
-
-    posterior: class → probability, or mean, std and quantiles; gains: open feature → nats, best first.
-    """
+    """An event, and what the model answered after it."""
 
     event: Event
     posterior: Mapping[str, float]
+    """Class → probability; or mean, std and quantiles."""
     gains: Mapping[str, float]
+    """Open feature → nats, best first."""
     suggested: str | None
     spent: float
 
@@ -50,16 +82,12 @@ class Trace:
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, patient: Patient) -> Trace:
+    def of(cls, patient: Stepped) -> Trace:
         memory = patient.memory
-        steps = tuple(
-            step_of(Patient(memory, patient.events[: i + 1], patient.stopping, patient.policy))
-            for i in range(len(patient.events))
-        )
         return cls(
-            steps,
-            memory.model.name,
-            memory.model.fingerprint,
+            tuple(step_of(patient.until(count)) for count in range(1, len(patient.events) + 1)),
+            memory.release.name,
+            memory.release.fingerprint,
             memory.cohort.name,
             memory.cohort.content_hash,
             memory.cohort.schema.outcome.name,
@@ -70,10 +98,10 @@ class Trace:
     def events(self) -> tuple[Event, ...]:
         return tuple(step.event for step in self.steps)
 
-    def replay(self, memory: CohortMemory, tolerance: float = 1e-6) -> Patient:
+    def replay(self, memory: Replays[StepsOn], tolerance: float = 1e-6) -> StepsOn:
         """The patient again, after checking that model and cohort are the same and that every step agrees."""
         for what, have, want in (
-            ("model", memory.model.fingerprint, self.model_fingerprint),
+            ("model", memory.release.fingerprint, self.model_fingerprint),
             ("cohort", memory.cohort.content_hash, self.cohort_hash),
         ):
             if have != want:
@@ -81,7 +109,7 @@ class Trace:
                     f"The trace was made with another {what} (fingerprint {want[:12]}…, here {have[:12]}…); open it "
                     f"with that {what}, or start a new step-through with its values."
                 )
-        patient = Patient.replay(memory, self.events)
+        patient = memory.replay(self.events)
         for number, (was, apart) in enumerate(zip(self.steps, self.differences(memory), strict=True)):
             if not apart <= tolerance * max(1.0, *map(abs, was.posterior.values())):
                 raise InputError(
@@ -90,13 +118,13 @@ class Trace:
                 )
         return patient
 
-    def differences(self, memory: CohortMemory) -> tuple[float, ...]:
+    def differences(self, memory: Replays[StepsOn]) -> tuple[float, ...]:
         """For each step, how far the posterior that this memory gives lies from the one in the trace: largest absolute
         difference; infinite where the two name different outcomes."""
         events = self.events
         found = []
         for count, step in enumerate(self.steps, start=1):
-            now = summarise(Patient.replay(memory, events[:count]))
+            now = summarise(memory.replay(events[:count]))
             same = set(now) == set(step.posterior)
             apart = np.max([abs(now[k] - v) for k, v in step.posterior.items()]) if same else np.inf
             found.append(float(apart))
@@ -216,12 +244,11 @@ class Trace:
         return out.getvalue()
 
 
-def step_of(patient: Patient) -> Step:
-    gains = {test.feature: test.gain for test in patient.tests if test.status == "open"}
-    return Step(patient.events[-1], summarise(patient), gains, patient.suggestion, patient.spent)
+def step_of(patient: Stepped) -> Step:
+    return Step(patient.events[-1], summarise(patient), patient.open_gains, patient.suggestion, patient.spent)
 
 
-def summarise(patient: Patient) -> dict[str, float]:
+def summarise(patient: Stepped) -> dict[str, float]:
     """The posterior as named numbers."""
     posterior = patient.posterior
     if isinstance(posterior, np.ndarray):
@@ -236,7 +263,7 @@ def summarise_predictive(posterior: Predictive) -> dict[str, float]:
 
 
 def plain_cell(text: str) -> str:
-    """A text that no spreadsheet runs: a leading apostrophe where it would begin a formula. Numbers pass as they are."""
+    """A text that no spreadsheet runs: one that would begin a formula gets an apostrophe in front. Numbers stay."""
     if not text.startswith(FORMULA_STARTS):
         return text
     try:
@@ -247,8 +274,6 @@ def plain_cell(text: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    from l2m_core import __version__
-
     return {
         "l2m": __version__,
         "python": platform.python_version(),
@@ -258,7 +283,7 @@ def versions() -> dict[str, str]:
 
 
 def _numbers(plain: Mapping[str, Any]) -> dict[str, float]:
-    """Finite ones: an infinity would agree with anything, as the tolerance grows with it."""
+    """Refuses infinities: the tolerance of a replay grows with the values, so they would agree with anything."""
     numbers = {str(key): float(value) for key, value in plain.items()}
     if not np.isfinite(list(numbers.values())).all():
         raise ValueError("a posterior or a gain is no finite number")

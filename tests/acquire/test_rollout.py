@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import l2m_core as l2m
-from l2m_core.acquire.policies import POLICIES, READY, MonteCarlo, block, make_policy, nearest_rows
+from l2m_core.acquire.policies import NAMED_POLICIES, POLICIES, MonteCarlo, block, gains_of, is_seeded, make_policy
 from l2m_core.acquire.rollout import roll_out_method
+from l2m_core.acquire.support import count_near, is_thin, nearest_rows, support_of
 from l2m_core.errors import ConfigError, FeatureError
 from l2m_core.methods.l2m import BaseRate
 
@@ -30,7 +31,7 @@ def rows(memory):
     return memory.cohort.x[:40], memory.cohort.y[:40]
 
 
-@pytest.mark.parametrize("policy", READY)
+@pytest.mark.parametrize("policy", NAMED_POLICIES)
 def test_nothing_is_asked_for_that_cannot_be_had_or_is_known(memory, rows, policy):
     x, y = rows
     rolled = memory.acquire(x, budget=6, policy=policy, y=y)
@@ -101,10 +102,33 @@ def test_unknown_policies_and_orders_are_refused_by_name(memory, rows):
 
 
 def test_a_name_is_enough_for_the_policies_that_are_ready_and_for_no_other():
-    assert all(make_policy(name) for name in READY)
-    for name in set(POLICIES) - set(READY):
+    assert all(make_policy(name) for name in NAMED_POLICIES)
+    for name in set(POLICIES) - set(NAMED_POLICIES):
         with pytest.raises(ConfigError, match=name):
             make_policy(name)
+
+
+def test_a_policy_says_itself_whether_its_scores_are_nats_and_whether_it_takes_a_seed(memory):
+    x = np.full((1, 6), np.nan, dtype=np.float32)
+    answer = memory.answer(x)
+    assert {name for name in POLICIES if POLICIES[name].in_nats} == {"gain", "monte carlo"}
+    for name in NAMED_POLICIES:
+        policy = make_policy(name)
+        scores = policy.scores(memory, x, answer)
+        gains = gains_of(policy, scores, answer)
+        assert np.array_equal(gains, scores if policy.in_nats else answer.gain)
+    assert [name for name in POLICIES if is_seeded(name)] == ["random", "monte carlo"]
+    assert is_seeded("monte_carlo") and not is_seeded("greedy")
+
+
+def test_support_is_counted_in_all_rows_and_in_the_nearest_quarter(memory):
+    near = count_near(len(memory.cohort))
+    assert near == 37 and count_near(12) == 10
+    x = memory.cohort.x[:1]
+    overall, close = support_of(memory, x)
+    assert overall.tolist() == memory.cohort.r.sum(0).tolist()
+    assert close.tolist() == memory.cohort.r[nearest_rows(memory, x, near)[0]].sum(0).tolist()
+    assert is_thin(29, 20) and is_thin(100, 9) and not is_thin(30, 10)
 
 
 def test_blocking_leaves_only_what_may_be_asked(memory):

@@ -263,8 +263,8 @@ def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -
 def test_going_back_asks_the_model_nothing_that_it_has_answered(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     app = enter(app, "lactate", 2.3456)
     asked: list[int] = []
-    one_by_one = CohortMemory._one_by_one
-    monkeypatch.setattr(CohortMemory, "_one_by_one", lambda self, x: asked.append(len(x)) or one_by_one(self, x))
+    query = CohortMemory.query
+    monkeypatch.setattr(CohortMemory, "query", lambda self, x, run: asked.append(len(x)) or query(self, x, run))
     app = press(app, "undo")
     assert asked == []
     enter(app, "lactate", 2.3457)

@@ -17,7 +17,9 @@ import yaml
 import l2m_core as l2m
 from app.host.services import Services
 from app.settings import AppSettings
-from l2m_core.answering.release import FACTS, Inference, Range, save_model
+from l2m_core.answering.release import FACTS, save_model
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_checkpoint, load_tensors, save_checkpoint
 from l2m_core.model.interface import ModelConfig, build
@@ -73,7 +75,7 @@ def canary(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "models" / "gift"
-    save_model(folder, build(CONFIG), CONFIG, Range(), Inference(), {})
+    save_model(folder, build(CONFIG), CONFIG, TrainedRange(), AnswerSettings(), {})
     return folder
 
 

@@ -51,7 +51,7 @@ def test_the_order_of_the_cohorts_rows_never_matters(model, cohort, memory):
 
 
 def test_conditioning_in_chunks_gives_the_same_answers(model, cohort, memory, monkeypatch):
-    monkeypatch.setattr("l2m_core.memory.CONTEXT_CHUNK", 17)
+    monkeypatch.setattr("l2m_core.answering.engine.CONTEXT_CHUNK", 17)
     in_chunks = model.condition(cohort)
     np.testing.assert_allclose(in_chunks.predict(cohort.x[:5]), memory.predict(cohort.x[:5]), atol=1e-5)
 

@@ -9,7 +9,9 @@ import torch
 import yaml
 
 import l2m_core as l2m
-from l2m_core.answering.release import FACTS, Inference, Range, find_model, load_release, save_model
+from l2m_core.answering.release import FACTS, find_model, load_release, save_model
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.model.interface import ModelConfig, build
 
@@ -19,7 +21,13 @@ def folder(tmp_path):
     torch.manual_seed(0)
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
     save_model(
-        tmp_path / "tiny", build(config), config, Range(features=7), Inference(temperature=1.3), {"seed": 0}, "# Card"
+        tmp_path / "tiny",
+        build(config),
+        config,
+        TrainedRange(features=7),
+        AnswerSettings(temperature=1.3),
+        {"seed": 0},
+        "# Card",
     )
     return tmp_path / "tiny"
 

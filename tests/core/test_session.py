@@ -367,6 +367,6 @@ def test_new_patients_are_read_by_the_cohort_s_rules_however_they_are_given(mark
 
 def test_a_patient_is_answered_once_somebody_asked_of_the_same_values(memory):
     first, again = (memory.start({"age": 23, "sex": "M"}) for _ in range(2))
-    assert not again.is_answered
+    assert not again.is_cached
     assert first.suggestion is not None
-    assert again.is_answered and again.unavailable("lactate").is_answered
+    assert again.is_cached and again.unavailable("lactate").is_cached

@@ -69,7 +69,7 @@ def test_answers_are_the_same_either_way(model: L2M) -> None:
     x = draw.normal(size=(model.release.inference.care_rows + 10, 2)).astype(np.float32)
     memory = model.condition(Cohort.from_arrays(x, (x[:, 0] > 0).astype(np.int64)))
     assert len(memory.memories) == 2, "so long that the second view reads fewer rows"
-    one, other = memory._ask(x[:3], in_turn), memory._ask(x[:3], side_by_side)
+    one, other = memory.query(x[:3], in_turn), memory.query(x[:3], side_by_side)
     for a, b in zip(one, other, strict=True):
         assert torch.equal(a.prediction, b.prediction) and torch.equal(a.gain, b.gain)
 
@@ -79,6 +79,6 @@ def test_what_is_read_of_a_cohort_is_the_same_either_way(model: L2M) -> None:
     draw = np.random.default_rng(0)
     x = draw.normal(size=(model.release.inference.care_rows + 10, 2)).astype(np.float32)
     cohort = Cohort.from_arrays(x, (x[:, 0] > 0).astype(np.int64))
-    one, other = model._read(cohort, each=in_turn), model._read(cohort, each=side_by_side)
+    one, other = model.read(cohort, in_turn), model.read(cohort, side_by_side)
     for a, b in zip(one.memories, other.memories, strict=True):
         assert all(map(torch.equal, (*a.keys, *a.values), (*b.keys, *b.values)))

@@ -11,8 +11,8 @@ import pytest
 import l2m_core as l2m
 from l2m_core.errors import CohortError
 from l2m_core.evidence import Evidence, FoldAnswers, ask_fold, gather, make_plan, summarise
-from l2m_core.evidence.cross_fitting import Keep
-from l2m_core.evidence.orders import PARTS, actions_of, best_fixed_order
+from l2m_core.evidence.cross_fitting import FoldCache
+from l2m_core.evidence.fixed_order import PARTS, actions_of, best_fixed_order
 from l2m_core.metrics import row_losses
 from tests.evidence.conftest import SETTINGS, small_frame
 
@@ -72,9 +72,9 @@ def test_a_model_reads_only_the_other_folds(model, cohort, plan, monkeypatch):
     read = []
     condition = l2m.L2M.condition
 
-    def noted(self, part):
+    def noted(self, part, **details):
         read.append({tuple(row) for row in np.nan_to_num(part.x, nan=-1e9).tolist()})
-        return condition(self, part)
+        return condition(self, part, **details)
 
     monkeypatch.setattr(l2m.L2M, "condition", noted)
     ask_fold(model, cohort, plan, SETTINGS, 0)
@@ -121,7 +121,7 @@ def test_evidence_of_an_earlier_format_is_not_read(evidence):
 
 
 def test_work_goes_on_from_the_folds_that_were_kept(model, cohort, evidence):
-    class Kept(Keep):
+    class Kept(FoldCache):
         def __init__(self) -> None:
             self.folds: dict[int, FoldAnswers] = {}
 
@@ -138,11 +138,11 @@ def test_work_goes_on_from_the_folds_that_were_kept(model, cohort, evidence):
         if share > 0.5:
             raise Stopped
 
-    keep, shares = Kept(), []
+    cache, shares = Kept(), []
     with pytest.raises(Stopped):
-        gather(model, cohort, SETTINGS, keep=keep, report=stop_in_the_second_fold)
-    assert list(keep.folds) == [0]
-    assert gather(model, cohort, SETTINGS, keep=keep, report=lambda share, _: shares.append(share)) == evidence
+        gather(model, cohort, SETTINGS, cache=cache, report=stop_in_the_second_fold)
+    assert list(cache.folds) == [0]
+    assert gather(model, cohort, SETTINGS, cache=cache, report=lambda share, _: shares.append(share)) == evidence
     assert shares == sorted(shares) and shares[1] >= 0.47  # the first fold was not asked again
 
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from l2m_core.answering.release import Inference, Range, save_model
+from l2m_core.answering.release import save_model
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn.inherited_settings import inherited
 from l2m_core.model.interface import ModelConfig, build
 
-CARE = Inference(temperature=0.9, views=2, policy="learned")
+CARE = AnswerSettings(temperature=0.9, views=2, policy="learned")
 
 
 def checkpoint(folder: Path, **job: object) -> str:
@@ -22,7 +24,7 @@ def checkpoint(folder: Path, **job: object) -> str:
 @pytest.fixture
 def released(tmp_path: Path) -> str:
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
-    save_model(tmp_path / "released", build(config), config, Range(), CARE, {})
+    save_model(tmp_path / "released", build(config), config, TrainedRange(), CARE, {})
     return str(tmp_path / "released")
 
 
@@ -38,13 +40,13 @@ def test_a_job_that_taught_gains_ranks_by_them(tmp_path: Path, released: str) ->
 
 def test_fresh_weights_rank_by_trying_values(tmp_path: Path) -> None:
     fresh = checkpoint(tmp_path / "fresh", init="")
-    assert inherited(fresh) == Inference(policy="monte carlo")
-    assert inherited(checkpoint(tmp_path / "taught", init=fresh, reveals=1)) == Inference()
+    assert inherited(fresh) == AnswerSettings(policy="monte carlo")
+    assert inherited(checkpoint(tmp_path / "taught", init=fresh, reveals=1)) == AnswerSettings()
 
 
 def test_where_what_it_began_with_is_gone_it_is_read_plainly(tmp_path: Path) -> None:
-    assert inherited(checkpoint(tmp_path / "orphan", init=str(tmp_path / "erased"))) == Inference()
+    assert inherited(checkpoint(tmp_path / "orphan", init=str(tmp_path / "erased"))) == AnswerSettings()
 
 
 def test_a_job_that_began_with_its_own_folder_is_read_plainly(tmp_path: Path) -> None:
-    assert inherited(checkpoint(tmp_path / "again", init=str(tmp_path / "again"))) == Inference()
+    assert inherited(checkpoint(tmp_path / "again", init=str(tmp_path / "again"))) == AnswerSettings()

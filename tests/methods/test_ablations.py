@@ -89,7 +89,7 @@ def test_a_task_s_head_does_not_depend_on_the_other_tasks_of_its_batch():
     model, batch = make(InnerUpdates)
     together = model.condition(context_of(batch, 30))
     torch.manual_seed(0)
-    alone = model._adapt(context_of(batch, 30))
+    alone = model.adapt(context_of(batch, 30))
     for name, value in alone.items():
         assert torch.allclose(together.extras[f"adapted.{name}"], value, atol=1e-6)
     other = batch.map(lambda t: torch.stack([t[0], t[0]]))

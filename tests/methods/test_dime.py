@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.baselines.cohorts import STRONG, WEAK, learnable
 
 from l2m_core.acquire.rollout import Rollout, roll_out_method
 from l2m_core.acquire.stopping import Stopping
@@ -14,6 +13,7 @@ from l2m_core.methods import make_method
 from l2m_core.methods.dime import DIME
 from l2m_core.methods.networks import Schedule
 from l2m_core.metrics import entropies
+from tests.methods.cohorts import STRONG, WEAK, learnable
 
 SHORT = Schedule(epochs=40, plateau=5, patience=15, least_steps=8)
 COSTS = np.array([1, 1, 50, 1, 1, 1], dtype=np.float32)

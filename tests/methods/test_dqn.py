@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.baselines.cohorts import STRONG, WEAK, learnable
 
 from l2m_core.errors import ConfigError
 from l2m_core.methods import make_method
@@ -13,6 +12,7 @@ from l2m_core.methods.dqn import DQN, REWARDS, Replay
 from l2m_core.methods.masked import Walks
 from l2m_core.methods.networks import DuelingNetwork, Schedule
 from l2m_core.methods.preparation import prepare
+from tests.methods.cohorts import STRONG, WEAK, learnable
 
 ONCE = Schedule(epochs=2)
 
@@ -68,14 +68,14 @@ def test_what_is_wanted_is_the_reward_and_the_discounted_value_ahead(last, rewar
     now."""
     context = learnable("binary", rows=60, missing=0.0)
     method = make(dropout=0.0, reward=reward).fit(context)
-    rows = method._rows(prepare(context)).take(np.arange(1))
+    rows = method.encode(prepare(context)).take(np.arange(1))
     before = rows.start
     after, both = before.clone(), before.clone()
     after[0, STRONG] = both[0, [STRONG, WEAK]] = True
     replay = Replay(torch.zeros(1, dtype=torch.long), before, torch.tensor([STRONG]), torch.tensor([last]), added=1)
     target = DuelingNetwork(method.n_inputs, 6, torch.Generator().manual_seed(5))
     with torch.no_grad():
-        loss = method._loss(rows, replay, torch.zeros(1, dtype=torch.long), target)
+        loss = method.loss(rows, replay, torch.zeros(1, dtype=torch.long), target)
         likelihood = [-method.head.losses(method.predictor(rows.inputs(a)), rows.target) for a in (before, after)]
         open_after = method.q_network(rows.inputs(after)).masked_fill(~rows.open(after), -torch.inf)
         ahead = 0.0 if last else 0.9 * target(rows.inputs(after))[0, open_after.argmax()]
@@ -89,14 +89,14 @@ def test_a_row_with_nothing_left_to_ask_for_has_nothing_ahead():
     """Though its walk may have steps left: a value ahead would be one of features that the row lacks."""
     context = learnable("binary", rows=60, missing=0.0)
     method = make(dropout=0.0).fit(context)
-    rows = method._rows(prepare(context)).take(np.arange(1))
+    rows = method.encode(prepare(context)).take(np.arange(1))
     before = rows.r.clone()
     before[0, STRONG] = False
     one, none = torch.zeros(1, dtype=torch.long), torch.tensor([False])
     target = DuelingNetwork(method.n_inputs, 6, torch.Generator().manual_seed(5))
     with torch.no_grad():
         found = [
-            float(method._loss(rows, Replay(one, before, torch.tensor([STRONG]), last, 1), one, target))
+            float(method.loss(rows, Replay(one, before, torch.tensor([STRONG]), last, 1), one, target))
             for last in (none, ~none)
         ]
     assert found[0] == found[1]

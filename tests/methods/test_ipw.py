@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.baselines.cohorts import Table, learnable
 from torch import Tensor, nn
 
 from l2m_core.errors import ConfigError
 from l2m_core.methods import make_method
 from l2m_core.methods.ipw import LogisticPropensities, offline_ipw, semi_offline_ipw
 from l2m_core.methods.trajectories import gradient, method_loss, on_policy, reinforce, simulate
+from tests.methods.cohorts import Table, learnable
 
 N = 20_000
 ACQUIRABLE = torch.tensor([False, True, True, True])

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.baselines.cohorts import BASELINE, STRONG, learnable
 
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.methods import METHODS, Gaussian, Method, make_method
 from l2m_core.methods.networks import Schedule
 from l2m_core.methods.trees import TreeSettings
 from l2m_core.metrics import row_losses
+from tests.methods.cohorts import BASELINE, STRONG, learnable
 
 KINDS = ("binary", "multiclass", "continuous")
 SHORT = Schedule(epochs=30, plateau=5, patience=10, least_steps=6)

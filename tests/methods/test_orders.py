@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.baselines.cohorts import Table
 
 from l2m_core.methods.interface import Gaussian, known_cells
 from l2m_core.methods.orders import FixedOrder, ValueOfInformation, mixture
 from l2m_core.methods.preparation import Context
 from l2m_core.methods.tabular import Fold, PartialModel
+from tests.methods.cohorts import Table
 
 CAUSE, COPY, NOISE = 0, 1, 2
 HIGH, LOW = 0.9, 0.2

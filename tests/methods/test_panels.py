@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.baselines.cohorts import BASELINE, Table
-from tests.baselines.test_methods import HASTY, MINE, QUICK
 
 from l2m_core.acquire.rollout import roll_out_method
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.methods import make_method
 from l2m_core.methods.masked import walk
 from l2m_core.methods.preparation import by_action, prepare, random_acquisitions
+from tests.methods.cohorts import BASELINE, Table
+from tests.methods.test_methods import HASTY, MINE, QUICK
 
 PANEL, SINGLE = (2, 4, 6, 7, 8, 9), 1
 """Columns of ``panelled``: six that only together tell more than the single one; 3 and 5 are noise."""
@@ -59,7 +59,7 @@ def test_random_acquisitions_take_panels_whole_and_every_number_of_actions_equal
 
 def test_a_walk_uncovers_at_each_step_all_that_is_recorded_of_one_action():
     method = make_method("gdfs", **HASTY["gdfs"]).fit(panelled())
-    rows = method._rows(prepare(panelled()))
+    rows = method.encode(prepare(panelled()))
     walks = walk(rows, lambda some, a, open_actions: method.policy(some.inputs(a)), method.steps)
     assert method.steps == 4 and walks.actions.max() < method.n_actions == 5
     new = walks.states[1:] & ~walks.states[:-1]

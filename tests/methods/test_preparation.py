@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.baselines.cohorts import BASELINE, LEVELS, learnable
 
 from l2m_core.cohort import Cohort
 from l2m_core.methods import Gaussian, make_method
 from l2m_core.methods.preparation import Encoding, folds, prepare, random_acquisitions
+from tests.methods.cohorts import BASELINE, LEVELS, learnable
 
 TABLE = learnable("multiclass", rows=90)
 CONTEXT = prepare(TABLE)

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import yaml
 
-from l2m_core.answering.release import Inference, Range, save_model
+from l2m_core.answering.release import save_model
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn import held_out
 from l2m_core.learn.stages import Stage
 from tests.learn.examples import fresh_model, shaken_model
@@ -44,7 +46,7 @@ def models(tmp_path: Path) -> list[str]:
     made = []
     for name, most in (("plain", 10), ("shaken", 10), ("narrow", 2)):
         model = shaken_model(max_classes=most) if name == "shaken" else fresh_model(max_classes=most)
-        save_model(tmp_path / name, model, model.config, Range(), Inference(), {})  # type: ignore[arg-type]
+        save_model(tmp_path / name, model, model.config, TrainedRange(), AnswerSettings(), {})  # type: ignore[arg-type]
         made.append(str(tmp_path / name))
     return made
 

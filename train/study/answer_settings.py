@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from l2m_core.answering.calibration import best_exponent, cross_fitted, tells
-from l2m_core.answering.release import Inference
+from l2m_core.answering.calibration import best_exponent, can_be_calibrated, cross_fitted, hide_random_parts
+from l2m_core.answering.settings import AnswerSettings
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.learn.checkpoints import write_text
@@ -75,13 +75,13 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
     classes = trial.context.n_classes
     memories: dict[tuple[int, float], CohortMemory] = {}
     for views, against_rest in product(VIEWS, AGAINST_REST):
-        care = Inference(views=views, against_rest=against_rest)
+        care = AnswerSettings(views=views, against_rest=against_rest)
         key = views, against_rest if classes > 2 else 0.0  # of two classes there is no rest
         if key not in memories:
             memories[key] = with_care(model, care).condition(trial.context)
         for prevalence in PREVALENCE:
             moved = with_care(model, dataclasses.replace(care, prevalence=prevalence))
-            p = dataclasses.replace(memories[key], model=moved).predict_array(x)
+            p = dataclasses.replace(memories[key], release=moved.release).predict_array(x)
             exponents = {0.0: 1.0}
             if (views, against_rest, prevalence) in SHARPENED:
                 exponents |= find_exponents(moved, trial.context)
@@ -103,25 +103,23 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
 
 def known_in_part(x: np.ndarray, seed: int) -> np.ndarray:
     """(n, d) with values hidden, of each row another share."""
-    generator = np.random.default_rng(seed)
-    hidden = generator.random(x.shape) < generator.random((len(x), 1))
-    return np.where(hidden, np.nan, x).astype(np.float32)
+    return hide_random_parts(x, np.random.default_rng(seed))
 
 
-def with_care(model: L2M, care: Inference) -> L2M:
+def with_care(model: L2M, care: AnswerSettings) -> L2M:
     return L2M(dataclasses.replace(model.release, inference=care))
 
 
 def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
     """Spread → the cohort's exponent."""
     spreads = SHARPNESS[1:]
-    if not tells(cohort):
+    if not can_be_calibrated(cohort):
         return dict.fromkeys(spreads, 1.0)
     log_p, y = cross_fitted(cohort, lambda part: model.condition(part).predict_array)
     return {spread: best_exponent(log_p, y, spread) for spread in spreads}
 
 
-def table(rows: list[dict], shipped: Inference) -> str:
+def table(rows: list[dict], shipped: AnswerSettings) -> str:
     """Each part alone, the setting that the model is shipped with, and the best of all, beside no care."""
     frame = pd.DataFrame(rows).set_index(SETTINGS)
     plain = frame.loc[PLAIN].set_index(["family", "task"])["log_loss"]

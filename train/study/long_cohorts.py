@@ -1,8 +1,8 @@
 """`python -m train long_cohorts`: what reading fewer rows of a long cohort costs, on held-out synthetic tasks.
 
-Three limits rest on it: how many rows are read at all (`l2m_core.memory.MOST_ROWS`), how many every question but the first
-reads (`Inference.care_rows`), and up to how many a cohort is asked how sure
-predictions should be (`l2m_core.answering.calibration`).
+Three limits rest on it: how many rows are read at all (`MOST_ROWS` of `l2m_core.answering.context_rows`), how many every
+question but the first reads (`AnswerSettings.care_rows`), and up to how many a cohort is asked how sure predictions
+should be (`l2m_core.answering.calibration`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
 from l2m_core.answering.calibration import best_exponent, cross_fitted
-from l2m_core.answering.class_codings import even_rows
+from l2m_core.answering.context_rows import shorten
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.learn.checkpoints import write_text
@@ -39,7 +38,7 @@ def read_rows(most: int) -> Callable[[L2M, Cohort], CohortMemory]:
 
     def read(model: L2M, cohort: Cohort) -> CohortMemory:
         wide = dataclasses.replace(model.release, trained=dataclasses.replace(model.release.trained, context_rows=most))
-        return L2M(wide).condition(cohort.rows(even_rows(torch.from_numpy(cohort.y.copy()), most).numpy()))
+        return L2M(wide).condition(shorten(cohort, most))
 
     return read
 
@@ -58,7 +57,7 @@ def as_sure_as_it_says(model: L2M, cohort: Cohort) -> CohortMemory:
     """Whatever its length, with the exponent of its own rows."""
     memory = model.condition(cohort)
     log_p, y = cross_fitted(cohort, lambda part: model.condition(part).predict_array)
-    return dataclasses.replace(memory, sharpness=best_exponent(log_p, y, model.release.inference.sharpness))
+    return dataclasses.replace(memory, exponent=best_exponent(log_p, y, model.release.inference.sharpness))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pandas as pd
 from app.streamlit_contact.chart_colours import CATEGORY_3
 from app.ui import labels
 from app.ui.charts.base import ACCENT, ATTENTION, NEUTRAL, TEXT, Chart, axis_of, layout_of
-from l2m_core.evidence import Calibration, Curve, Evidence, Wishes
-from l2m_core.evidence.estimates import Estimate
+from l2m_core.evidence import Calibration, Curve, Evidence, Positivity
+from l2m_core.evidence.bootstrap import Estimate
 from l2m_core.evidence.sentences import LABELS
 
 # Of each order: colour, dash and sign, so that none hangs on colour alone.
@@ -229,7 +229,7 @@ def choices(evidence: Evidence) -> Chart:
     )
 
 
-def wishes(found: Sequence[Wishes], rows: int) -> Chart:
+def wishes(found: Sequence[Positivity], rows: int) -> Chart:
     """For each test how often the model asked for it first: filled where it had been recorded, hatched where not."""
     shown = sorted([wish for wish in found if wish.wished], key=lambda wish: -wish.wished)[:TESTS_SHOWN]
     names = [f"{labels.chart(wish.action, 24)}" for wish in shown]

@@ -12,7 +12,7 @@ from app.streamlit_contact.placeholders import Block
 from app.ui import charts, downloads, labels, notices
 from app.ui.charts import evidence_charts as drawings
 from l2m_core.evidence import Evidence
-from l2m_core.evidence.orders import FEWEST_RECORDED
+from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.sentences import LABELS, Sentence
 
 ICONS = {

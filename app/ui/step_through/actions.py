@@ -67,9 +67,9 @@ def _look_ahead(present: step_answers.Moment, after: Patient) -> None:
         return
     taken = (*after.state.values, *after.state.statuses)
     left = (test.feature for test in present.view.tests if test.feature not in taken)
-    name = after.suggestion if after.is_answered else next(left, None)
+    name = after.suggestion if after.is_cached else next(left, None)
     if name is not None:
-        after.look_into(name)
+        after.prefetch(name)
 
 
 def _say_conflict(place: str) -> None:

@@ -21,7 +21,7 @@ def show(moment: Moment) -> None:
         "Rules", key=f"popover-{key}", icon=":material/tune:", help="How tests are ranked, and when stopping is advised"
     ):
         with st.form(f"form-{key}", border=False):
-            ask_rules(moment.record.settings, key, moment.patient.memory.model.release.inference.policy)
+            ask_rules(moment.record.settings, key, moment.patient.memory.release.inference.policy)
             st.form_submit_button(
                 "Save",
                 key="rules-save",

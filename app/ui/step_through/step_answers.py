@@ -19,7 +19,7 @@ from l2m_core.errors import ModelFileError
 from l2m_core.lazy import lazy
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.step_through.events import Event, effective
-from l2m_core.step_through.patient import Patient, Test
+from l2m_core.step_through.patient import Candidate, Patient
 from l2m_core.step_through.trace import Step, step_of
 
 LEVEL = 0.9  # share of resampled cohorts that the band covers
@@ -47,7 +47,7 @@ class View:
         return step_of(self.patient)
 
     @property
-    def tests(self) -> tuple[Test, ...]:
+    def tests(self) -> tuple[Candidate, ...]:
         """Best first."""
         return self.patient.tests
 
@@ -118,10 +118,7 @@ class Moment:
     @property
     def advice(self) -> str | None:
         """Why to stop now, in words; None to go on."""
-        patient = self.patient
-        return self.record.settings.stopping.reason(
-            patient.answer.prediction, patient.best_gain, patient.steps, patient.spent
-        )
+        return self.patient.advice_by(self.record.settings.stopping)
 
     @property
     def uncertainty(self) -> Uncertainty | None:

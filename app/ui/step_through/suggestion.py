@@ -12,8 +12,8 @@ from app.ui import charts, inputs, labels, notices
 from app.ui.headings import heading
 from app.ui.step_through import actions, belief, wording
 from app.ui.step_through.step_answers import Moment, Uncertainty
-from l2m_core.diagnostics import SUPPORT_FLOOR
-from l2m_core.step_through.patient import FEWEST_NEAR, NEAR_SHARE, Test
+from l2m_core.acquire.support import count_near, is_thin
+from l2m_core.step_through.patient import Candidate
 
 SELECT = "step-test"
 RANKING = "step-ranking"
@@ -38,7 +38,7 @@ def show(moment: Moment) -> None:
     chosen = _chosen(moment, suggestion)
     if chosen is not None and not moment.patient.state.stopped:
         # What takes a while comes before the first word: meanwhile the browser draws what it has.
-        moment.patient.look_into(chosen)
+        moment.patient.prefetch(chosen)
     heading("What to measure next")
     if moment.patient.state.stopped:
         notices.show("info", "This step-through is stopped. Reopen it to go on.")
@@ -81,7 +81,7 @@ def _options(moment: Moment) -> list[str]:
     return [test.feature for test in _to_be_had(moment)]
 
 
-def _to_be_had(moment: Moment) -> list[Test]:
+def _to_be_had(moment: Moment) -> list[Candidate]:
     """All but what is known, best first."""
     return [test for test in moment.view.tests if test.status != "known"]
 
@@ -120,15 +120,10 @@ def _turn_to(key: str) -> None:
 
 def support_badge(support: int, near: int, rows: int) -> str:
     """How much of the cohort a statement about this test rests on, with a warning where it is thin."""
-    nearest = max(FEWEST_NEAR, int(NEAR_SHARE * rows))
-    text = f"measured in {support:,} of {rows:,} rows, {near:,} of the {nearest:,} nearest"
+    text = f"measured in {support:,} of {rows:,} rows, {near:,} of the {count_near(rows):,} nearest"
     if is_thin(support, near):
         return f":orange-badge[:material/warning: thin support: {text}]"
     return f":gray-badge[{text}]"
-
-
-def is_thin(support: int, near: int) -> bool:
-    return support < SUPPORT_FLOOR or near < FEWEST_NEAR
 
 
 def _facts(moment: Moment, name: str) -> None:
@@ -143,7 +138,7 @@ def _facts(moment: Moment, name: str) -> None:
     if feature.group:
         parts.append(f"panel {labels.markdown(feature.group)}")
     badges = [support_badge(test.support, test.support_near, len(moment.patient.memory.cohort))]
-    if feature.cost > (left := _cost_left(moment)):
+    if feature.cost > (left := moment.record.settings.stopping.cost_left(moment.patient.spent)):
         badges.append(f":orange-badge[:material/warning: beyond the cost budget ({left:g} left)]")
     uncertainty = moment.uncertainty
     if uncertainty is not None:
@@ -154,11 +149,6 @@ def _facts(moment: Moment, name: str) -> None:
 def stability_text(uncertainty: Uncertainty, name: str) -> str:
     times = round(uncertainty.stability.get(name, 0.0) * uncertainty.count)
     return f"first in {times} of {uncertainty.count} resampled cohorts"
-
-
-def _cost_left(moment: Moment) -> float:
-    budget = moment.record.settings.stopping.cost_budget
-    return float("inf") if budget is None else max(0.0, budget - moment.patient.spent)
 
 
 def _why(moment: Moment) -> str:

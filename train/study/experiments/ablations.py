@@ -12,7 +12,9 @@ import torch
 from torch import nn
 
 from l2m_core import metrics
-from l2m_core.answering.release import Inference, Range, Release
+from l2m_core.answering.release import Release
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.learn.stages import ExerciseStream, Stage
@@ -97,7 +99,7 @@ def pretrained(kind: str, settings: Settings, folder: Path) -> L2M:
         for name, parameter in module.named_parameters():
             parameter.copy_(loop.average[name])
     module.cpu().eval().requires_grad_(False)
-    release = Release(kind, module, settings.backbone, Range(), Inference(), fingerprint(module))
+    release = Release(kind, module, settings.backbone, TrainedRange(), AnswerSettings(), fingerprint(module))
     return L2M(release)
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from l2m_core.answering.release import Inference, Release
+from l2m_core.answering.release import Release
+from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, load
 
@@ -16,7 +17,7 @@ from l2m_core.memory import L2M, load
 def with_module(model: L2M, module: nn.Module, name: str, policy: str | None = None) -> L2M:
     """The model with another module in it, and perhaps another default policy."""
     release = model.release
-    inference = Inference(temperature=1.0, policy=policy) if policy else release.inference
+    inference = AnswerSettings(temperature=1.0, policy=policy) if policy else release.inference
     changed: Release = replace(
         release,
         name=name,

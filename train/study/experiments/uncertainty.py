@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core import metrics
+from l2m_core.acquire.random_order import random_positions
 from l2m_core.methods import make_method
 from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.cells import Trial
@@ -80,9 +81,9 @@ def random_trajectories(trial: Trial, steps: int, generator: np.random.Generator
     """a: (n, d) bool after 1, 2, … random acquisitions of what each row has; baseline features are known throughout."""
     recorded = ~np.isnan(trial.x)
     open_cells = recorded & trial.context.acquirable
-    place = np.where(open_cells, generator.random(trial.x.shape), 2.0).argsort(1).argsort(1)
+    position = random_positions(open_cells, generator)
     for step in range(1, min(steps, int(trial.context.acquirable.sum())) + 1):
-        yield (recorded & ~trial.context.acquirable) | (open_cells & (place < step))
+        yield (recorded & ~trial.context.acquirable) | (open_cells & (position < step))
 
 
 def score_numbers(prediction, trial: Trial, settings: Settings) -> dict:

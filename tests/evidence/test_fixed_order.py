@@ -10,8 +10,8 @@ import pytest
 
 import l2m_core as l2m
 from l2m_core.evidence import Evidence, EvidenceSettings, ask_fold, gather, make_plan
+from l2m_core.evidence.fixed_order import actions_of, best_fixed_order
 from l2m_core.evidence.fold_answers import FIXED, orders_for
-from l2m_core.evidence.orders import actions_of, best_fixed_order
 from l2m_core.evidence.sentences import Sentence
 from tests.evidence.conftest import SETTINGS
 
@@ -85,9 +85,9 @@ def test_a_judge_is_never_asked_of_a_model_that_read_the_patient(model, monkeypa
     read = []
     condition = l2m.L2M.condition
 
-    def noted(self, part):
+    def noted(self, part, **details):
         read.append([of_row[tuple(row)] for row in part.x.tolist()])
-        return condition(self, part)
+        return condition(self, part, **details)
 
     monkeypatch.setattr(l2m.L2M, "condition", noted)
     best_fixed_order(model, cohort, patient, 3, np.random.default_rng(0))

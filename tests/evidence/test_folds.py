@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import l2m_core as l2m
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.evidence import EvidenceSettings, make_plan
-from l2m_core.evidence.folds import deal
+from l2m_core.evidence.folds import assign_folds
 from tests.evidence.conftest import SETTINGS, small_cohort, small_frame
 
 
@@ -29,7 +29,7 @@ def test_the_context_of_a_fold_never_holds_a_row_that_is_asked(plan):
 def test_rows_of_one_patient_share_a_fold_and_folds_hold_equally_many_patients(seed, folds, patients):
     draw = np.random.default_rng(seed)
     patient = np.unique(draw.integers(0, patients, 3 * patients), return_inverse=True)[1]
-    fold = deal(patient, draw.integers(0, 2, len(patient)).astype(float), folds, draw)
+    fold = assign_folds(patient, draw.integers(0, 2, len(patient)).astype(float), folds, draw)
     of_patient = {number: set(fold[patient == number]) for number in np.unique(patient)}
     assert all(len(parts) == 1 for parts in of_patient.values())
     counts = np.bincount([next(iter(parts)) for parts in of_patient.values()], minlength=folds)

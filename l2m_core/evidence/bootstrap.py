@@ -22,15 +22,17 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """patient: (n,) which patient each asked row is of, from 0; draws and seed fix the samples: every figure sees the
-    same ones, so that differences of figures are differences over the same patients."""
+    """Draws patients with replacement. Every figure sees the same samples, so that differences between figures are
+    differences over the same patients."""
 
     patient: np.ndarray
+    """(n,) which patient each row is of, from 0."""
     draws: int
     seed: int
 
     def estimate(self, figure: Callable[[np.ndarray], np.ndarray]) -> list[Estimate]:
         """figure: weights (m, n) → (m, S) figures; one estimate for each of the S."""
+        # A sample is a weight for each row: how often its patient was drawn.
         n = len(self.patient)
         value = figure(np.ones((1, n)))[0]
         generator = np.random.default_rng([self.seed, 4])
@@ -69,18 +71,19 @@ def weighted_auroc(p: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndar
 
 
 def _weighted_area(score: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(m,) share of (positive, negative) pairs in which the positive scores higher; ties count half."""
     order = np.argsort(score, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(score[order]) > 0])  # equal scores count as half above, half below
+    starts = np.flatnonzero(np.r_[True, np.diff(score[order]) > 0])  # where each run of equal scores begins
     ordered = weights[:, order]
-    above = np.add.reduceat(ordered * positive[order], starts, axis=1)
-    others = np.add.reduceat(ordered * ~positive[order], starts, axis=1)
-    below = others.cumsum(1) - others / 2
-    pairs = above.sum(1) * others.sum(1)
+    positives = np.add.reduceat(ordered * positive[order], starts, axis=1)  # (m, runs)
+    negatives = np.add.reduceat(ordered * ~positive[order], starts, axis=1)
+    below = negatives.cumsum(1) - negatives / 2  # negatives of lower scores, and half of those of the same score
+    pairs = positives.sum(1) * negatives.sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(pairs > 0, (above * below).sum(1) / pairs, np.nan)
+        return np.where(pairs > 0, (positives * below).sum(1) / pairs, np.nan)
 
 
-def share_interval(count: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def wilson_interval(count: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's 95% interval of shares count / n."""
     z = 1.959964
     n = np.maximum(np.asarray(n, dtype=np.float64), 1e-9)

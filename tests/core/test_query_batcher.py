@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from l2m_core.answering import batching
-from l2m_core.answering.batching import Recent
+from l2m_core.answering.batching import QueryBatcher
 from l2m_core.lazy import lazy
 from l2m_core.model.interface import Output
 
@@ -39,7 +39,7 @@ def numbers(answers: list[Output]) -> list[float]:
 
 
 def test_each_row_gets_its_own_answer_and_is_asked_once() -> None:
-    kept, asked = Recent(), Asked()
+    kept, asked = QueryBatcher(), Asked()
     assert numbers(kept.answers(rows(1, 2, 1), asked)) == [2, 4, 2]
     assert numbers(kept.answers(rows(3, 2), asked)) == [6, 4]
     assert asked.calls == [2, 1]
@@ -47,13 +47,13 @@ def test_each_row_gets_its_own_answer_and_is_asked_once() -> None:
 
 def test_what_comes_while_somebody_asks_is_asked_together_next() -> None:
     hold = threading.Event()
-    kept, asked = Recent(), Asked(hold)
+    kept, asked = QueryBatcher(), Asked(hold)
     with ThreadPoolExecutor(6) as pool:
         first = pool.submit(kept.answers, rows(1), asked)
         while not asked.calls:
             time.sleep(0.001)
         later = [pool.submit(kept.answers, rows(1, value), asked) for value in (2, 3, 4, 5)]
-        while len(kept._waiting) < 4:
+        while kept.waiting < 4:
             time.sleep(0.001)
         hold.set()
         assert numbers(first.result()) == [2]
@@ -62,7 +62,7 @@ def test_what_comes_while_somebody_asks_is_asked_together_next() -> None:
 
 
 def test_a_failure_is_told_to_all_who_waited_and_is_not_kept() -> None:
-    kept = Recent()
+    kept = QueryBatcher()
 
     def fail(x: np.ndarray) -> list[Output]:
         raise MemoryError("no room")
@@ -75,10 +75,10 @@ def test_a_failure_is_told_to_all_who_waited_and_is_not_kept() -> None:
 
 def test_the_least_recent_answers_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "MOST_KEPT", 3)
-    kept, asked = Recent(), Asked()
+    kept, asked = QueryBatcher(), Asked()
     for value in (1, 2, 3, 1, 4):
         kept.answers(rows(value), asked)
-    assert len(kept._answers) == 3
+    assert len(kept) == 3
     kept.answers(rows(1, 3, 4), asked)
     assert asked.calls == [1, 1, 1, 1]
     kept.answers(rows(2), asked)
@@ -89,7 +89,7 @@ def test_many_threads_get_the_answers_that_one_gets(memory) -> None:
     generator = np.random.default_rng(0)
     x = memory.cohort.x[:60].astype(np.float32)
     x[generator.random(x.shape) < 0.5] = np.nan
-    alone = memory._ask(x)
+    alone = memory.query(x)
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda row: memory.answer(row[None]), x))
     gains = torch.cat([part.gain for part in alone], dim=1)[0].numpy()
@@ -121,14 +121,14 @@ def test_what_is_computed_once_does_not_hold_up_other_instances() -> None:
 
 
 def test_an_answer_too_few_is_an_error_and_nobody_waits_for_ever() -> None:
-    recent = Recent()
+    recent = QueryBatcher()
     with pytest.raises(ValueError, match="shorter"):
         recent.answers(np.zeros((1, 3), np.float32), lambda x: [])
     assert recent.answers(np.zeros((1, 3), np.float32), lambda x: ["one"] * len(x)) == ["one"]  # type: ignore[list-item]
 
 
 def test_what_was_asked_lately_is_known() -> None:
-    recent, asked = Recent(), Asked()
+    recent, asked = QueryBatcher(), Asked()
     recent.answers(rows(1, 2), asked)
-    assert recent.knows(rows(2)) and recent.knows(rows(2, 1))
-    assert not recent.knows(rows(2, 3)) and asked.calls == [2]
+    assert recent.has_answers(rows(2)) and recent.has_answers(rows(2, 1))
+    assert not recent.has_answers(rows(2, 3)) and asked.calls == [2]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from l2m_core.evidence.estimates import Bootstrap, share_interval, weighted_auroc
+from l2m_core.evidence.bootstrap import Bootstrap, weighted_auroc, wilson_interval
 from l2m_core.metrics import auroc
 
 
@@ -56,6 +56,6 @@ def test_what_rows_cannot_tell_is_not_a_number():
 
 
 def test_shares_have_wilsons_interval():
-    low, high = share_interval(np.array([5, 0]), np.array([10, 20]))
+    low, high = wilson_interval(np.array([5, 0]), np.array([10, 20]))
     np.testing.assert_allclose((low[0], high[0]), (0.2366, 0.7634), atol=1e-4)
     np.testing.assert_allclose((low[1], high[1]), (0.0, 0.1611), atol=1e-4)

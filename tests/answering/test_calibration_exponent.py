@@ -14,8 +14,8 @@ from l2m_core.answering.calibration import (
     MASKS,
     MOST_ROWS,
     best_exponent,
+    calibration_exponent,
     cross_fitted,
-    sharpness_of,
 )
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
@@ -64,7 +64,7 @@ def test_every_row_is_asked_about_by_a_reading_that_lacks_it() -> None:
 
         return answer
 
-    assert sharpness_of(cohort, read, 0.3) == pytest.approx(1.0, abs=0.03)
+    assert calibration_exponent(cohort, read, 0.3) == pytest.approx(1.0, abs=0.03)
     assert len(asked) == FOLDS and sum(map(len, asked)) == MASKS * 90
     assert all(np.isnan(x).mean() > 0.2 for x in asked)
     log_p, y = cross_fitted(cohort.rows(slice(0, 60)), read)
@@ -81,17 +81,17 @@ def test_a_cohort_of_noise_makes_the_model_less_sure_and_resamples_are_as_sure_a
     x = generator.normal(size=(80, 6)).astype(np.float32)
     cohort = Cohort.from_arrays(x, generator.integers(0, 4, 80))
     plain, own = (careful(sharpness).condition(cohort) for sharpness in (0.0, 1.0))
-    assert plain.sharpness == 1.0 and own.sharpness < 1.0
+    assert plain.exponent == 1.0 and own.exponent < 1.0
     p, moved = plain.predict(x[:9]), own.predict(x[:9])
-    powered = p**own.sharpness / (p**own.sharpness).sum(1, keepdims=True)
+    powered = p**own.exponent / (p**own.exponent).sum(1, keepdims=True)
     assert np.allclose(moved, powered, atol=1e-6)
-    assert {memory.sharpness for memory in own.resampled(2)} == {own.sharpness}
+    assert {memory.exponent for memory in own.resampled(2)} == {own.exponent}
     assert np.allclose(own.answer(x[:9]).gain, plain.answer(x[:9]).gain)
 
 
 def test_two_classes_are_left_as_they_are() -> None:
     x = np.random.default_rng(4).normal(size=(60, 3)).astype(np.float32)
-    assert careful(1.0).condition(Cohort.from_arrays(x, x[:, 0] > 0)).sharpness == 1.0
+    assert careful(1.0).condition(Cohort.from_arrays(x, x[:, 0] > 0)).exponent == 1.0
 
 
 @pytest.mark.parametrize("rows", [FEWEST_ROWS - 1, MOST_ROWS + 1])
@@ -99,4 +99,4 @@ def test_a_cohort_that_is_too_short_or_long_enough_is_not_asked(rows: int) -> No
     def read(part: Cohort):
         raise AssertionError("nothing is asked")
 
-    assert sharpness_of(cohort_of(rows), read, 0.3) == 1.0
+    assert calibration_exponent(cohort_of(rows), read, 0.3) == 1.0

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from l2m_core.evidence.estimates import Estimate
+from l2m_core.evidence.bootstrap import Estimate
 from l2m_core.evidence.figures import Difference
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import l2m_core as l2m
-from l2m_core.answering.class_codings import Questions, codings, prevalence_shift
-from l2m_core.answering.release import Inference
+from l2m_core.answering.class_codings import ClassCodings, codings, prevalence_shift
+from l2m_core.answering.settings import AnswerSettings
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
 from l2m_core.model.interface import Context, Output
@@ -25,10 +25,10 @@ def test_codings_are_different_orders_of_the_codes_and_the_first_is_the_cohorts(
 
 
 def test_averaging_undoes_each_coding() -> None:
-    questions = Questions.of(3, 4, 0.0)
+    class_codings = ClassCodings.of(3, 4, 0.0)
     truth = torch.randn(1, 5, 3).log_softmax(-1)
-    coded = torch.zeros(4, 5, 3).scatter(-1, questions.codes[:, None].expand(4, 5, 3), truth.expand(4, -1, -1))
-    output = questions.answer(Output(coded, torch.ones(4, 5, 2), torch.arange(4.0)[:, None, None].expand(4, 5, 2)))
+    coded = torch.zeros(4, 5, 3).scatter(-1, class_codings.codes[:, None].expand(4, 5, 3), truth.expand(4, -1, -1))
+    output = class_codings.decode(Output(coded, torch.ones(4, 5, 2), torch.arange(4.0)[:, None, None].expand(4, 5, 2)))
     assert torch.allclose(output.prediction, truth, atol=1e-6)
     assert output.policy.shape == output.gain.shape == (1, 5, 2) and torch.all(output.gain == 1.5)
 
@@ -41,14 +41,14 @@ def one_against_rest(p: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_classes_against_the_rest_agree_with_the_whole(share: float) -> None:
-    questions = Questions.of(4, 2, share)
-    assert len(questions.codes) == (6 if share < 1 else 4)
+    class_codings = ClassCodings.of(4, 2, share)
+    assert len(class_codings.codes) == (6 if share < 1 else 4)
     p = torch.rand(5, 4)
     p = p / p.sum(1, keepdim=True)
-    whole = torch.zeros(2, 5, 4).scatter(-1, questions.codes[:2, None].expand(2, 5, 4), p.log().expand(2, -1, -1))
+    whole = torch.zeros(2, 5, 4).scatter(-1, class_codings.codes[:2, None].expand(2, 5, 4), p.log().expand(2, -1, -1))
     logits = torch.cat([*([whole] if share < 1 else []), one_against_rest(p)])
     rest = torch.zeros(len(logits), 5, 3)
-    output = questions.answer(Output(logits, rest, rest))
+    output = class_codings.decode(Output(logits, rest, rest))
     assert torch.allclose(output.prediction[0].softmax(-1), p, atol=1e-5)
 
 
@@ -56,15 +56,15 @@ def test_a_test_that_tells_the_class_for_certain_is_worth_the_whole_entropy() ->
     """Against the rest, each class gains its own entropy; those add up to more than there is to know."""
     p = torch.tensor([[0.5, 0.3, 0.2]])
     single = -(p * p.log() + (1 - p) * (1 - p).log())  # (1, K)
-    questions = Questions.of(3, 1, 1.0)
+    class_codings = ClassCodings.of(3, 1, 1.0)
     gain = single.T[..., None]  # (K, 1, 1 test)
-    output = questions.answer(Output(one_against_rest(p), torch.zeros(3, 1, 1), gain))
+    output = class_codings.decode(Output(one_against_rest(p), torch.zeros(3, 1, 1), gain))
     assert float(single.sum()) > 1.3 * float(-(p * p.log()).sum())
     assert torch.allclose(output.gain.squeeze(), -(p * p.log()).sum(), atol=1e-5)
 
 
 def test_two_classes_need_no_rest_and_the_cohort_is_put_as_the_codes_say() -> None:
-    assert Questions.of(2, 2, 0.7).codes.tolist() == codings(2, 2).tolist()
+    assert ClassCodings.of(2, 2, 0.7).codes.tolist() == codings(2, 2).tolist()
     y = torch.tensor([[2, 0, 1, 2]])
     context = Context(
         torch.zeros(1, 4, 3),
@@ -73,16 +73,16 @@ def test_two_classes_need_no_rest_and_the_cohort_is_put_as_the_codes_say() -> No
         torch.tensor([3]),
         torch.zeros(1, 3, dtype=torch.bool),
     )
-    (put,) = Questions.of(3, 1, 0.5).put(context, 100)
+    (put,) = ClassCodings.of(3, 1, 0.5).encode(context, 100)
     assert put.y.tolist() == [[2, 0, 1, 2], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]]
     assert put.n_classes.tolist() == [3, 2, 2, 2] and put.x.shape == (4, 4, 3)
 
 
-def test_of_a_long_cohort_all_questions_but_the_first_read_an_even_part() -> None:
+def test_of_a_long_cohort_all_codings_but_the_first_read_an_even_part() -> None:
     y = torch.tensor([0] * 60 + [1] * 30 + [2] * 10)[torch.randperm(100)]
     x = torch.arange(100.0)[None, :, None]
     context = Context(x, torch.ones(1, 100, 1, dtype=torch.bool), y[None], torch.tensor([3]), torch.zeros(1, 1).bool())
-    first, others = Questions.of(3, 2, 0.5).put(context, 20)
+    first, others = ClassCodings.of(3, 2, 0.5).encode(context, 20)
     assert first.y.tolist() == [y.tolist()] and first.x.shape == (1, 100, 1)
     assert others.x.shape == (4, 20, 1) and others.n_classes.tolist() == [3, 2, 2, 2]
     rows = others.x[0, :, 0].long()
@@ -90,7 +90,7 @@ def test_of_a_long_cohort_all_questions_but_the_first_read_an_even_part() -> Non
     assert others.y[1].tolist() == (y[rows] == 0).long().tolist()
 
 
-def test_fewer_rows_for_the_other_questions_change_little() -> None:
+def test_fewer_rows_for_the_other_codings_change_little() -> None:
     generator = np.random.default_rng(2)
     x = generator.normal(size=(300, 4)).astype(np.float32)
     cohort = Cohort.from_arrays(x, np.digitize(x[:, 0] + 0.5 * generator.normal(size=300), [-0.5, 0.5]))
@@ -116,7 +116,7 @@ def test_a_whole_shift_makes_the_empty_answer_the_class_frequencies() -> None:
 
 def careful(views: int, prevalence: float, against_rest: float = 0.0) -> L2M:
     release = l2m.load().release
-    care = Inference(views=views, prevalence=prevalence, against_rest=against_rest)
+    care = AnswerSettings(views=views, prevalence=prevalence, against_rest=against_rest)
     return L2M(dataclasses.replace(release, inference=care))
 
 

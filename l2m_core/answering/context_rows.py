@@ -1,0 +1,25 @@
+"""Which rows of a long cohort are context: of each class its share, evenly spread; measured by `train long_cohorts`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from l2m_core.cohort import Cohort
+
+MOST_ROWS = 2048
+"""More rows told held-out tasks nothing; a model that was trained on more reads as many as it was trained on."""
+
+
+def even_rows(y: Tensor, most: int) -> Tensor:
+    """The indices of at most `most` of the outcomes y: (N,), in rising order."""
+    if len(y) <= most:
+        return torch.arange(len(y))
+    # Equal steps through the rows sorted by outcome: every class, or every part of a continuous outcome, keeps its share.
+    by_outcome = y.argsort(stable=True)
+    return by_outcome[torch.linspace(0, len(y) - 1, most, dtype=torch.float64).round().long()].sort().values
+
+
+def shorten(cohort: Cohort, most: int) -> Cohort:
+    """The cohort with at most `most` of its rows."""
+    return cohort.rows(even_rows(torch.from_numpy(cohort.y.copy()), most).numpy())

@@ -1,0 +1,182 @@
+"""A released model reads a cohort, and answers about partly known patients: tensors in, arrays out.
+
+`encode_cohort` runs once per cohort and keeps keys and values (`Memory`); `ConditionedModel.answer` then costs a query
+of those, not a reading of the cohort.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import torch
+
+from l2m_core.answering.batching import MOST_AT_ONCE, QueryBatcher
+from l2m_core.answering.class_codings import ClassCodings, joined, prevalence_shift
+from l2m_core.answering.context_rows import shorten
+from l2m_core.answering.parallel import RunAll, in_turn, side_by_side
+from l2m_core.answering.predictive import Predictive
+from l2m_core.answering.release import Release
+from l2m_core.cohort import Cohort
+from l2m_core.lazy import lazy
+from l2m_core.model.density import predictive
+from l2m_core.model.interface import Context, Memory, Output
+
+CONTEXT_CHUNK = 1024  # rows worked on at a time when conditioning
+QUERY_CELLS = 2_000_000  # context cells × query rows read at a time; bounds peak memory
+QUERY_ROWS = 1024  # query rows at a time, at most
+
+
+@dataclass(frozen=True)
+class Answer:
+    """prediction: (n, K) or Predictive; gain: (n, d) nats; policy: (n, d) logits; nothing is blocked."""
+
+    prediction: np.ndarray | Predictive
+    gain: np.ndarray
+    policy: np.ndarray
+
+
+def encode_cohort(
+    release: Release, cohort: Cohort, run: RunAll = in_turn
+) -> tuple[tuple[Memory, ...], ClassCodings | None]:
+    """The memories of the cohort, and for classes the codings under which it was read. run: how the batches are run."""
+    context = _context_of(release, cohort)
+    codings: ClassCodings | None = None
+    contexts: tuple[Context, ...] = (context,)
+    if context.n_classes is not None:
+        settings = release.inference
+        codings = ClassCodings.of(cohort.n_classes, settings.views, settings.against_rest)
+        contexts = codings.encode(context, settings.care_rows)
+    condition = release.module.condition
+
+    def read(batch: Context) -> Memory:
+        with torch.inference_mode():  # which each thread enters for itself
+            return condition(batch, chunk=CONTEXT_CHUNK)  # type: ignore[operator, no-any-return]
+
+    return tuple(run([partial(read, batch) for batch in contexts])), codings
+
+
+def _context_of(release: Release, cohort: Cohort) -> Context:
+    """The rows that are read, as one task (B = 1) on the model's device; unrecorded cells are 0, masked out by r."""
+    device = next(release.module.parameters()).device
+    part = shorten(cohort, release.trained.most_rows)
+    return Context(
+        torch.from_numpy(np.nan_to_num(part.x, nan=0.0)).to(device)[None],
+        torch.from_numpy(part.r.copy()).to(device)[None],
+        torch.from_numpy(part.y.copy()).to(device)[None],
+        None if cohort.kind == "continuous" else torch.tensor([cohort.n_classes], device=device),
+        torch.from_numpy(cohort.categorical.copy()).to(device)[None],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedModel:
+    """A released model that has read a cohort, and answers for rows that are encoded already."""
+
+    release: Release
+    cohort: Cohort
+    memories: tuple[Memory, ...]
+    """One for each batch of tasks that the cohort was put as, in the order of `codings`."""
+    notes: tuple[str, ...] = ()
+    """Where the cohort lies outside the trained range."""
+    codings: ClassCodings | None = None
+    """The codings of the classes, one for each task of `memories`; None for a continuous outcome."""
+    exponent: float = 1.0
+    """The calibration exponent of predicted probabilities; see l2m_core/answering/calibration.py."""
+    batcher: QueryBatcher = field(default_factory=QueryBatcher, repr=False)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(memory.nbytes for memory in self.memories)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Order of the columns of a prediction."""
+        return self.cohort.classes
+
+    # -- answering --------------------------------------------------------------------------------------------------
+
+    def answer(self, x: np.ndarray) -> Answer:
+        """x: (n, d) with NaN where unknown. Few rows are batched with what other threads ask, and cached."""
+        with torch.inference_mode():
+            is_small = 0 < len(x) <= MOST_AT_ONCE
+            parts = self.batcher.answers(x, self._query_each) if is_small else self.query(x)
+            output = Output(*(torch.cat(tensors, dim=1) for tensors in zip(*map(_tensors, parts), strict=True)))
+            gain, policy = (tensor[0].float().cpu().numpy() for tensor in (output.gain, output.policy))
+            return Answer(self._prediction(output), gain, policy)
+
+    def is_cached(self, x: np.ndarray) -> bool:
+        """Whether the answers for these rows are cached, so that asking costs nothing."""
+        return self.batcher.has_answers(x)
+
+    def query(self, x: np.ndarray, run: RunAll = in_turn) -> list[Output]:
+        """The model's outputs for (n, d) rows, in chunks of rows, so that peak memory stays bounded for any n."""
+        # Each of n queries attends to (tasks × context rows × columns) cells, the outcome's column included.
+        cells = sum(memory.context_rows * (1 + x.shape[1]) * len(memory.keys[0]) for memory in self.memories)
+        size = max(1, min(QUERY_ROWS, QUERY_CELLS // max(1, cells)))
+        return [self._query(part, run) for part in np.array_split(x, max(1, -(-len(x) // size)))]
+
+    def _query_each(self, x: np.ndarray) -> list[Output]:
+        """One output per row, for the cache: copies, so that one row does not keep the tensors of all alive."""
+        with torch.inference_mode():
+            return [
+                Output(*(tensor[:, row : row + 1].clone() for tensor in _tensors(part)))
+                for part in self.query(x, side_by_side)
+                for row in range(part.gain.shape[1])
+            ]
+
+    def _query(self, x: np.ndarray, run: RunAll = in_turn) -> Output:
+        """(1, n, …) outputs in the cohort's own class codes: every task is asked about the same rows."""
+        device = self.memories[0].keys[0].device
+        known = torch.from_numpy(~np.isnan(x)).to(device)
+        values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)
+        query = self.release.module.query
+
+        def ask(memory: Memory) -> Output:
+            tasks = len(memory.keys[0])
+            with torch.inference_mode():  # which each thread enters for itself
+                return query(memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1))  # type: ignore[operator, no-any-return]
+
+        outputs = run([partial(ask, memory) for memory in self.memories])
+        return outputs[0] if self.codings is None else self.codings.decode(joined(outputs))
+
+    def _prediction(self, output: Output) -> np.ndarray | Predictive:
+        """Of (1, n, …) outputs: the distribution of a continuous outcome, or (n, K) calibrated probabilities."""
+        if self.codings is None:
+            return Predictive.of(predictive(output, self.memories[0]))
+        logits, settings = output.prediction.float().cpu()[0], self.release.inference
+        if settings.prevalence:
+            logits = logits + self._prevalence_shift
+        # p^(exponent / temperature), normalised again, in double precision: rows sum to 1 within 1e-15.
+        return (logits * (self.exponent / settings.temperature)).double().softmax(-1).numpy()
+
+    @lazy
+    def _prevalence_shift(self) -> torch.Tensor:
+        """(K,) what log probabilities are moved by, so that they start from the cohort's class frequencies."""
+        with torch.inference_mode():
+            empty = self._query(np.full((1, len(self.cohort.names)), np.nan, np.float32)).prediction[0, 0].cpu()
+        return prevalence_shift(empty, torch.from_numpy(self.cohort.y.copy()), self.release.inference.prevalence)
+
+    # -- statistics of the cohort's columns -------------------------------------------------------------------------
+
+    @lazy
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """Median and standard deviation (d,) of each feature's recorded values, for distances between rows."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of a column without any value
+            middle = np.nanmedian(self.cohort.x, axis=0)
+            scale = np.nanstd(self.cohort.x, axis=0)
+        return np.nan_to_num(middle), np.where(scale > 0, scale, 1.0)
+
+    @lazy
+    def typical(self) -> np.ndarray:
+        """(3, d) recorded values at the 10th, 50th and 90th percentile, never interpolated: nobody has 2.4 children."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            return np.nanquantile(self.cohort.x, [0.1, 0.5, 0.9], axis=0, method="nearest")
+
+
+def _tensors(output: Output) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return output.prediction, output.policy, output.gain

@@ -1,0 +1,67 @@
+"""What a model was trained on, and what is said of a cohort that lies outside it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from l2m_core.answering.context_rows import MOST_ROWS
+from l2m_core.answering.settings import check_number
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError, ConfigError
+
+OUTCOMES = ("binary", "multiclass", "continuous")
+
+
+@dataclass(frozen=True)
+class TrainedRange:
+    """What the model was trained on; outside it answers come with a warning."""
+
+    features: int = 40
+    """Most features of a training task."""
+    context_rows: int = 2000
+    """Most context rows of a training task."""
+    classes: int = 10
+    """Most classes; an outcome with more is refused."""
+    outcomes: tuple[str, ...] = OUTCOMES
+    """Kinds of outcome; others are refused."""
+
+    def __post_init__(self) -> None:
+        for name in ("features", "context_rows", "classes"):
+            check_number(name, getattr(self, name), int, 1, math.inf)
+        if not self.outcomes or not set(self.outcomes) <= set(OUTCOMES):
+            raise ConfigError(f"outcomes is {self.outcomes!r}; it must name some of {', '.join(OUTCOMES)}.")
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a cohort that are read, at most."""
+        return max(MOST_ROWS, self.context_rows)
+
+    def check(self, cohort: Cohort, model: str) -> tuple[str, ...]:
+        """One sentence for each way in which the cohort lies outside the range. An outcome that the model cannot answer
+        for is refused. model: its name, for the sentences."""
+        if cohort.n_classes > self.classes:
+            raise CohortError(
+                f"Outcome '{cohort.schema.outcome.name}' has {cohort.n_classes} classes; model '{model}' supports "
+                f"at most {self.classes}. Merge rare classes."
+            )
+        if cohort.kind not in self.outcomes:
+            raise CohortError(
+                f"Model '{model}' was not trained for a {cohort.kind} outcome ({', '.join(self.outcomes)} only)."
+            )
+        sizes = (
+            ("features", len(cohort.names), self.features),
+            ("context rows", min(len(cohort), self.most_rows), self.context_rows),
+        )
+        notes = [
+            f"The cohort has {have:,} {what}, {have / most:.1f} times the {most:,} that model '{model}' was "
+            f"trained on; its answers may be worse than measured."
+            for what, have, most in sizes
+            if have > most
+        ]
+        if len(cohort) > self.most_rows:
+            notes.append(
+                f"The cohort has {len(cohort):,} rows; model '{model}' reads an even part of {self.most_rows:,}, since more "
+                f"would tell it nothing and take time."
+            )
+        return tuple(notes)
