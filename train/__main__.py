@@ -16,7 +16,7 @@ from typing import Any
 
 from l2m_core.errors import L2MError
 from l2m_core.learn.processes import joined
-from train.config import build, read_config, to_plain
+from l2m_core.settings import build_settings, read_settings, to_plain
 
 # Each job's module, which holds `run`, and the dataclass of its settings.
 JOBS = {
@@ -73,10 +73,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def run_job(given: argparse.Namespace) -> int:
-    settings = read_config(given.config, given.overrides)
     kind = settings_of(given.job)
     job = importlib.import_module(kind.__module__)
-    prepared: Any = build(kind, settings)
+    prepared: Any = build_settings(kind, read_settings(given.config, given.overrides))
     if given.check:
         print(json.dumps({"settings": to_plain(prepared), "outcomes": outcomes_of(prepared)}))
         return 0

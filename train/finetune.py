@@ -12,7 +12,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
 from l2m_core.learn.inherited_settings import inherited
 from l2m_core.learn.processes import place
-from train.config import to_plain
+from l2m_core.settings import to_plain
 from train.initial_model import load_initial
 
 
@@ -43,8 +43,7 @@ class FinetuneJob:
 def run(job: FinetuneJob, resume: bool) -> None:
     torch.set_num_threads(job.finetune.threads)
     model = load_initial(job.init, job.device)
-    read = Cohort.from_parquet if job.cohort.endswith(".parquet") else Cohort.from_csv
-    cohort = read(job.cohort, outcome=job.outcome or None, baseline=job.baseline, schema=job.schema or None)
+    cohort = Cohort.from_file(job.cohort, job.outcome or None, baseline=job.baseline, schema=job.schema or None)
     generator = torch.Generator().manual_seed(job.seed)
     tuned, (before, after) = start_finetuning(
         model, cohort, job.finetune, generator, folder=Path(job.folder), resume=resume, quiet=False

@@ -13,7 +13,7 @@ from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import SHAPES, HeldOut, draw_held_out
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.stages import ExerciseStream, Stage
-from train.config import to_plain
+from l2m_core.settings import to_plain
 from train.priors import PriorChoice, priors_of
 
 

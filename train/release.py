@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from l2m_core.answering.release import Inference, Range, save_model
-from l2m_core.learn.checkpoints import load_checkpoint, load_tensors, write_text
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
 
 
 @dataclass(frozen=True)
@@ -28,10 +27,7 @@ class ReleaseJob:
 
 def run(job: ReleaseJob) -> None:
     path, facts = load_checkpoint(Path(job.run) / "checkpoints")
-    config = ModelConfig.from_dict({k: v for k, v in facts["model"].items()})
-    module = build(config)
-    module.load_state_dict(load_tensors(path, "weights"))
-    module.load_state_dict(load_tensors(path, "average"), strict=False)
+    module = load_model(path, facts)
     folder = Path(job.folder)
     training = {
         "job": facts["job"],
@@ -40,7 +36,7 @@ def run(job: ReleaseJob) -> None:
         "seconds": round(facts["seconds"], 1),
         "skipped_steps": facts["skipped"],
     }
-    save_model(folder, module, config, job.trained, job.inference, training)
+    save_model(folder, module, module.config, job.trained, job.inference, training)
     for number, leg in enumerate((*job.curves, job.run), start=1):
         log = Path(leg) / "log.jsonl"
         if log.is_file():

@@ -14,12 +14,17 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from l2m_core.errors import ModelFileError
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
+from l2m_core.settings import build_settings
 
 PART_BYTES = 15 * 2**20
 LATEST = "latest"
+STATE = "state.json"
+FOLDER = "checkpoints"  # of a job's folder
 
 
 def save_tensors(folder: Path, name: str, tensors: dict[str, Tensor], part_bytes: int = PART_BYTES) -> None:
@@ -72,7 +77,7 @@ def save_checkpoint(folder: Path, step: int, tensors: dict[str, dict[str, Tensor
         for name, group in tensors.items():
             save_tensors(temporary, name, group)
         sums = {path.name: checksum(path) for path in sorted(temporary.iterdir())}
-        write_text(temporary / "state.json", json.dumps({"step": step, **facts, "checksums": sums}, indent=1))
+        write_text(temporary / STATE, json.dumps({"step": step, **facts, "checksums": sums}, indent=1))
         shutil.rmtree(final, ignore_errors=True)
         os.replace(temporary, final)
     except BaseException:
@@ -92,19 +97,42 @@ def load_checkpoint(folder: Path) -> tuple[Path, dict]:
     for candidate in candidates:
         problem = _problem(candidate)
         if problem is None:
-            return candidate, json.loads((candidate / "state.json").read_text())
+            return candidate, json.loads((candidate / STATE).read_text())
         reasons.append(f"{candidate.name}: {problem}")
     detail = "; ".join(reasons) or "there is none"
     raise ModelFileError(f"No usable checkpoint in {folder} ({detail}). Start without --resume to begin anew.")
 
 
+def find_checkpoint(folder: Path) -> tuple[Path, dict] | None:
+    """The folder and facts of the newest whole checkpoint of a job's folder, or of `folder` where it is one itself.
+
+    None where it is neither.
+    """
+    if (folder / FOLDER).is_dir():
+        return load_checkpoint(folder / FOLDER)
+    if (folder / STATE).is_file():
+        return folder, json.loads((folder / STATE).read_text())
+    return None
+
+
+def load_model(folder: Path, facts: dict) -> nn.Module:
+    """The model of a checkpoint, with the running average of its weights: that is what gets released."""
+    model = build_model(build_settings(ModelConfig, facts["model"], "model"))
+    weights = {**load_tensors(folder, "weights"), **load_tensors(folder, "average")}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelFileError(f"The weights in {folder} do not fit the model that is described beside them.") from error
+    return model
+
+
 def _problem(folder: Path) -> str | None:
     """What keeps a checkpoint from being whole; None when nothing does."""
     try:
-        facts = json.loads((folder / "state.json").read_text())
+        facts = json.loads((folder / STATE).read_text())
         for name, expected in facts["checksums"].items():
             if Path(name).name != name:  # it may not lead out of the folder, to where reading never ends
-                return "state.json names a file of another folder"
+                return f"{STATE} names a file of another folder"
             if checksum(folder / name) != expected:
                 return f"{name} does not match its checksum"
         unsigned = {path.name for path in folder.glob("*.safetensors")} - set(facts["checksums"])

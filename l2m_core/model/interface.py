@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -62,14 +62,6 @@ class ModelConfig:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be at least {least}.")
-
-    @classmethod
-    def from_dict(cls, settings: dict) -> ModelConfig:
-        known = {f.name for f in fields(cls)}
-        unknown = sorted(set(settings) - known)
-        if unknown:
-            raise ConfigError(f"Unknown model setting {unknown[0]!r}; known settings are {', '.join(sorted(known))}.")
-        return cls(**settings)
 
 
 @dataclass(frozen=True)
@@ -151,14 +143,3 @@ def outcome_scale(context: Context) -> tuple[Tensor, Tensor]:
         return torch.zeros_like(ones), ones
     y = context.y.float()
     return y.mean(1, keepdim=True), y.std(1, keepdim=True, correction=0).clamp_min(1e-6)
-
-
-def build(config: ModelConfig) -> torch.nn.Module:
-    """The module for a config, with fresh weights drawn from torch's global generator (seed it first)."""
-    if config.encoder == "cells":
-        from l2m_core.model.cells import Cells
-
-        return Cells(config)
-    from l2m_core.model.rows import Rows
-
-    return Rows(config)

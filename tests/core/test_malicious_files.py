@@ -20,7 +20,8 @@ from app.host.settings import Settings
 from l2m_core.answering.release import FACTS, Inference, Range, save_model
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_checkpoint, load_tensors, save_checkpoint
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 
 CONFIG = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
 WEIGHTS = "weights-00.safetensors"
@@ -73,7 +74,7 @@ def canary(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "models" / "gift"
-    save_model(folder, build(CONFIG), CONFIG, Range(), Inference(), {})
+    save_model(folder, build_model(CONFIG), CONFIG, Range(), Inference(), {})
     return folder
 
 

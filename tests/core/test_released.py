@@ -11,7 +11,8 @@ import yaml
 import l2m_core as l2m
 from l2m_core.answering.release import FACTS, Inference, Range, find_model, load_release, save_model
 from l2m_core.errors import ConfigError, ModelFileError
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 
 
 @pytest.fixture
@@ -19,7 +20,13 @@ def folder(tmp_path):
     torch.manual_seed(0)
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
     save_model(
-        tmp_path / "tiny", build(config), config, Range(features=7), Inference(temperature=1.3), {"seed": 0}, "# Card"
+        tmp_path / "tiny",
+        build_model(config),
+        config,
+        Range(features=7),
+        Inference(temperature=1.3),
+        {"seed": 0},
+        "# Card",
     )
     return tmp_path / "tiny"
 
@@ -156,10 +163,10 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
 
     monkeypatch.setattr("l2m_core.answering.release.write_text", full)
     with pytest.raises(OSError, match="space"):
-        save_model(folder, build(release.config), release.config, release.trained, release.inference, {}, "# New")
+        save_model(folder, build_model(release.config), release.config, release.trained, release.inference, {}, "# New")
     assert load_release(folder).fingerprint == release.fingerprint
     monkeypatch.undo()
-    save_model(folder, build(release.config), release.config, release.trained, release.inference, {}, "# New")
+    save_model(folder, build_model(release.config), release.config, release.trained, release.inference, {}, "# New")
     again = load_release(folder)
     assert again.card == "# New" and again.fingerprint != release.fingerprint
     assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name] and (folder / "curve.jsonl").exists()

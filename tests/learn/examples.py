@@ -9,7 +9,8 @@ import torch
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.learn.stages import ExerciseStream, Stage
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 from l2m_core.tasks.registry import build_prior
 
 STAGES = (
@@ -29,7 +30,7 @@ def stream(seed: int = 0, stages: tuple[Stage, ...] = STAGES) -> ExerciseStream:
 def fresh_model(seed: int = 0, **settings) -> torch.nn.Module:
     torch.manual_seed(seed)
     settings = {"layers": 2, "width": 16, "heads": 2, "feedforward": 24, "max_classes": 2, "bins": 8, **settings}
-    return build(ModelConfig(**settings))
+    return build_model(ModelConfig(**settings))
 
 
 def shaken_model(seed: int = 0, **settings) -> torch.nn.Module:

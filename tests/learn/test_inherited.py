@@ -8,7 +8,8 @@ import pytest
 
 from l2m_core.answering.release import Inference, Range, save_model
 from l2m_core.learn.inherited_settings import inherited
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 
 CARE = Inference(temperature=0.9, views=2, policy="learned")
 
@@ -22,7 +23,7 @@ def checkpoint(folder: Path, **job: object) -> str:
 @pytest.fixture
 def released(tmp_path: Path) -> str:
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
-    save_model(tmp_path / "released", build(config), config, Range(), CARE, {})
+    save_model(tmp_path / "released", build_model(config), config, Range(), CARE, {})
     return str(tmp_path / "released")
 
 

@@ -21,10 +21,10 @@ from train.study.experiments.experiment import (
     Places,
     Verdict,
     all_of,
+    experiment_settings,
     find,
     judge,
     pairs,
-    read_settings,
     reproduce,
 )
 from train.study.experiments.families import Family, draw, stand_ins
@@ -109,7 +109,7 @@ def test_every_experiment_is_tested_and_has_both_scales():
     assert set(SMALLEST) == set(EXPERIMENTS)
     for name in EXPERIMENTS:
         for scale in experiment.SCALES:
-            assert read_settings(name, scale)
+            assert experiment_settings(name, scale)
 
 
 def test_two_workers_find_what_one_finds(tiny_model, tmp_path):
@@ -310,15 +310,15 @@ def test_pairs_are_made_on_the_same_task_only():
 
 def test_settings_that_do_not_exist_are_refused_by_name():
     with pytest.raises(ConfigError, match="lenghts"):
-        read_settings("context_length", "small", ["lenghts=[1]"])
+        experiment_settings("context_length", "small", ["lenghts=[1]"])
     with pytest.raises(ConfigError, match="'nothing'"):
         find("nothing")
     with pytest.raises(ConfigError, match="large"):
-        read_settings("adaptivity", "large")
+        experiment_settings("adaptivity", "large")
 
 
 def versions(tiny_model, places, *overrides: str) -> dict[str, str]:
-    settings = read_settings("acquisition", "small", [f"model={tiny_model}", "methods=[l2m, gdfs]", *overrides])
+    settings = experiment_settings("acquisition", "small", [f"model={tiny_model}", "methods=[l2m, gdfs]", *overrides])
     return {job.key: experiment.version_of(job) for job in find("acquisition").jobs(settings, places.data)}
 
 

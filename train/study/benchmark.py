@@ -23,7 +23,7 @@ import torch
 import l2m_core as l2m
 from l2m_core.acquire.rollout import roll_out
 from l2m_core.learn.losses import PredictorLoss
-from l2m_core.model.interface import build
+from l2m_core.model.encoders import build_model
 from train.study.experiments import rows_speed
 
 SIZES = ((100, 10), (1000, 20), (2000, 40), (10_000, 20))
@@ -136,7 +136,7 @@ def training_rows(model_name: str) -> list[str]:
     plain = rows_speed.measure(*rows_speed.set_up(TASKS, ROWS, 20, TRAINING_STEPS, dtype="float32"), ORDERS)
     asked = ORDERS * exercises[0].a.shape[1] / ROWS  # questions about each row, context rows included
     config = l2m.load(model_name).release.config
-    cells = PredictorLoss(build(config).to(torch.bfloat16))
+    cells = PredictorLoss(build_model(config).to(torch.bfloat16))
     seconds = []
     for exercise in exercises:
         began = time.process_time()

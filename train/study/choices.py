@@ -12,7 +12,7 @@ import pandas as pd
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, write_text
 from l2m_core.learn.held_out import draw_held_out, evaluate
-from train.config import assign, build
+from l2m_core.settings import build_settings, replace_setting
 from train.initial_model import load_initial
 from train.predictor import PredictorJob
 from train.predictor import run as run_predictor
@@ -86,8 +86,8 @@ def _predictor(job: ChoicesJob, settings: dict[str, Any]) -> PredictorJob:
     plain = copy.deepcopy(job.base)
     plain["folder"] = job.folder
     for key, value in settings.items():
-        assign(plain, key.split("."), value, key)
-    return build(PredictorJob, plain, "base")
+        replace_setting(plain, key, value)
+    return build_settings(PredictorJob, plain, "base")
 
 
 def _judge(job: ChoicesJob, variant: Variant, mark: int, seed: int, held_out) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch import nn
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import HeldOut, draw_held_out, losses_of
-from train.config import build, read_config
+from l2m_core.settings import build_settings, read_settings
 from train.initial_model import load_initial
 from train.priors import PriorChoice, priors_of
 from train.study.evaluation.report import markdown_table
@@ -55,10 +55,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def prior_of(config: Path | None) -> PriorChoice:
     if config is None:
         return PriorChoice()
-    settings = read_config(config, [])
+    settings = read_settings(config)
     if "stages" not in settings:
         raise ConfigError(f"{config} is no job that draws tasks: it has no stages.")
-    return build(PriorChoice, settings.get("prior") or {}, "config.prior")
+    return build_settings(PriorChoice, settings.get("prior") or {}, "config.prior")
 
 
 def task_losses(models: Sequence[str], held_out: Sequence[HeldOut], device: str = "cpu") -> pd.DataFrame:

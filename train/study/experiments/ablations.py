@@ -22,7 +22,7 @@ from l2m_core.methods.l2m import L2MMethod
 from l2m_core.methods.maml import InnerUpdates
 from l2m_core.model.cells import Cells
 from l2m_core.model.interface import ModelConfig
-from train.config import to_plain
+from l2m_core.settings import to_plain
 from train.priors import PriorChoice, priors_of
 from train.study.evaluation.scores import with_floor
 from train.study.experiments import figures

@@ -27,13 +27,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from l2m_core.answering.release import FACTS, find_model
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import write_text
 from l2m_core.metrics import Interval, paired_interval
-from train.config import build, to_plain
+from l2m_core.settings import apply_override, build_settings, read_settings, to_plain
 from train.engines import fan_out
 from train.study.evaluation.compare import Choice, load_model
 from train.study.evaluation.report import markdown_table
@@ -85,19 +84,15 @@ def find(name: str) -> ModuleType:
     return importlib.import_module(f"train.study.experiments.{name}")
 
 
-def read_settings(name: str, scale: str, overrides: Sequence[str] = ()) -> Any:
-    """The settings of one scale; `key=value` overrides replace top-level ones."""
-    path = Path(__file__).parent / "configs" / f"{name}.yaml"
-    scales = yaml.safe_load(path.read_text())
+def experiment_settings(name: str, scale: str, overrides: Sequence[str] = ()) -> Any:
+    """The settings of one scale; `key=value` overrides replace single ones."""
+    scales = read_settings(Path(__file__).parent / "configs" / f"{name}.yaml")
     if scale not in scales:
         raise ConfigError(f"There is no scale {scale!r}; choose one of {', '.join(scales)}.")
-    plain = dict(scales[scale])
+    plain = scales[scale]
     for override in overrides:
-        key, equals, value = override.partition("=")
-        if not equals:
-            raise ConfigError(f"Override {override!r} must read key=value.")
-        plain[key] = yaml.safe_load(value)
-    return build(find(name).Settings, plain, name)
+        apply_override(plain, override)
+    return build_settings(find(name).Settings, plain, name)
 
 
 def version_of(job: Job) -> str:
@@ -160,7 +155,7 @@ def reproduce(
     say=print,
 ) -> Verdict:
     """Runs what is not done yet, then writes NAME.csv, NAME.md and NAME.html."""
-    module, settings = find(name), read_settings(name, scale, overrides)
+    module, settings = find(name), experiment_settings(name, scale, overrides)
     partial = PartialTable(places.partial / f"{name}-{scale}.jsonl", ("job", "version"))
     jobs = module.jobs(settings, places.data)
     marks = [{"job": job.key, "version": version_of(job)} for job in jobs]

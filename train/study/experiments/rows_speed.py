@@ -17,7 +17,8 @@ from torch import Tensor
 from l2m_core.learn.losses import context_of, log_loss, random_orders
 from l2m_core.learn.precision import DTYPES
 from l2m_core.learn.stages import Exercise, ExerciseStream, Stage
-from l2m_core.model.interface import Context, Memory, ModelConfig, Output, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import Context, Memory, ModelConfig, Output
 from l2m_core.model.rows import Rows
 from l2m_core.tasks.registry import build_prior
 
@@ -83,7 +84,7 @@ def set_up(
         feedforward=512,
         standardise=False,
     )
-    model = build(config).to(device, DTYPES[dtype])
+    model = build_model(config).to(device, DTYPES[dtype])
     stage = Stage(steps=1, tasks=tasks, rows=(rows,), features=(features,), context=(0.1,))
     stream = ExerciseStream({"classes": build_prior("bnn")}, (stage,), 0, device)
     return model, [stream.exercise(step) for step in range(steps + 1)]  # type: ignore[return-value]
