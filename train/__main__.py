@@ -1,7 +1,7 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire|benchmark|care|held_out|long_cohorts …`, with options of their own in place
-of a config.
+And `python -m train evaluate|reproduce|acquire|benchmark|answer_settings|held_out|long_cohorts …`, each with its own
+options instead of a config.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ COMMANDS = {
     "reproduce": "train.study.reproduce",
     "acquire": "train.acquire",
     "benchmark": "train.study.benchmark",
-    "care": "train.study.answer_settings",
+    "answer_settings": "train.study.answer_settings",
     "held_out": "train.study.held_out",
     "long_cohorts": "train.study.long_cohorts",
 }
+
+
+OLD_NAMES = {"care": "answer_settings"}  # of commands
 
 
 def settings_of(job: str) -> type:
@@ -48,8 +51,9 @@ def settings_of(job: str) -> type:
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        if arguments and arguments[0] in COMMANDS:
-            return importlib.import_module(COMMANDS[arguments[0]]).main(arguments[1:])
+        command = OLD_NAMES.get(arguments[0], arguments[0]) if arguments else ""
+        if command in COMMANDS:
+            return importlib.import_module(COMMANDS[command]).main(arguments[1:])
         return run_job(parse(arguments))
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)

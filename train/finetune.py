@@ -11,9 +11,9 @@ from l2m_core.answering.release import Range, save_model
 from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
 from l2m_core.learn.inherited_settings import inherited
-from l2m_core.learn.processes import place
+from l2m_core.learn.processes import rank_and_world_size
 from l2m_core.settings import to_plain
-from train.initial_model import load_initial
+from train.initial_model import load_initial_model
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,13 @@ class FinetuneJob:
 
 def run(job: FinetuneJob, resume: bool) -> None:
     torch.set_num_threads(job.finetune.threads)
-    model = load_initial(job.init, job.device)
+    model = load_initial_model(job.init, job.device)
     cohort = Cohort.from_file(job.cohort, job.outcome or None, baseline=job.baseline, schema=job.schema or None)
     generator = torch.Generator().manual_seed(job.seed)
     tuned, (before, after) = start_finetuning(
         model, cohort, job.finetune, generator, folder=Path(job.folder), resume=resume, quiet=False
     )
-    if place()[0] > 0:
+    if rank_and_world_size()[0] > 0:
         return
     trained = Range(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
     target = Path(job.folder) / "model"

@@ -18,7 +18,7 @@ from l2m_core.paths import model_folders
 HEADS = ("policy", "gain")
 
 
-def load_initial(init: str, device: torch.device | str = "cpu") -> nn.Module:
+def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Module:
     """The model of a job's folder (its newest whole checkpoint), of one checkpoint, or a released one (name, folder)."""
     folder = Path(init)
     checkpoint = find_checkpoint(folder)
@@ -29,7 +29,7 @@ def load_initial(init: str, device: torch.device | str = "cpu") -> nn.Module:
     raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a released model.")
 
 
-def with_vote(model: nn.Module) -> nn.Module:
+def add_vote_head(model: nn.Module) -> nn.Module:
     """The same cells model with a vote (see ModelConfig.vote), which looks where the last block does and is silent yet."""
     config: ModelConfig = model.config  # type: ignore[assignment]
     if config.encoder != "cells" or config.vote:
@@ -43,12 +43,12 @@ def with_vote(model: nn.Module) -> nn.Module:
     return grown
 
 
-def untaught(model: nn.Module) -> nn.Module:
+def with_fresh_weights(model: nn.Module) -> nn.Module:
     """A model of the same shape with fresh weights, drawn from torch's global generator."""
     return build_model(model.config)  # type: ignore[arg-type]
 
 
-def train_only(model: nn.Module, *parts: str) -> None:
+def freeze_all_but(model: nn.Module, *parts: str) -> None:
     """Parameters under the named parts may move; all others are frozen."""
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name.split(".")[0] in parts)

@@ -12,7 +12,7 @@ from torch import nn
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import SHAPES, HeldOut, draw_held_out
 from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.stages import ExerciseStream, Stage
+from l2m_core.learn.stages import EpisodeStream, Stage
 from l2m_core.settings import to_plain
 from train.priors import PriorChoice, priors_of
 
@@ -55,7 +55,7 @@ def pretrain(
     held_out = draw_held_out(priors, job.device, job.held_out_pools, _held_out_shapes(job, model))
     loop = Loop(
         loss,
-        ExerciseStream(priors, job.stages, job.seed, job.device).exercise,
+        EpisodeStream(priors, job.stages, job.seed, job.device).episode,
         job.stages,
         job.loop,
         Path(job.folder),

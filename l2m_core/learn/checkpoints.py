@@ -186,8 +186,8 @@ def unflatten_optimiser(tensors: dict[str, Tensor], rest: list) -> list[dict]:
     for index, part in enumerate(rest):
         entries: dict[int, dict] = {int(key): dict(value) for key, value in part["numbers"].items()}
         for name, value in tensors.items():
-            place, key, field = name.split("/")
-            if int(place) == index:
+            part_index, key, field = name.split("/")
+            if int(part_index) == index:
                 entries.setdefault(int(key), {})[field] = value.clone()
         state.append({"state": entries, "param_groups": part["param_groups"]})
     return state

@@ -16,11 +16,11 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, context_of, log_loss
-from l2m_core.learn.stages import Exercise, Stage, draw_known, seeded
+from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
 from l2m_core.learn.stopping import EarlyStopping
 from l2m_core.tasks.batch import TaskBatch
 
-LOOKS = 4  # ways in which each stopping row is known: one would make early stopping a matter of luck
+WAYS_KNOWN = 4  # ways in which each stopping row is known: one would make early stopping a matter of luck
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class FinetuneConfig:
     held_out: float = 0.2
     """Share of the cohort's rows that only decides when to stop."""
     evaluate_every: int = 20
-    """Steps between looks at the stopping rows."""
+    """Steps between evaluations on the stopping rows."""
     patience: int = 4
-    """Looks at the stopping rows without a new lowest loss that end the training."""
+    """Evaluations without a new lowest loss that end the training."""
     average: float = 0.9
     """Decay of the running average of the weights, which is what is judged and returned."""
     dtype: str = "bfloat16"
@@ -62,7 +62,7 @@ class FinetuneConfig:
         return Stage(steps=self.steps, tasks=self.tasks, context=self.context, lr=(1.0, 0.05))
 
 
-class CohortExercises:
+class CohortEpisodes:
     """Draws splits of a cohort. train, stop: (n,) row numbers; every step follows from (seed, step)."""
 
     def __init__(self, cohort: Cohort, config: FinetuneConfig, seed: int, device: torch.device | str = "cpu"):
@@ -77,28 +77,28 @@ class CohortExercises:
         if len(self.train) < 16 or len(self.stop) < 4:
             raise CohortError(f"{len(self.y)} rows are too few to fine-tune on; at least 20 are needed, better 200.")
 
-    def draw(self, step: int) -> Exercise:
+    def draw(self, step: int) -> Episode:
         generator = seeded(self.device, self.seed, step)
         pick = torch.rand(self.config.tasks, len(self.train), generator=generator, device=self.device).argsort(1)
         index = self.train[pick[:, : self.config.rows]]
         share = torch.randint(len(self.config.context), (1,), generator=generator, device=self.device)
         n = index.shape[1]
-        return self._exercise(generator, index, max(4, min(n - 4, round(self.config.context[int(share)] * n))))
+        return self._episode(generator, index, max(4, min(n - 4, round(self.config.context[int(share)] * n))))
 
-    def stopping(self) -> Exercise:
+    def stopping(self) -> Episode:
         """All rows for training as context, and each stopping row in several ways."""
         generator = seeded(self.device, self.seed, -2)
         context = self.train[: 4 * self.config.rows]
-        index = torch.cat([context, self.stop.repeat(LOOKS)])[None]
-        return self._exercise(generator, index, len(context))
+        index = torch.cat([context, self.stop.repeat(WAYS_KNOWN)])[None]
+        return self._episode(generator, index, len(context))
 
-    def _exercise(self, generator: torch.Generator, index: Tensor, context: int) -> Exercise:
+    def _episode(self, generator: torch.Generator, index: Tensor, context: int) -> Episode:
         """index: (B, N) rows."""
         tasks = len(index)
         classes = None if self.n_classes is None else torch.full((tasks,), self.n_classes, device=self.device)
         acquirable, categorical = (each.expand(tasks, -1) for each in (self.acquirable, self.categorical))
         batch = TaskBatch(self.x[index], self.r[index], self.y[index], classes, acquirable, categorical)
-        return Exercise(batch, context, draw_known(generator, batch, context, self.config.stage))
+        return Episode(batch, context, draw_known(generator, batch, context, self.config.stage))
 
 
 def finetune(
@@ -124,13 +124,13 @@ def start_finetuning(model, cohort, config=None, generator=None, *, folder=None,
     model = copy.deepcopy(model).requires_grad_(True).float()
     device = next(model.parameters()).device
     seed = int(torch.randint(2**31, (1,), generator=generator or torch.Generator().manual_seed(0)))
-    exercises = CohortExercises(cohort, config, seed, device)
-    judged = exercises.stopping()
+    episodes = CohortEpisodes(cohort, config, seed, device)
+    judged = episodes.stopping()
     loss = RowsPredictorLoss(model) if model.config.encoder == "rows" else PredictorLoss(model)
     stopping = EarlyStopping("loss", config.patience)
     loop = Loop(
         loss,
-        exercises.draw,
+        episodes.draw,
         (config.stage,),
         _loop_config(config),
         folder,
@@ -154,18 +154,18 @@ def split_rows(y: Tensor, share: float, generator: torch.Generator) -> tuple[Ten
     shuffled = torch.rand(len(y), generator=generator, device=y.device).argsort()
     by_outcome = shuffled[y[shuffled].argsort(stable=True)]
     # Every k-th row by outcome, from a random first one.
-    place = torch.arange(len(y), device=y.device) + torch.rand(1, generator=generator, device=y.device) / share
-    is_stop = ((place * share).floor() - ((place - 1) * share).floor()) > 0
+    position = torch.arange(len(y), device=y.device) + torch.rand(1, generator=generator, device=y.device) / share
+    is_stop = ((position * share).floor() - ((position - 1) * share).floor()) > 0
     parts = (by_outcome[~is_stop], by_outcome[is_stop])
     train, stop = (part[torch.rand(len(part), generator=generator, device=y.device).argsort()] for part in parts)
     return train, stop
 
 
 @torch.no_grad()
-def _loss_of(model: nn.Module, exercise: Exercise) -> float:
-    tasks, n = exercise.tasks, exercise.context
+def _loss_of(model: nn.Module, episode: Episode) -> float:
+    tasks, n = episode.tasks, episode.context
     memory = model.condition(context_of(tasks, n))  # type: ignore[operator]
-    output = model.query(memory, tasks.x[:, n:], exercise.a)  # type: ignore[operator]
+    output = model.query(memory, tasks.x[:, n:], episode.a)  # type: ignore[operator]
     return float(log_loss(output, memory, tasks.y[:, n:]).mean())
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from l2m_core.learn.losses import context_of, log_loss
-from l2m_core.learn.stages import POOL_STEPS, Exercise, ExerciseStream, Stage
+from l2m_core.learn.stages import POOL_STEPS, Episode, EpisodeStream, Stage
 from l2m_core.model.interface import Memory
 from l2m_core.tasks.batch import TaskBatch
 
@@ -17,10 +17,10 @@ SEED = 20_260_101  # never used for training
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A fixed set of exercises of one shape and kind."""
+    """A fixed set of episodes of one shape and kind."""
 
     name: str
-    exercises: tuple[Exercise, ...]
+    episodes: tuple[Episode, ...]
 
 
 # Small, middle, wide and long tasks with classes, and middle ones with a continuous outcome.
@@ -42,8 +42,8 @@ def draw_held_out(
         wanted = {0.0: "classes", 1.0: "continuous"}.get(stage.continuous)
         if name in SHAPES and wanted not in priors:
             continue
-        stream = ExerciseStream(priors, (stage,), SEED + index, device)
-        sets.append(HeldOut(name, tuple(stream.exercise(POOL_STEPS * pool) for pool in range(pools))))
+        stream = EpisodeStream(priors, (stage,), SEED + index, device)
+        sets.append(HeldOut(name, tuple(stream.episode(POOL_STEPS * pool) for pool in range(pools))))
     return tuple(sets)
 
 
@@ -69,10 +69,10 @@ class TaskLosses:
 @torch.no_grad()
 def losses_of(model: nn.Module, group: HeldOut) -> TaskLosses:
     loss, base, classes = [], [], []
-    for exercise in group.exercises:
-        tasks, n = exercise.tasks, exercise.context
+    for episode in group.episodes:
+        tasks, n = episode.tasks, episode.context
         memory = model.condition(context_of(tasks, n), rank=False)
-        output = model.query(memory, tasks.x[:, n:], exercise.a, rank=False)
+        output = model.query(memory, tasks.x[:, n:], episode.a, rank=False)
         loss.append(log_loss(output, memory, tasks.y[:, n:]).mean(1))
         base.append(base_rate_loss(tasks, n, memory))
         count = tasks.n_classes
@@ -82,10 +82,10 @@ def losses_of(model: nn.Module, group: HeldOut) -> TaskLosses:
 
 @torch.no_grad()
 def evaluate_loss(loss_module: nn.Module, held_out: tuple[HeldOut, ...]) -> dict[str, float]:
-    """What a loss reports on each set, averaged over its exercises."""
+    """What a loss reports on each set, averaged over its episodes."""
     report: dict[str, float] = {}
     for group in held_out:
-        reports = [loss_module(exercise)[1] for exercise in group.exercises]
+        reports = [loss_module(episode)[1] for episode in group.episodes]
         for name in reports[0]:
             report[f"{group.name}_{name}"] = sum(float(each[name]) for each in reports) / len(reports)
     return report

@@ -22,12 +22,12 @@ from l2m_core.learn.checkpoints import (
     save_checkpoint,
     unflatten_optimiser,
 )
-from l2m_core.learn.logs import Log, forget_after
+from l2m_core.learn.logs import TrainingLog, drop_lines_after
 from l2m_core.learn.losses import share_of
 from l2m_core.learn.optimiser import MuonAdamW
-from l2m_core.learn.precision import DTYPES, Work, call_lowered
-from l2m_core.learn.processes import place, sum_over_processes
-from l2m_core.learn.stages import Exercise, Stage, stage_at
+from l2m_core.learn.precision import DTYPES, FlopMeter, call_lowered
+from l2m_core.learn.processes import rank_and_world_size, sum_over_processes
+from l2m_core.learn.stages import Episode, Stage, stage_at
 from l2m_core.learn.stopping import EarlyStopping
 
 
@@ -54,7 +54,7 @@ class LoopConfig:
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; one is also written at the end and on SIGTERM."""
     evaluate_every: int = 500
-    """Steps between looks at held-out tasks (0: only at the end)."""
+    """Steps between evaluations on held-out tasks (0: only at the end)."""
     log_every: int = 10
     """Steps between lines of the log."""
     bad_steps: int = 20
@@ -73,7 +73,7 @@ class LoopConfig:
 
 
 class Loop:
-    """Runs `loss_module(exercise) → (loss, report)` over `draw(step)`. Only parameters that require a gradient move.
+    """Runs `loss_module(episode) → (loss, report)` over `draw(step)`. Only parameters that require a gradient move.
 
     folder: where checkpoints and logs go, None to keep nothing; rate_of: share of the learning rate by a parameter's
     name; stopping: ends the run early, by what `evaluate` says of the averaged weights.
@@ -82,7 +82,7 @@ class Loop:
     def __init__(
         self,
         loss_module: nn.Module,
-        draw: Callable[[int], Exercise],
+        draw: Callable[[int], Episode],
         stages: tuple[Stage, ...],
         config: LoopConfig,
         folder: Path | None,
@@ -97,15 +97,15 @@ class Loop:
         self.model: nn.Module = loss_module.model  # type: ignore[assignment]
         self.folder, self.facts, self.evaluate, self.quiet = folder, facts or {}, evaluate, quiet
         self.stopping = stopping
-        self.rank, self.world = place()
+        self.rank, self.world_size = rank_and_world_size()
         self.steps = sum(stage.steps for stage in stages)
         self.step, self.seconds, self.tasks_seen, self.skipped = 0, 0.0, 0, 0
         self.held_out: dict[str, float] = {}
         self.optimiser = MuonAdamW(self.model, config.lr, config.weight_decay, config.muon, rate_of)
         self.average = {name: p.detach().clone() for name, p in self.model.named_parameters()}
-        self.work = Work()
+        self.meter = FlopMeter()
         self._call = torch.compile(call_lowered) if config.compile else call_lowered
-        self._log: Log | None = None
+        self._log: TrainingLog | None = None
         self._stop_asked = self._stopping = False
 
     # -- running ---------------------------------------------------------------------------------------------------
@@ -119,8 +119,8 @@ class Loop:
         saved_at, began, bad, smooth = time.monotonic(), time.monotonic() - self.seconds, 0, None
         try:
             if self.stopping and self.step == 0:
-                self._look()
-            self._stopping = self.stopping is not None and self.stopping.over
+                self._evaluate()
+            self._stopping = self.stopping is not None and self.stopping.is_over
             while self.step < end and not self._stopping:
                 report = self._one_step()
                 bad = 0 if report is not None else bad + 1
@@ -136,7 +136,7 @@ class Loop:
                 bar.update(1)
                 every = self.config.evaluate_every
                 if self.step == end or (every and self.step % every == 0):
-                    self._look()
+                    self._evaluate()
                 if time.monotonic() - saved_at > 60 * self.config.checkpoint_minutes:
                     self.save()
                     saved_at = time.monotonic()
@@ -149,16 +149,18 @@ class Loop:
             _restore_signals(previous)
 
     def _one_step(self) -> dict[str, float] | None:
-        exercise = self.draw(self.step)
-        total = len(exercise.tasks.y)
-        if total < self.world:
-            raise ConfigError(f"Step {self.step} has {total} tasks for {self.world} processes; draw more per step.")
-        mine = share_of(exercise, self.rank, self.world)
+        episode = self.draw(self.step)
+        total = len(episode.tasks.y)
+        if total < self.world_size:
+            raise ConfigError(
+                f"Step {self.step} has {total} tasks for {self.world_size} processes; draw more per step."
+            )
+        mine = share_of(episode, self.rank, self.world_size)
         share = len(mine.tasks.y) / total
         values = self._forward_and_backward(mine, share)
         moving = [p for p in self.model.parameters() if p.requires_grad]
         self._stopping = self._stop_asked
-        if self.world > 1:
+        if self.world_size > 1:
             values = sum_over_processes(moving, {**values, "stop": float(self._stop_asked)})
             self._stopping = values.pop("stop") > 0
         norm = float(nn.utils.clip_grad_norm_([p for p in moving if p.grad is not None], self.config.clip))
@@ -175,18 +177,18 @@ class Loop:
         self.tasks_seen += total
         return {**values, "norm": norm}
 
-    def _forward_and_backward(self, exercise: Exercise, share: float) -> dict[str, float]:
+    def _forward_and_backward(self, episode: Episode, share: float) -> dict[str, float]:
         """Leaves gradients on the parameters, and returns what the loss reports; both count by `share`."""
 
         def step(call=self._call) -> dict[str, float]:
-            loss, report = call(self.loss_module, DTYPES[self.config.dtype], exercise)
+            loss, report = call(self.loss_module, DTYPES[self.config.dtype], episode)
             (loss * share).backward()
             return {name: float(value) * share for name, value in report.items()}
 
-        shape = (*exercise.tasks.x.shape, exercise.context, exercise.tasks.continuous)
-        self.work.rehearse(shape, lambda: step(call_lowered))  # compiled kernels hide what they compute
+        shape = (*episode.tasks.x.shape, episode.context, episode.tasks.continuous)
+        self.meter.count(shape, lambda: step(call_lowered))  # compiled kernels hide what they compute
         self.optimiser.zero_grad()
-        return self.work.do(shape, step)
+        return self.meter.run(shape, step)
 
     def _bad_news(self, bad: int) -> str:
         seed = self.facts.get("job", {}).get("seed", "not recorded")
@@ -196,22 +198,22 @@ class Loop:
         )
 
     def _rate(self) -> float:
-        stage, place_in_stage = stage_at(self.stages, self.step)
+        stage, step_in_stage = stage_at(self.stages, self.step)
         start, end = stage.lr
-        share = min(1.0, place_in_stage / max(1, stage.steps))
+        share = min(1.0, step_in_stage / max(1, stage.steps))
         scale = end + (start - end) * 0.5 * (1 + math.cos(math.pi * share))
         return scale * min(1.0, (self.step + 1) / max(1, self.config.warmup))
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         """Held-out tasks, with the averaged weights; the other processes wait at the next step's sum."""
         if self.evaluate is None or self.rank > 0:
             return
         with self.averaged(), torch.no_grad():
             self.held_out = self.evaluate(self.model)
             if self.stopping:
-                self.stopping.look(self.held_out, self.model)
-                self._stop_asked |= self.stopping.over
-                self._stopping |= self._stop_asked and self.world == 1  # several processes agree at the next sum
+                self.stopping.update(self.held_out, self.model)
+                self._stop_asked |= self.stopping.is_over
+                self._stopping |= self._stop_asked and self.world_size == 1  # several processes agree at the next sum
         self._write({f"held_out/{name}": value for name, value in self.held_out.items()})
 
     def averaged(self):
@@ -219,7 +221,7 @@ class Loop:
         return _Swapped(self.model, self.average)
 
     def summary(self) -> str:
-        """What the last look at held-out tasks said, in lines for a person."""
+        """The last evaluation on held-out tasks, in lines for a person."""
         lines = [
             f"{self.step:,} steps, {self.tasks_seen:,} tasks, {self.seconds:,.0f} s, {self._speed():.3g} GFLOP/s, "
             f"{self.skipped} steps skipped"
@@ -276,7 +278,7 @@ class Loop:
         self.step, self.seconds = facts["step"], facts["seconds"]
         self.tasks_seen, self.skipped = facts["tasks_seen"], facts["skipped"]
         if self.rank == 0:
-            forget_after(self.folder, self.step)
+            drop_lines_after(self.folder, self.step)
 
     def _open_folder(self) -> None:
         if self.folder is None or self.rank > 0:
@@ -286,11 +288,11 @@ class Loop:
                 f"{self.folder} holds checkpoints of an earlier job. Continue it with --resume, or name another folder."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._log = Log(self.folder)
+        self._log = TrainingLog(self.folder)
 
     def _speed(self) -> float:
         """GFLOP/s since this process began to step."""
-        return self.work.total / max(1e-9, self.work.seconds) / 1e9
+        return self.meter.total / max(1e-9, self.meter.seconds) / 1e9
 
     def _write(self, values: dict[str, float]) -> None:
         if self._log:

@@ -1,4 +1,4 @@
-"""Losses on exercises. Each is a module, so that its parameters can be swapped for bf16 copies in one call."""
+"""Losses on episodes. Each is a module, so that its parameters can be swapped for bf16 copies in one call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from l2m_core.errors import ConfigError
-from l2m_core.learn.stages import Exercise
+from l2m_core.learn.stages import Episode
 from l2m_core.model.density import predictive
 from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.tasks.batch import TaskBatch
@@ -35,16 +35,16 @@ class PredictorLoss(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
-        tasks, n = exercise.tasks, exercise.context
+    def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
+        tasks, n = episode.tasks, episode.context
         memory = self.model.condition(context_of(tasks, n), rank=False)
-        output = self.model.query(memory, tasks.x[:, n:], exercise.a, rank=False)
+        output = self.model.query(memory, tasks.x[:, n:], episode.a, rank=False)
         loss = log_loss(output, memory, tasks.y[:, n:])
         return loss.mean(), {"loss": loss.detach().mean()}
 
 
 class RowsPredictorLoss(nn.Module):
-    """Algorithm 1 of the study for the rows encoder: log loss at every context size from `exercise.context` up.
+    """Algorithm 1 of the study for the rows encoder: log loss at every context size from `episode.context` up.
 
     Each row after the context is asked about in `orders` ways, at points spread evenly along random acquisition
     orders, then joins the context. The rows with outcomes are encoded once for all of it.
@@ -54,24 +54,24 @@ class RowsPredictorLoss(nn.Module):
         super().__init__()
         self.model, self.orders = model, orders
 
-    def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
-        tasks, n = exercise.tasks, exercise.context
+    def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
+        tasks, n = episode.tasks, episode.context
         targets = Context(tasks.x[:, n:], tasks.r[:, n:], tasks.y[:, n:], tasks.n_classes, tasks.categorical)
-        output, memory = self.model.autoregress(context_of(tasks, n), targets, random_orders(exercise, self.orders))
+        output, memory = self.model.autoregress(context_of(tasks, n), targets, random_orders(episode, self.orders))
         loss = log_loss(output, memory, targets.y.repeat(1, self.orders))
         return loss.mean(), {"loss": loss.detach().mean()}
 
 
-def random_orders(exercise: Exercise, count: int) -> Tensor:
+def random_orders(episode: Episode, count: int) -> Tensor:
     """(B, count, n, d): what is known of each query at `count` points of random orders of its recorded features."""
-    r = exercise.tasks.r[:, None, exercise.context :]
+    r = episode.tasks.r[:, None, episode.context :]
     n, d = r.shape[-2:]
     # Ranks among features, recorded ones first in random order.
-    place = (exercise.uniform(count, n, d) + (~r)).argsort(-1).argsort(-1)
-    share = (torch.arange(count, device=r.device)[:, None, None] + exercise.uniform(count, n, 1, stream=1)) / count
-    a = place < (share * (r.sum(-1, keepdim=True) + 1)).floor()
-    keeps_baseline = exercise.uniform(1, 1, 1, stream=2) < 0.5
-    return (a | (keeps_baseline & ~exercise.tasks.acquirable[:, None, None])) & r
+    rank = (episode.uniform(count, n, d) + (~r)).argsort(-1).argsort(-1)
+    share = (torch.arange(count, device=r.device)[:, None, None] + episode.uniform(count, n, 1, stream=1)) / count
+    a = rank < (share * (r.sum(-1, keepdim=True) + 1)).floor()
+    keeps_baseline = episode.uniform(1, 1, 1, stream=2) < 0.5
+    return (a | (keeps_baseline & ~episode.tasks.acquirable[:, None, None])) & r
 
 
 class GainLoss(nn.Module):
@@ -89,13 +89,13 @@ class GainLoss(nn.Module):
         check_target(target)
         self.model, self.target, self.reveals, self.policy = model, target, reveals, policy
 
-    def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
-        tasks, n = exercise.tasks, exercise.context
-        x, y, r, a = tasks.x[:, n:], tasks.y[:, n:], tasks.r[:, n:], exercise.a
+    def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
+        tasks, n = episode.tasks, episode.context
+        x, y, r, a = tasks.x[:, n:], tasks.y[:, n:], tasks.r[:, n:], episode.a
         with torch.no_grad():
             memory = self.model.condition(context_of(tasks, n))
         output = self.model.query(memory, x, a)
-        choices = random_unknown(r & ~a, self.reveals, exercise)
+        choices = random_unknown(r & ~a, self.reveals, episode)
         expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
         target = choose_target(self.target, expected, realised).clamp(-3.0, 3.0)
         gain, weight = output.gain.gather(-1, choices.clamp_min(0)), (choices >= 0).float()
@@ -157,9 +157,9 @@ def _compare(gain: Tensor, target: Tensor, drop: Tensor, weight: Tensor) -> dict
     }
 
 
-def random_unknown(unknown: Tensor, count: int, exercise: Exercise, stream: int = 0) -> Tensor:
+def random_unknown(unknown: Tensor, count: int, episode: Episode, stream: int = 0) -> Tensor:
     """(B, n, count) indices of different unknown features, -1 where a query has fewer."""
-    key = exercise.uniform(*unknown.shape[1:], stream=stream) * unknown
+    key = episode.uniform(*unknown.shape[1:], stream=stream) * unknown
     best = key.topk(min(count, unknown.shape[-1]), dim=-1)
     return torch.where(best.values > 0, best.indices, -1)
 
@@ -179,10 +179,10 @@ def divergence(after: Output, before: Output, memory: Memory) -> Tensor:
     return (p * torch.where(p > 0, log_p - log_q, 0.0)).sum(-1)
 
 
-def share_of(exercise: Exercise, rank: int, world: int) -> Exercise:
+def share_of(episode: Episode, rank: int, world: int) -> Episode:
     """The tasks that one of several processes works on."""
     if world == 1:
-        return exercise
+        return episode
     part = slice(rank, None, world)
-    tasks, share = exercise.tasks.map(lambda t: t[part]), (rank, world, len(exercise.a))
-    return replace(exercise, tasks=tasks, a=exercise.a[part], share=share)
+    tasks, share = episode.tasks.map(lambda t: t[part]), (rank, world, len(episode.a))
+    return replace(episode, tasks=tasks, a=episode.a[part], share=share)

@@ -21,7 +21,7 @@ from l2m_core.learn.losses import (
     random_unknown,
     reveal_each,
 )
-from l2m_core.learn.stages import Exercise
+from l2m_core.learn.stages import Episode
 
 LEAST_UNIFORM = 1e-9
 
@@ -73,25 +73,25 @@ class PolicyLoss(nn.Module):
         super().__init__()
         self.model, self.config, self.keep_predicting = model, config or PolicyConfig(), keep_predicting
 
-    def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
-        tasks, n = exercise.tasks, exercise.context
-        r, y, a = tasks.r[:, n:], tasks.y[:, n:], exercise.a
+    def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
+        tasks, n = episode.tasks, episode.context
+        r, y, a = tasks.r[:, n:], tasks.y[:, n:], episode.a
         x = torch.where(r, tasks.x[:, n:], 0.0)  # a relaxed choice touches every value
         memory = self.model.condition(context_of(tasks, n))
         improve = self._by_trying_all if self.config.objective == "exact" else self._by_sampling
         total, reports = x.new_zeros(()), []
         for step in range(self.config.steps):
-            loss, picked, report = improve(memory, x, y, r, a, exercise, 100 * step)
+            loss, picked, report = improve(memory, x, y, r, a, episode, 100 * step)
             total = total + loss / self.config.steps
             reports.append(report)
             a = a | picked
         return total, {name: sum(r[name] for r in reports) / len(reports) for name in reports[0]}
 
-    def _by_trying_all(self, memory, x, y, r, a, exercise, stream):
+    def _by_trying_all(self, memory, x, y, r, a, episode, stream):
         """Maximises Σ π(j) gain(j) over the open features j."""
         output = self.model.query(memory, x, a)
         most = min(self.config.candidates or x.shape[-1], x.shape[-1])
-        choices = random_unknown(r & ~a, most, exercise, stream)  # (B, n, m)
+        choices = random_unknown(r & ~a, most, episode, stream)  # (B, n, m)
         expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
         gain, is_open = choose_target(self.config.target, expected, realised), choices >= 0
         logits = output.policy.gather(-1, choices.clamp_min(0))
@@ -101,13 +101,13 @@ class PolicyLoss(nn.Module):
         loss = -achieved.mean() + (before.mean() if self.keep_predicting else 0.0)
         best = torch.where(is_open, gain, float("-inf")).amax(-1)
         regret = torch.where(is_open.any(-1), best - achieved, 0.0)
-        noise = gumbel(exercise.uniform(*logits.shape[1:], stream=stream + 1))
-        place = (logits + noise).masked_fill(~is_open, float("-inf")).argmax(-1, keepdim=True)
-        picked = one_hot(choices.gather(-1, place)[..., 0], x.shape[-1])
+        noise = gumbel(episode.uniform(*logits.shape[1:], stream=stream + 1))
+        index = (logits + noise).masked_fill(~is_open, float("-inf")).argmax(-1, keepdim=True)
+        picked = one_hot(choices.gather(-1, index)[..., 0], x.shape[-1])
         means = {"loss": before - achieved, "before": before, "gain": achieved, "regret": regret}
         return loss, picked.bool(), _report(means, chance)
 
-    def _by_sampling(self, memory, x, y, r, a, exercise, stream):
+    def _by_sampling(self, memory, x, y, r, a, episode, stream):
         """Minimises the log loss at the end of sampled paths of `picks` acquisitions."""
         config = self.config
         output = self.model.query(memory, x, a)
@@ -121,7 +121,7 @@ class PolicyLoss(nn.Module):
             if pick:
                 logits = self.model.query(memory, x, a, reveal).policy
             is_open = r & ~a & (reveal.detach() < 0.5)
-            noise = gumbel(exercise.uniform(*logits.shape[1:], stream=stream + 1 + pick))
+            noise = gumbel(episode.uniform(*logits.shape[1:], stream=stream + 1 + pick))
             chosen = straight_through(logits + noise, is_open, config.temperature)
             if pick == 0:
                 first, chance = chosen, open_softmax(logits, is_open)

@@ -26,7 +26,7 @@ def joined(device: str):
         dist.destroy_process_group()
 
 
-def place() -> tuple[int, int]:
+def rank_and_world_size() -> tuple[int, int]:
     """This process's number, and how many there are."""
     return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 

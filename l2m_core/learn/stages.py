@@ -55,7 +55,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Exercise:
+class Episode:
     """One step's work: tasks, how many rows of each are context, and what is known of each query.
 
     a: (B, n, d) bool, a part of what was recorded; seed: of whatever a loss draws by itself;
@@ -76,7 +76,7 @@ class Exercise:
 
 
 def stage_at(stages: tuple[Stage, ...], step: int) -> tuple[Stage, int]:
-    """The stage of a step, and the step's place in it; the last stage never ends."""
+    """The stage of a step, and the step's index within it; the last stage never ends."""
     for stage in stages[:-1]:
         if step < stage.steps:
             return stage, step
@@ -93,21 +93,21 @@ def seeded(device: torch.device | str, *numbers: int) -> torch.Generator:
     return torch.Generator(device=device).manual_seed(state % 2**63)
 
 
-class ExerciseStream:
-    """Draws exercises from priors. `priors`: {"classes": …, "continuous": …}, either may be absent."""
+class EpisodeStream:
+    """Draws episodes from priors. `priors`: {"classes": …, "continuous": …}, either may be absent."""
 
     def __init__(self, priors: dict, stages: tuple[Stage, ...], seed: int, device: torch.device | str = "cpu"):
         self.priors, self.stages, self.seed, self.device = priors, stages, seed, device
-        self._pool: tuple[tuple[int, int], list[Exercise]] | None = None
+        self._pool: tuple[tuple[int, int], list[Episode]] | None = None
 
-    def exercise(self, step: int) -> Exercise:
-        stage, place = stage_at(self.stages, step)
-        key = (self.stages.index(stage), place // POOL_STEPS)
+    def episode(self, step: int) -> Episode:
+        stage, index = stage_at(self.stages, step)
+        key = (self.stages.index(stage), index // POOL_STEPS)
         if self._pool is None or self._pool[0] != key:
             self._pool = (key, self._draw_pool(stage, seeded(self.device, self.seed, *key)))
-        return self._pool[1][place % POOL_STEPS]
+        return self._pool[1][index % POOL_STEPS]
 
-    def _draw_pool(self, stage: Stage, generator: torch.Generator) -> list[Exercise]:
+    def _draw_pool(self, stage: Stage, generator: torch.Generator) -> list[Episode]:
         rows = _pick(generator, stage.rows)
         features = _pick(generator, stage.features)
         context = max(4, min(rows - 4, round(_pick(generator, stage.context) * rows)))
@@ -120,7 +120,7 @@ class ExerciseStream:
         parts = [slice(i * tasks, (i + 1) * tasks) for i in range(POOL_STEPS)]
         seeds = torch.randint(2**31, (POOL_STEPS,), generator=generator, device=generator.device).tolist()
         return [
-            Exercise(batch.map(lambda t, part=part: t[part]), context, a[part], seed)
+            Episode(batch.map(lambda t, part=part: t[part]), context, a[part], seed)
             for part, seed in zip(parts, seeds, strict=True)
         ]
 
@@ -131,9 +131,9 @@ def draw_known(generator: torch.Generator, batch: TaskBatch, context: int, stage
     tasks, rows, features = r.shape
     share = uniform(generator, (tasks, rows, 1), *stage.known)
     # Ranks among features, recorded ones first in random order: exactly that share of them is known.
-    place = (uniform(generator, r.shape) + (~r)).argsort(-1).argsort(-1)
+    rank = (uniform(generator, r.shape) + (~r)).argsort(-1).argsort(-1)
     count = (share * (r.sum(-1, keepdim=True) + 1)).floor()
-    a = place < count
+    a = rank < count
     keeps_baseline = coin(generator, (tasks, 1, 1), stage.baseline_known)
     return (a | (keeps_baseline & ~batch.acquirable[:, None])) & r
 

@@ -84,6 +84,6 @@ def embed_values(columns: Columns, x: Tensor, known: Tensor) -> Tensor:
 
 def _quantile(ordered: Tensor, count: Tensor, level: float) -> Tensor:
     """The `level` quantile (nearest rank) of each column's observed values; 0 where there are none."""
-    place = ((count - 1) * level).round().long()
-    value = ordered.gather(-1, place[..., None])[..., 0]
+    rank = ((count - 1) * level).round().long()
+    value = ordered.gather(-1, rank[..., None])[..., 0]
     return torch.where(value.isfinite(), value, torch.zeros_like(value))

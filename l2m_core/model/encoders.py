@@ -1,4 +1,4 @@
-"""The encoders by name, and the one place where a config becomes a module."""
+"""The encoders by name, and the one function that makes a config a module."""
 
 from __future__ import annotations
 

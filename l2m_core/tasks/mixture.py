@@ -73,7 +73,7 @@ class MixturePrior:
             for prior, count in zip(self.priors, counts, strict=True)
             if count > 0
         ]
-        # The batches follow one another by prior; each task moves to the place that drew its prior.
+        # The batches follow one another by prior; each task moves to the index that drew its prior.
         return concatenate(batches).select(source.argsort(stable=True).argsort())
 
 

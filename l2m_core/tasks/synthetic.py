@@ -138,13 +138,13 @@ def _draw_scores(generator, config: SyntheticConfig, z: Tensor, importance: Tens
     hidden = kinds == len(labels.MECHANISMS)
     scores = torch.where(hidden[:, None, None], _hidden_scores(generator, latent, width), scores)
     scores = standardise(scores)
-    place = integers(generator, (tasks, 1, 1), 0, z.shape[-1] - 1)
+    gate_index = integers(generator, (tasks, 1, 1), 0, z.shape[-1] - 1)
     has_gate = coin(generator, (tasks, 1, 1), config.gated_share)
-    gated = has_gate & (z.gather(2, place.expand(-1, rows, -1)) > 0.5 * normal(generator, (tasks, 1, 1)))
+    gated = has_gate & (z.gather(2, gate_index.expand(-1, rows, -1)) > 0.5 * normal(generator, (tasks, 1, 1)))
     others = _draw_importance(generator, *importance.shape)
     scores = torch.where(gated, standardise(labels.linear(generator, z, others, width)), scores)
     reads = torch.where(gated, (others > 0)[:, None], ((importance > 0) | hidden[:, None])[:, None])
-    gate = torch.arange(z.shape[-1], device=z.device) == place
+    gate = torch.arange(z.shape[-1], device=z.device) == gate_index
     return standardise(scores), reads | (has_gate & gate)
 
 
@@ -168,8 +168,8 @@ def _draw_classes(generator, config: SyntheticConfig, scores: Tensor, n_classes:
     tasks, rows, width = scores.shape
     exists = torch.arange(width, device=scores.device) < n_classes[:, None]  # (B, K)
     graded = coin(generator, (tasks, 1, 1), 0.3) & (n_classes > 2)[:, None, None]
-    place = torch.linspace(-1.5, 1.5, width, device=scores.device) if width > 1 else scores.new_zeros(1)
-    scores = torch.where(graded, scores[..., :1] * place * 2 - place.square(), scores)
+    grade = torch.linspace(-1.5, 1.5, width, device=scores.device) if width > 1 else scores.new_zeros(1)
+    scores = torch.where(graded, scores[..., :1] * grade * 2 - grade.square(), scores)
     sharp = log_uniform(generator, (tasks, 1, 1), *config.temperature)
     sharp = torch.where(coin(generator, (tasks, 1, 1), config.noiseless_share), 40.0, sharp)
     logits = (scores * sharp).masked_fill(~exists[:, None], float("-inf"))

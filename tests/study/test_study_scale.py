@@ -9,10 +9,9 @@ from l2m_core.errors import ConfigError
 from l2m_core.methods import make_method
 from l2m_core.methods.networks import DuelingNetwork, Network
 from train.policy import PolicyJob
-from train.study.evaluation.compare import Choice
+from train.study.evaluation.trial_runs import Choice
 from train.study.experiments import gradients
-from train.study.experiments.acquisition import Settings
-from train.study.experiments.comparison import Run, outcomes_of
+from train.study.experiments.comparison import ComparisonSettings, Run, outcomes_of
 from train.study.experiments.experiment import EXPERIMENTS, experiment_settings, find, version_of
 from train.study.experiments.families import Family, draw, stand_ins
 
@@ -26,7 +25,7 @@ def test_the_study_scale_has_the_study_s_settings():
     assert experiment_settings("uncertainty", "study").steps == 10
     assert experiment_settings("gradients", "study").reference == 1000
     assert sum(f.tasks for f in experiment_settings("runtimes", "study").families) == 50
-    acquisition: Settings = experiment_settings("acquisition", "study")
+    acquisition: ComparisonSettings = experiment_settings("acquisition", "study")
     assert acquisition.methods == ("l2m", "l2m_random", "gdfs", "dime", "dqn")
     assert {
         "gp_rbf",
@@ -153,7 +152,7 @@ def test_every_task_of_the_study_scale_can_be_drawn_from_the_real_tables(name, s
 
 def test_records_with_holes_are_no_longer_than_a_real_table_gives(shared_data):
     family = Family("m", source="semi_synthetic", data="metabric", features=5, context=40)
-    settings = gradients.Settings((family,), rows=2000, estimates=1, reference=10, steps=2)
+    settings = gradients.GradientsSettings((family,), rows=2000, estimates=1, reference=10, steps=2)
     found = gradients.with_holes(settings, family, shared_data, torch.Generator().manual_seed(0))
     assert {record["estimator"] for record in found} == {"offline", "semi-offline"}
 
@@ -166,7 +165,7 @@ def test_settings_of_a_method_reach_it_and_mark_its_records_alone(tmp_path):
     after = {job.key: version_of(job) for job in find("acquisition").jobs(changed, tmp_path)}
     assert [key for key in before if before[key] != after[key]] == ["bnn/0//gdfs"]
     trial = draw(Family("bnn", context=30, test_rows=10), 0, tmp_path)
-    wrong = Settings((), methods=("base_rate",), method_settings={"base_rate": {"depth": 3}})
+    wrong = ComparisonSettings((), methods=("base_rate",), method_settings={"base_rate": {"depth": 3}})
     (failed,) = outcomes_of(Run(Family("bnn"), 0, ("base_rate",)), trial, wrong)
     assert "depth" in failed.error
 

@@ -18,12 +18,12 @@ from l2m_core.settings import read_settings
 from train.engines import ENGINES, cores, fan_out
 from train.study.evaluation.advice import measure_first_advice
 from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
-from train.study.evaluation.compare import Choice, compare, load_model, scored
 from train.study.evaluation.manifest import MOST_FEATURES, Source, default_data_folder, read_manifest
 from train.study.evaluation.report import write_report
 from train.study.evaluation.scores import score
+from train.study.evaluation.trial_runs import Choice, load_model, run_trial, scored
 from train.study.evaluation.versions import code_version
-from train.study.resumable_table import PartialTable
+from train.study.resumable_table import ResumableTable
 
 REAL_METHODS = ("l2m", "l2m_random", "base_rate", "logistic", "boosting", "mlp_random", "gdfs", "dime", "dqn")
 KEYS = ("cohort", "context", "missing", "seed", "method", "model", "budget", "test_rows")
@@ -145,7 +145,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
     for name, reason in skipped.items():
         print(f"left out: {name}: {reason}", file=sys.stderr, flush=True)
     cells = real_cells(sizes, given.contexts, given.missing, given.seeds)
-    table = PartialTable(given.partial / "real.jsonl", KEYS)
+    table = ResumableTable(given.partial / "real.jsonl", KEYS)
     if not given.report_only:
         jobs = _missing_jobs(table, sources, cells, methods, given, fingerprint)
         _run(table, jobs, given)
@@ -206,22 +206,22 @@ def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[Re
     return jobs
 
 
-def _finished(table: PartialTable, identity: dict[str, Any], repeat_changed: bool) -> bool:
+def _finished(table: ResumableTable, identity: dict[str, Any], repeat_changed: bool) -> bool:
     if not table.has(identity):
         return False
     code = table.records[table.key(identity)].get("code", "")
     return identity["model"] != "" or not repeat_changed or code == code_version(identity["method"])
 
 
-def _run(table: PartialTable, jobs: list[RealJob], given: argparse.Namespace) -> None:
+def _run(table: ResumableTable, jobs: list[RealJob], given: argparse.Namespace) -> None:
     start = time.perf_counter()
     for done, (number, records) in enumerate(fan_out(run_real, jobs, engine=given.engine, workers=given.workers), 1):
         table.append(records)
         cell = jobs[number].cell
         results = ", ".join(f"{r['method']} {r.get('error') or format(r['log_loss'], '.4f')}" for r in records)
-        place = f"{cell.cohort} {cell.context} {cell.missing:g} seed {cell.seed}"
+        name = f"{cell.cohort} {cell.context} {cell.missing:g} seed {cell.seed}"
         seconds = time.perf_counter() - start
-        print(f"{done}/{len(jobs)} {place}: {results} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+        print(f"{done}/{len(jobs)} {name}: {results} ({seconds:.0f} s)", file=sys.stderr, flush=True)
 
 
 def run_real(job: RealJob) -> list[dict[str, Any]]:
@@ -230,7 +230,7 @@ def run_real(job: RealJob) -> list[dict[str, Any]]:
     trial = draw_trial(cohort, job.cell, job.test_rows)
     choices = [Choice(name) for name in job.methods]
     records = []
-    for outcome in compare(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
+    for outcome in run_trial(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
         facts = {
             "kind": cohort.kind,
             "features": len(cohort.names),

@@ -121,10 +121,10 @@ def judge(model: L2M, limit: Limit, tasks: int) -> pd.DataFrame:
         ]
     )
     rows = []
-    for place, name in enumerate(limit.variants):
-        lost = losses[:, place] - losses[:, 0]
-        interval = str(paired_interval(lost, np.random.default_rng(0))) if place else "—"
-        rows.append({"read": name, "log_loss": losses[:, place].mean(), "lost": interval, "tasks": len(losses)})
+    for index, name in enumerate(limit.variants):
+        lost = losses[:, index] - losses[:, 0]
+        interval = str(paired_interval(lost, np.random.default_rng(0))) if index else "—"
+        rows.append({"read": name, "log_loss": losses[:, index].mean(), "lost": interval, "tasks": len(losses)})
     return pd.DataFrame(rows)
 
 

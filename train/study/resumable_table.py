@@ -14,7 +14,7 @@ except ImportError:  # Windows, where the engines write from one process
     fcntl = None  # type: ignore[assignment]
 
 
-class PartialTable:
+class ResumableTable:
     """Records of one file. Of two with one key the later counts; a line cut short by a kill is passed over."""
 
     def __init__(self, path: Path, keys: Sequence[str]):

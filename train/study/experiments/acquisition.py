@@ -17,7 +17,7 @@ RULE = (
     "interval of the difference above zero."
 )
 
-Settings = comparison.Settings
+SETTINGS = comparison.ComparisonSettings
 jobs = comparison.jobs
 work = comparison.run_methods
 
@@ -28,7 +28,7 @@ BLOCKS = (
 )
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: comparison.ComparisonSettings, data: Path) -> list[str]:
     return [
         "Log loss in nats (continuous outcomes: of the outcome in standard deviations of the "
         "context's; RMSE and MSE likewise).",

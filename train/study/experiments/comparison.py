@@ -15,14 +15,14 @@ from l2m_core.acquire.rollout import Rollout
 from l2m_core.errors import ConfigError, RangeWarning
 from l2m_core.metrics import paired_interval
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.compare import Choice, Outcome, compare, could_be_had
 from train.study.evaluation.scores import informative_share, score
+from train.study.evaluation.trial_runs import Choice, Outcome, could_be_had, run_trial
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComparisonSettings:
     """Of an experiment in which every method is asked about every task of some families."""
 
     families: tuple[Family, ...]
@@ -64,7 +64,7 @@ def one_by_one(runs: Sequence[Run], settings: Any, data: Path) -> list[Job]:
     return pieces
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+def jobs(settings: ComparisonSettings, data: Path) -> list[Job]:
     """Every method on every task."""
     return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
 
@@ -82,12 +82,12 @@ def run_methods(job: Job) -> list[dict]:
     return [record(run, outcome, trial) for outcome in outcomes_of(run, trial, job.settings)]
 
 
-def outcomes_of(run: Run, trial: Trial, settings: Settings) -> list[Outcome]:
+def outcomes_of(run: Run, trial: Trial, settings: ComparisonSettings) -> list[Outcome]:
     choices = [Choice(name, settings.method_settings.get(name, {})) for name in run.methods]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the caption says what lies outside the trained range
         model = run.family.model or settings.model
-        return compare(trial, choices, model=model, budget=run.family.budget, seed=run.index)
+        return run_trial(trial, choices, model=model, budget=run.family.budget, seed=run.index)
 
 
 def record(run: Run, outcome: Outcome, trial: Trial) -> dict:
@@ -118,7 +118,7 @@ def by_step(records: Sequence[dict], scores: Sequence[str]) -> pd.DataFrame:
     for record in records:
         for name in scores:
             for step, value in enumerate(record.get(name) or []):
-                rows.append({**_place(record), "score": name.removesuffix("_by_budget"), "step": step, "value": value})
+                rows.append({**_keys(record), "score": name.removesuffix("_by_budget"), "step": step, "value": value})
     table = pd.DataFrame(rows)
     return summarise_groups(table, ["family", "variant", "method", "score", "step"], "value")
 
@@ -138,5 +138,5 @@ def summarise_groups(table: pd.DataFrame, keys: list[str], value: str) -> pd.Dat
     return pd.DataFrame(rows)
 
 
-def _place(record: dict) -> dict:
+def _keys(record: dict) -> dict:
     return {name: record[name] for name in ("family", "variant", "method", "task")}

@@ -26,14 +26,17 @@ WITHIN = ("family", "task", "variant")
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class ContextLengthSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "l2m_random")
     lengths: tuple[int, ...] = (50, 100, 200, 500, 900)
     missingness: tuple[float, ...] = (0.0, 0.5, 0.75, 1.0)
     """Shares of the largest missingness, in the context only: of the rows decided about everything can be had."""
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+SETTINGS = ContextLengthSettings
+
+
+def jobs(settings: ContextLengthSettings, data: Path) -> list[Job]:
     runs = []
     longest = max(settings.lengths)
     for index in range(max(family.tasks for family in settings.families)):
@@ -53,7 +56,7 @@ def jobs(settings: Settings, data: Path) -> list[Job]:
 work = run_methods
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: ContextLengthSettings, data: Path) -> list[str]:
     return stand_ins(settings.families, data)
 
 

@@ -28,7 +28,7 @@ HOSPITAL = {
 
 @dataclass(frozen=True)
 class Found:
-    """A cohort, or what takes its place; `note` says so."""
+    """A cohort, or its stand-in; `note` says so."""
 
     load: Callable[[], Cohort]
     note: str = ""
@@ -58,7 +58,7 @@ def find_cohort(name: str, data: Path) -> Found:
 
 
 METABRIC_FILES = ("METABRIC_RNA_Mutation.csv", "metabric_pam50.csv")
-MNIST_PLACES = ("mnist.npz", "mnist", "mnist_6000.npz")
+MNIST_PATHS = ("mnist.npz", "mnist", "mnist_6000.npz")
 """An .npz, or a folder with the files as published."""
 
 
@@ -126,10 +126,10 @@ def _draw_with(classes: int, prior: Any, seed: int, rows: int, features: int) ->
 
 @lru_cache(maxsize=2)
 def find_digits(data: Path) -> Digits:
-    place = _first(data, MNIST_PLACES)
-    if not place.exists():
+    path = _first(data, MNIST_PATHS)
+    if not path.exists():
         return Digits(_drawn_digits(), "digits: drawn segments in place of MNIST, which is not here.")
-    return Digits(load_mnist(place))
+    return Digits(load_mnist(path))
 
 
 SEGMENTS = (
@@ -151,7 +151,7 @@ def _drawn_digits(count: int = 3000) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 10, count)
     images = np.zeros((count, 28, 28))
-    places = [
+    segments = [
         (slice(4, 7), slice(8, 20)),
         (slice(5, 14), slice(7, 10)),
         (slice(5, 14), slice(18, 21)),
@@ -160,9 +160,9 @@ def _drawn_digits(count: int = 3000) -> dict[str, np.ndarray]:
         (slice(15, 24), slice(18, 21)),
         (slice(22, 25), slice(8, 20)),
     ]
-    for segment, place in enumerate(places):
-        lit = np.array([SEGMENTS[label][segment] == "1" for label in labels])
-        images[(lit, *place)] = 255
+    for number, pixels in enumerate(segments):
+        lit = np.array([SEGMENTS[label][number] == "1" for label in labels])
+        images[(lit, *pixels)] = 255
     noise = generator.normal(0, 40, images.shape)
     return {"images": np.clip(images + noise, 0, 255).astype(np.uint8), "labels": labels}
 

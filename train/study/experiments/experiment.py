@@ -4,7 +4,7 @@ Each experiment is a module of this folder that holds
 
     TITLE, CLAIM                         what it is, and what the study says it shows
     RULE                                 when that counts as seen: written before the experiment is run, and published
-    Settings                             a frozen dataclass; `configs/NAME.yaml` gives it at the scales small and study
+    SETTINGS                             a frozen dataclass; `configs/NAME.yaml` gives it at the scales small and study
     jobs(settings, data) -> [Job]        what can be done side by side; each carries its own seed
     work(job) -> [record, …]             in a worker process; records are plain values
     table(records) -> DataFrame          what is published
@@ -34,11 +34,11 @@ from l2m_core.learn.checkpoints import write_text
 from l2m_core.metrics import Interval, paired_interval
 from l2m_core.settings import apply_override, build_settings, read_settings, to_plain
 from train.engines import fan_out
-from train.study.evaluation.compare import Choice, load_model
 from train.study.evaluation.report import markdown_table
+from train.study.evaluation.trial_runs import Choice, load_model
 from train.study.evaluation.versions import code_version
 from train.study.experiments import figures
-from train.study.resumable_table import PartialTable
+from train.study.resumable_table import ResumableTable
 
 EXPERIMENTS = (
     "uncertainty",
@@ -92,7 +92,7 @@ def experiment_settings(name: str, scale: str, overrides: Sequence[str] = ()) ->
     plain = scales[scale]
     for override in overrides:
         apply_override(plain, override)
-    return build_settings(find(name).Settings, plain, name)
+    return build_settings(find(name).SETTINGS, plain, name)
 
 
 def version_of(job: Job) -> str:
@@ -135,7 +135,7 @@ def _without(value: Any, *keys: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Places:
+class Folders:
     """Where things are read, kept and written."""
 
     data: Path
@@ -146,7 +146,7 @@ class Places:
 def reproduce(
     name: str,
     scale: str,
-    places: Places,
+    folders: Folders,
     command: str,
     *,
     engine: str = "processes",
@@ -156,21 +156,21 @@ def reproduce(
 ) -> Verdict:
     """Runs what is not done yet, then writes NAME.csv, NAME.md and NAME.html."""
     module, settings = find(name), experiment_settings(name, scale, overrides)
-    partial = PartialTable(places.partial / f"{name}-{scale}.jsonl", ("job", "version"))
-    jobs = module.jobs(settings, places.data)
+    partial = ResumableTable(folders.partial / f"{name}-{scale}.jsonl", ("job", "version"))
+    jobs = module.jobs(settings, folders.data)
     marks = [{"job": job.key, "version": version_of(job)} for job in jobs]
     left = [number for number, mark in enumerate(marks) if not partial.has(mark)]
     gpus = int(getattr(settings, "device", "cpu").startswith("cuda"))
     results = fan_out(module.work, [jobs[number] for number in left], engine=engine, workers=workers, gpus=gpus)
-    for done, (place, records) in enumerate(results, 1):
-        mark = marks[left[place]]
+    for done, (index, records) in enumerate(results, 1):
+        mark = marks[left[index]]
         partial.append([{**mark, "rows": records}])
         say(f"{name} {done}/{len(left)}: {mark['job']}")
     records = [row for mark in marks for row in partial.records[partial.key(mark)]["rows"]]
     table = module.table(records)
     verdict = module.verdict(records, table)
-    captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, places.data), *failures(records)]
-    write(name, scale, module, table, verdict, captions, command, places.out)
+    captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, folders.data), *failures(records)]
+    write(name, scale, module, table, verdict, captions, command, folders.out)
     return verdict
 
 

@@ -18,12 +18,12 @@ RULE = (
     "95% interval of the difference above zero."
 )
 
-Settings = comparison.Settings
+SETTINGS = comparison.ComparisonSettings
 jobs = comparison.jobs
 work = comparison.run_methods
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: comparison.ComparisonSettings, data: Path) -> list[str]:
     return [
         "Step t is after t + 1 acquisitions.",
         *stand_ins(settings.families, data),

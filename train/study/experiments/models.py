@@ -1,4 +1,4 @@
-"""Models that an experiment trains for itself, in the place of a released one."""
+"""Models that an experiment trains for itself, instead of a released one."""
 
 from __future__ import annotations
 

@@ -23,10 +23,13 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class PolicyMapsSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "gdfs", "dime")
     most_alike: float = 0.95
     """Choices depend on the patient where the commonest one is below this share at the middle step."""
+
+
+SETTINGS = PolicyMapsSettings
 
 
 jobs = comparison.jobs
@@ -50,7 +53,7 @@ def work(job: Job) -> list[dict]:
     return records
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: PolicyMapsSettings, data: Path) -> list[str]:
     return ["Step 1 is the first acquisition.", *stand_ins(settings.families, data)]
 
 

@@ -23,12 +23,15 @@ PATTERNS = ("complete", "at random", "real")
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class RealMissingnessSettings(comparison.ComparisonSettings):
     """Families are semi-synthetic: outcomes from a known mechanism on the rows of a table that has holes of its own."""
 
     methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime")
     rate: float = 0.3
     """Share missing completely at random, for comparison."""
+
+
+SETTINGS = RealMissingnessSettings
 
 
 def with_pattern(family: Family, pattern: str, rate: float) -> Family:
@@ -45,7 +48,7 @@ def with_pattern(family: Family, pattern: str, rate: float) -> Family:
     return replace(family, settings=settings)
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+def jobs(settings: RealMissingnessSettings, data: Path) -> list[Job]:
     runs = [
         Run(with_pattern(family, pattern, settings.rate), index, settings.methods, pattern, complete=True)
         for index in range(max(family.tasks for family in settings.families))
@@ -64,7 +67,7 @@ def work(job: Job) -> list[dict]:
     return [{**record(run, outcome, trial), "missing": missing} for outcome in outcomes_of(run, trial, job.settings)]
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: RealMissingnessSettings, data: Path) -> list[str]:
     return [
         "Missingness is of the context (`missing`: the share of its acquirable values); of the rows decided about "
         "everything can be had.",

@@ -21,15 +21,18 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class RuntimesSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "mlp_random", "gdfs", "dime", "dqn")
+
+
+SETTINGS = RuntimesSettings
 
 
 jobs = comparison.jobs
 work = comparison.run_methods
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: RuntimesSettings, data: Path) -> list[str]:
     return [
         "Seconds of one thread's processor time: `fit` is training on the context (for L2M, reading it once), `query` "
         "is predicting and ranking for all rows at all steps. L2M's pretraining is paid once, before any task, and is "

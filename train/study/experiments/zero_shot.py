@@ -10,7 +10,7 @@ import torch
 
 from l2m_core.learn.finetune import FinetuneConfig, finetune
 from l2m_core.methods.l2m import L2MMethod
-from train.study.evaluation.compare import load_model, roll_out
+from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
 from train.study.experiments.experiment import Job, Verdict, all_of, judge, pairs
@@ -32,14 +32,17 @@ MARGIN = 0.01
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class ZeroShotSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "gdfs", "dime", "dqn")
     finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
     device: str = "cpu"
     """Where models are fine-tuned; "cuda" with a GPU. Questions are asked on the CPU."""
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+SETTINGS = ZeroShotSettings
+
+
+def jobs(settings: ZeroShotSettings, data: Path) -> list[Job]:
     jobs = one_by_one(tasks_of(settings.families, (*settings.methods, FINETUNED)), settings, data)
     # The fine-tuned model is no method of its own: it depends on the model that it starts from.
     return [replace(job, methods=()) if job.methods == (FINETUNED,) else job for job in jobs]
@@ -62,7 +65,7 @@ def fine_tuned(job: Job) -> list[dict]:
     return [{**facts, **scores_of(roll_out(method, trial, run.family.budget), trial)}]
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: ZeroShotSettings, data: Path) -> list[str]:
     return stand_ins(settings.families, data)
 
 

@@ -54,7 +54,7 @@ def load_model(name: str) -> L2M:
     return load(name)
 
 
-def compare(
+def run_trial(
     trial: Trial, choices: Sequence[Choice], *, model: str = "general", budget: int = 8, seed: int = 0
 ) -> list[Outcome]:
     """One outcome for each choice; a method that fails is reported with its error, and the others go on."""
