@@ -7,16 +7,12 @@ where it stopped: chunks are written as whole files and joined at the end.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import hashlib
-import io
 import itertools
 import shutil
 import sys
 import time
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +29,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.memory import CohortMemory, load
 from l2m_core.schema import did_you_mean
+from l2m_core.tables.reading import RowStream, clean_names
 from train.engines import ENGINES, cores, fan_out
 
 
@@ -197,23 +194,25 @@ def _jobs(context: Context, patients: Path, chunk: int, parts: Path, delimiter: 
 
 
 def _rows(patients: Path, delimiter: str) -> Iterator[list[str]]:
-    """The header, then row after row, all of one length: no repair of another is safe. gzip is told by the content."""
+    """The header's clean names, then row after row, all of one length: no repair of another is safe."""
     header: list[str] = []
-    number = 0
+    for number, row in enumerate(_records(patients, delimiter)):
+        header = header or list(clean_names(row)[0])
+        if len(row) != len(header):
+            raise CohortError(
+                f"Row {number:,} of {patients.name} has {len(row)} cells, but the header has {len(header)}. Correct it."
+            )
+        yield row if number else header
+
+
+def _records(patients: Path, delimiter: str) -> Iterator[list[str]]:
+    read = 0
     try:
-        with patients.open("rb") as raw:
-            unpacked = gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
-            text = io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="")  # type: ignore[arg-type]
-            for row in filter(None, csv.reader(text, delimiter=delimiter, strict=True)):
-                header = header or [name.strip() for name in row]
-                if len(row) != len(header):
-                    raise CohortError(
-                        f"Row {number:,} of {patients.name} has {len(row)} cells, but the header has {len(header)}. Correct it."
-                    )
-                yield row if number else header
-                number += 1
-    except (csv.Error, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        raise CohortError(f"{patients.name} cannot be read as CSV (UTF-8) after row {number:,}: {error}") from error
+        for row in RowStream.of(patients).rows(delimiter):
+            read += 1
+            yield row
+    except CohortError as error:
+        raise CohortError(f"{patients.name} cannot be read as CSV after row {read:,}: {error}") from error
 
 
 def _delimiter(patients: Path, cohort: Cohort) -> str:
@@ -234,8 +233,8 @@ def _refuse_unusable(patients: Path, delimiter: str, keep: tuple[str, ...]) -> N
 
 
 def _read_context(context: Context) -> Cohort:
-    return Cohort.from_csv(
-        context.cohort, outcome=context.outcome or None, baseline=context.baseline, schema=context.schema or None
+    return Cohort.from_file(
+        context.cohort, context.outcome or None, baseline=context.baseline, schema=context.schema or None
     )
 
 

@@ -174,6 +174,26 @@ def test_patients_may_come_zipped_and_with_the_mark_of_a_spreadsheet(files, tiny
     assert (tmp_path / "plain.csv").read_text() == (tmp_path / "zipped.csv").read_text()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252"])
+def test_patients_may_come_in_every_encoding_that_a_cohort_may_come_in(files, tiny_model, tmp_path, encoding):
+    for path in files:
+        path.write_text(path.read_text().replace("north", "Nörd"), encoding="utf-8")
+    cohort, patients = files
+    acquire(context(cohort, tiny_model, keep=("ward",)), patients, tmp_path / "plain.csv")
+    patients.write_bytes(patients.read_text(encoding="utf-8").encode(encoding))
+    acquire(context(cohort, tiny_model, keep=("ward",)), patients, tmp_path / "other.csv")
+    assert "Nörd" in (tmp_path / "plain.csv").read_text(encoding="utf-8")
+    assert (tmp_path / "plain.csv").read_bytes() == (tmp_path / "other.csv").read_bytes()
+
+
+def test_a_first_line_that_states_the_delimiter_is_followed(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "plain.csv")
+    patients.write_text("sep=;\n" + patients.read_text().replace(",", ";"))
+    acquire(context(cohort, tiny_model), patients, tmp_path / "stated.csv")
+    assert (tmp_path / "plain.csv").read_text() == (tmp_path / "stated.csv").read_text()
+
+
 def test_patients_may_come_as_the_cohort_did_with_semicolons(files, tiny_model, tmp_path):
     cohort, patients = files
     acquire(context(cohort, tiny_model), patients, tmp_path / "commas.csv")

@@ -310,6 +310,19 @@ def test_a_method_s_mark_follows_its_code_and_not_its_comments(tmp_path, monkeyp
     assert mark("logistic") == before["logistic"] and mark("l2m_gain") == ""
 
 
+def test_a_method_s_mark_does_not_follow_where_modules_lie_or_how_they_are_laid_out(tmp_path, monkeypatch):
+    folder = tmp_path / "methods"
+    shutil.copytree(versions.FOLDER, folder)
+    monkeypatch.setattr(versions, "FOLDER", folder)
+    mark = versions.code_version.__wrapped__
+    before = mark("gdfs")
+    networks = folder / "networks.py"
+    moved = networks.read_text().replace("from l2m_core.methods.interface import", "from elsewhere import")
+    assert "from elsewhere import" in moved
+    networks.write_text(moved.replace("\n\n\n", "\n\n\n\n") + "\nimport os\n")
+    assert mark("gdfs") == before
+
+
 def test_methods_whose_code_has_changed_are_run_again_when_asked(folder, capsys):
     run(folder)
     path = folder / "partial" / "real.jsonl"
