@@ -79,6 +79,7 @@ class CohortEpisodes:
 
     def draw(self, step: int) -> Episode:
         generator = seeded(self.device, self.seed, step)
+        # A fresh split of the same rows for each task: context and queries change places from step to step.
         pick = torch.rand(self.config.tasks, len(self.train), generator=generator, device=self.device).argsort(1)
         index = self.train[pick[:, : self.config.rows]]
         share = torch.randint(len(self.config.context), (1,), generator=generator, device=self.device)
@@ -155,6 +156,8 @@ def split_rows(y: Tensor, share: float, generator: torch.Generator) -> tuple[Ten
     by_outcome = shuffled[y[shuffled].argsort(stable=True)]
     # Every k-th row by outcome, from a random first one.
     position = torch.arange(len(y), device=y.device) + torch.rand(1, generator=generator, device=y.device) / share
+    # floor(k · share) grows at every (1 / share)-th row in the order of outcomes: the stopping rows have the same mix
+    # of outcomes as the rest, with no class lost.
     is_stop = ((position * share).floor() - ((position - 1) * share).floor()) > 0
     parts = (by_outcome[~is_stop], by_outcome[is_stop])
     train, stop = (part[torch.rand(len(part), generator=generator, device=y.device).argsort()] for part in parts)

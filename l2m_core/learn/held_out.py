@@ -96,9 +96,12 @@ def base_rate_loss(tasks: TaskBatch, context: int, memory: Memory) -> Tensor:
     y, later = tasks.y[:, :context], tasks.y[:, context:]
     if tasks.n_classes is None:
         mean, std = y.float().mean(1, keepdim=True), y.float().std(1, keepdim=True, correction=0).clamp_min(1e-6)
+        # Normal log density, ½ log 2π = 0.9189…, of the outcome in units of the context's spread, as the model's loss
+        # is.
         z = (later.float() - mean) / std
         return (0.5 * z.square() + 0.918938533 + (std / memory.outcome_scale).log()).mean(1)
     count = torch.nn.functional.one_hot(y, int(tasks.n_classes.max())).sum(1)  # (B, K)
     exists = torch.arange(count.shape[1], device=y.device) < tasks.n_classes[:, None]
+    # One pseudo-count spread over the task's classes: a class unseen in the context is unlikely, not impossible.
     p = (count + exists / tasks.n_classes[:, None]) / (context + 1.0)
     return -p.clamp_min(1e-9).log().gather(1, later).mean(1)

@@ -157,19 +157,24 @@ class Loop:
             )
         mine = share_of(episode, self.rank, self.world_size)
         share = len(mine.tasks.y) / total
+        # Each process counts its loss by its share of the tasks, so the sum below is the mean over the whole batch.
         values = self._forward_and_backward(mine, share)
         moving = [p for p in self.model.parameters() if p.requires_grad]
         self._stopping = self._stop_asked
         if self.world_size > 1:
             values = sum_over_processes(moving, {**values, "stop": float(self._stop_asked)})
             self._stopping = values.pop("stop") > 0
+        # After the sum over processes, so that all of them clip alike.
         norm = float(nn.utils.clip_grad_norm_([p for p in moving if p.grad is not None], self.config.clip))
+        # A step with a NaN is skipped whole: its gradient would spoil the optimiser's momentum for good.
         if not (math.isfinite(norm) and math.isfinite(values["loss"])):
             self.skipped += 1
             self.optimiser.zero_grad()
             return None
         self.optimiser.step(self._rate())
         self.optimiser.zero_grad()
+        # The average begins short and grows to its full memory: the first weights would else stay in it for 1 / (1 -
+        # decay) steps.
         decay = min(self.config.average, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
             for name, p in self.model.named_parameters():
@@ -201,6 +206,7 @@ class Loop:
         stage, step_in_stage = stage_at(self.stages, self.step)
         start, end = stage.lr
         share = min(1.0, step_in_stage / max(1, stage.steps))
+        # Cosine from the stage's first share of the peak to its last, times a linear warm-up over all.
         scale = end + (start - end) * 0.5 * (1 + math.cos(math.pi * share))
         return scale * min(1.0, (self.step + 1) / max(1, self.config.warmup))
 

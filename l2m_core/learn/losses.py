@@ -68,8 +68,13 @@ def random_orders(episode: Episode, count: int) -> Tensor:
     n, d = r.shape[-2:]
     # Ranks among features, recorded ones first in random order.
     rank = (episode.uniform(count, n, d) + (~r)).argsort(-1).argsort(-1)
+    # Stratified: way i falls into the i-th of `count` equal parts of its order, so every query is seen nearly empty
+    # and nearly complete at each step. The study draws one state per step; several per query cost little, as all read
+    # the same keys.
     share = (torch.arange(count, device=r.device)[:, None, None] + episode.uniform(count, n, 1, stream=1)) / count
     a = rank < (share * (r.sum(-1, keepdim=True) + 1)).floor()
+    # Half of the tasks have their baseline features known from the start, as at the bedside; the other half teach the
+    # model to do without.
     keeps_baseline = episode.uniform(1, 1, 1, stream=2) < 0.5
     return (a | (keeps_baseline & ~episode.tasks.acquirable[:, None, None])) & r
 
@@ -92,11 +97,14 @@ class GainLoss(nn.Module):
     def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
         tasks, n = episode.tasks, episode.context
         x, y, r, a = tasks.x[:, n:], tasks.y[:, n:], tasks.r[:, n:], episode.a
+        # The predictor is frozen: only heads learn here, and the context needs no graph.
         with torch.no_grad():
             memory = self.model.condition(context_of(tasks, n))
         output = self.model.query(memory, x, a)
+        # (B, n, m): blocked like the policy, since only what was recorded can be revealed.
         choices = random_unknown(r & ~a, self.reveals, episode)
         expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
+        # Rare patients whose belief turns over would dominate a squared error, so targets stay within 3 nats.
         target = choose_target(self.target, expected, realised).clamp(-3.0, 3.0)
         gain, weight = output.gain.gather(-1, choices.clamp_min(0)), (choices >= 0).float()
         # A slot with nothing left to measure counts as an error of 0, so that the mean over tasks is a plain one.
@@ -123,6 +131,7 @@ def reveal_each(
     before = log_loss(output, memory, y)
     expected, realised = [], []
     for j in choices.unbind(-1):
+        # One feature more than `a`, the same for all else. -1 adds nothing, and so tells exactly 0.
         more = F.one_hot(j.clamp_min(0), a.shape[-1]).bool() & (j >= 0)[..., None]
         after = model.query(memory, x, a | more, rank=False)
         expected.append(divergence(after, output, memory))
@@ -147,6 +156,7 @@ def choose_target(name: str, expected: Tensor, realised: Tensor) -> Tensor:
 def _compare(gain: Tensor, target: Tensor, drop: Tensor, weight: Tensor) -> dict[str, Tensor]:
     """Means over real reveals, and the share of the target's variance within them that the head explains."""
     count = weight.sum().clamp_min(1)
+    # Explained variance: 1 - squared error / variance of the target.
     middle = (target * weight).sum() / count
     spread = ((target - middle).square() * weight).sum().clamp_min(1e-6)
     return {
@@ -159,6 +169,8 @@ def _compare(gain: Tensor, target: Tensor, drop: Tensor, weight: Tensor) -> dict
 
 def random_unknown(unknown: Tensor, count: int, episode: Episode, stream: int = 0) -> Tensor:
     """(B, n, count) indices of different unknown features, -1 where a query has fewer."""
+    # A random key for each unknown feature and 0 for the others: the largest `count` keys are a draw without
+    # replacement.
     key = episode.uniform(*unknown.shape[1:], stream=stream) * unknown
     best = key.topk(min(count, unknown.shape[-1]), dim=-1)
     return torch.where(best.values > 0, best.indices, -1)
@@ -166,6 +178,7 @@ def random_unknown(unknown: Tensor, count: int, episode: Episode, stream: int = 
 
 def open_softmax(logits: Tensor, is_open: Tensor) -> Tensor:
     """The blocked policy: probabilities over what is open, all 0 where nothing is."""
+    # -1e9 instead of -inf: a row with nothing open would else be NaN; the product makes it 0.
     chance = logits.masked_fill(~is_open, -1e9).softmax(-1)
     return chance * is_open
 
@@ -176,6 +189,7 @@ def divergence(after: Output, before: Output, memory: Memory) -> Tensor:
         return predictive(after, memory).divergence(predictive(before, memory))  # type: ignore[arg-type]
     log_p, log_q = after.prediction.log_softmax(-1), before.prediction.log_softmax(-1)
     p = log_p.exp()
+    # 0 · log 0 = 0, and classes that a task does not have are at log p = -inf in both.
     return (p * torch.where(p > 0, log_p - log_q, 0.0)).sum(-1)
 
 
@@ -183,6 +197,8 @@ def share_of(episode: Episode, rank: int, world: int) -> Episode:
     """The tasks that one of several processes works on."""
     if world == 1:
         return episode
+    # Every world-th task, so that the processes' shares differ by one at most; `share` lets random draws match those
+    # of a single process.
     part = slice(rank, None, world)
     tasks, share = episode.tasks.map(lambda t: t[part]), (rank, world, len(episode.a))
     return replace(episode, tasks=tasks, a=episode.a[part], share=share)

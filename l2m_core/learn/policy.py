@@ -81,6 +81,7 @@ class PolicyLoss(nn.Module):
         improve = self._by_trying_all if self.config.objective == "exact" else self._by_sampling
         total, reports = x.new_zeros(()), []
         for step in range(self.config.steps):
+            # Each step draws its random numbers from streams of its own: 100 apart, more than a step takes.
             loss, picked, report = improve(memory, x, y, r, a, episode, 100 * step)
             total = total + loss / self.config.steps
             reports.append(report)
@@ -96,12 +97,17 @@ class PolicyLoss(nn.Module):
         gain, is_open = choose_target(self.config.target, expected, realised), choices >= 0
         logits = output.policy.gather(-1, choices.clamp_min(0))
         chance = open_softmax(logits, is_open)
+        # The exact expectation over the policy's next pick, Σ_j π(j) · I(Y; X_j | x, D): no sampled action, so no
+        # relaxation and no noise of sampling in the gradient.
         achieved = (chance * gain).sum(-1)
         before = log_loss(output, memory, y)
         loss = -achieved.mean() + (before.mean() if self.keep_predicting else 0.0)
+        # How much less than the best candidate's gain the policy expects to get.
         best = torch.where(is_open, gain, float("-inf")).amax(-1)
         regret = torch.where(is_open.any(-1), best - achieved, 0.0)
         noise = gumbel(episode.uniform(*logits.shape[1:], stream=stream + 1))
+        # Gumbel-max: the argmax of logits plus Gumbel noise is a draw from the softmax. It only decides which state
+        # comes next, so it needs no gradient.
         index = (logits + noise).masked_fill(~is_open, float("-inf")).argmax(-1, keepdim=True)
         picked = one_hot(choices.gather(-1, index)[..., 0], x.shape[-1])
         means = {"loss": before - achieved, "before": before, "gain": achieved, "regret": regret}
@@ -113,6 +119,8 @@ class PolicyLoss(nn.Module):
         output = self.model.query(memory, x, a)
         before = log_loss(output, memory, y)
         # (B, samples · n, …): every query walks `samples` paths.
+        # N_MC independent noise samples for each query (the Monte Carlo pathwise gradient of the study) walk side by
+        # side, as further queries on the same memory.
         x, y, r, a = (t.repeat(1, config.samples, *[1] * (t.ndim - 2)) for t in (x, y, r, a))
         logits = output.policy.repeat(1, config.samples, 1)
         reveal, score = torch.zeros_like(x), x.new_zeros(())
@@ -120,15 +128,20 @@ class PolicyLoss(nn.Module):
         for pick in range(config.picks):
             if pick:
                 logits = self.model.query(memory, x, a, reveal).policy
+            # The blocked policy: recorded, not known at the start, and not picked earlier on this path.
             is_open = r & ~a & (reveal.detach() < 0.5)
             noise = gumbel(episode.uniform(*logits.shape[1:], stream=stream + 1 + pick))
+            # Straight-through Gumbel softmax g_θ(ε; S, D): a hard pick forward, the softmax's gradient backward.
             chosen = straight_through(logits + noise, is_open, config.temperature)
             if pick == 0:
                 first, chance = chosen, open_softmax(logits, is_open)
             if config.estimator == "reinforce":
                 chosen = chosen.detach()
+                # REINFORCE needs log π of what was picked, and no path through the pick itself.
                 score = score + (open_softmax(logits, is_open).clamp_min(LEAST_UNIFORM).log() * chosen).sum(-1)
             reveal = reveal + chosen
+        # J: the predictor's log loss once the picked features are known. `reveal` carries the gradient into the
+        # predictor's input and so back to the policy.
         after = log_loss(self.model.query(memory, x, a, reveal, rank=False), memory, y)
         loss = after.mean()
         if config.estimator == "reinforce":
@@ -144,6 +157,7 @@ class PolicyLoss(nn.Module):
         if samples == 1:
             return after - before
         paths = after.unflatten(1, (samples, -1))
+        # Leave-one-out baseline: unbiased, since it does not depend on the path itself, and of less variance.
         others = (paths.sum(1, keepdim=True) - paths) / (samples - 1)
         return (paths - others).flatten(1, 2)
 
@@ -151,7 +165,9 @@ class PolicyLoss(nn.Module):
 def straight_through(noisy: Tensor, is_open: Tensor, temperature: float) -> Tensor:
     """One-hot of the best open feature on the way forward, the softmax on the way back; 0 where nothing is open."""
     soft = open_softmax(noisy / temperature, is_open)
+    # Blocked actions can never win the argmax; where nothing is open the product below makes the row 0.
     hard = one_hot(noisy.masked_fill(~is_open, float("-inf")).argmax(-1), noisy.shape[-1]) * is_open
+    # Forward the bracket is exactly 0, so the value is one-hot; backward only `soft` has a gradient.
     return hard + (soft - soft.detach())
 
 
@@ -161,6 +177,7 @@ def one_hot(index: Tensor, size: int) -> Tensor:
 
 
 def gumbel(uniform: Tensor) -> Tensor:
+    # ε = -log(-log u); clamped because u = 0 or 1 would give an infinite noise.
     return -(-uniform.clamp(LEAST_UNIFORM, 1 - 1e-7).log()).log()
 
 

@@ -22,6 +22,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 def call_lowered(module: nn.Module, dtype: torch.dtype, episode: Any) -> Any:
     """`module(episode)` with its parameters as `dtype`; gradients reach the float32 originals."""
+    # The cast is part of the graph: its backward brings the gradient to the float32 master weights.
     lowered = {name: p.to(dtype) if p.is_floating_point() else p for name, p in module.named_parameters()}
     return functional_call(module, lowered, (episode,))
 

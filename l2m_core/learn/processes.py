@@ -34,6 +34,8 @@ def rank_and_world_size() -> tuple[int, int]:
 def sum_over_processes(parameters: list[nn.Parameter], values: dict[str, float]) -> dict[str, float]:
     """Adds gradients and values up in one message. A gradient that no process has stays None."""
     device, dtype = parameters[0].device, torch.float32
+    # Whether any process has a gradient travels along: a parameter that none of them used must keep None, or the
+    # optimiser's decay would move it.
     present = torch.tensor([float(p.grad is not None) for p in parameters], device=device)
     reported = torch.tensor(list(values.values()), dtype=dtype, device=device)
     gradients = [(torch.zeros_like(p) if p.grad is None else p.grad).flatten().to(dtype) for p in parameters]

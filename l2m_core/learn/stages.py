@@ -86,6 +86,7 @@ def stage_at(stages: tuple[Stage, ...], step: int) -> tuple[Stage, int]:
 
 def seeded(device: torch.device | str, *numbers: int) -> torch.Generator:
     """A generator that follows from a few whole numbers."""
+    # A splitmix-like hash: neighbouring seeds and steps give generators that have nothing in common.
     state = 0x9E3779B97F4A7C15
     for number in numbers:
         state = (state ^ (number + 0x7F4A7C15)) * 0xBF58476D1CE4E5B9 % 2**64
@@ -110,11 +111,13 @@ class EpisodeStream:
     def _draw_pool(self, stage: Stage, generator: torch.Generator) -> list[Episode]:
         rows = _pick(generator, stage.rows)
         features = _pick(generator, stage.features)
+        # At least four rows on either side, or there is nothing to learn from or to be asked about.
         context = max(4, min(rows - 4, round(_pick(generator, stage.context) * rows)))
         wants_continuous = bool(coin(generator, (1,), stage.continuous))
         outcome = "continuous" if wants_continuous and "continuous" in self.priors else "classes"
         outcome = outcome if outcome in self.priors else "continuous"
         tasks = stage.tasks_for(rows, features)
+        # One large draw for several steps: a prior's cost is mostly per call.
         batch = self.priors[outcome].sample(generator, tasks * POOL_STEPS, rows, features)
         a = draw_known(generator, batch, context, stage)
         parts = [slice(i * tasks, (i + 1) * tasks) for i in range(POOL_STEPS)]
@@ -132,6 +135,7 @@ def draw_known(generator: torch.Generator, batch: TaskBatch, context: int, stage
     share = uniform(generator, (tasks, rows, 1), *stage.known)
     # Ranks among features, recorded ones first in random order: exactly that share of them is known.
     rank = (uniform(generator, r.shape) + (~r)).argsort(-1).argsort(-1)
+    # 0 … all recorded features, each equally likely: the study's S_t drawn uniformly over acquisition steps.
     count = (share * (r.sum(-1, keepdim=True) + 1)).floor()
     a = rank < count
     keeps_baseline = coin(generator, (tasks, 1, 1), stage.baseline_known)

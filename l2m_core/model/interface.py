@@ -11,6 +11,7 @@ from torch import Tensor
 from l2m_core.errors import ConfigError
 from l2m_core.model.columns import HIDDEN
 
+# Least value of each setting.
 # Two numbers are a mean and a spread (rows), so a density over bins has at least three.
 _LEAST = {"layers": 1, "width": 1, "heads": 1, "feedforward": 1, "max_classes": 2, "bins": 3, "embedder_depth": 2}
 

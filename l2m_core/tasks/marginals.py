@@ -26,6 +26,7 @@ def observe_like_a_chart(generator: torch.Generator, z: Tensor) -> tuple[Tensor,
     step = log_uniform(generator, shape, 0.1, 1.0)
     cut = _skewed_threshold(generator, shape)
     grade = _grade(generator, z)
+    # In the order of KINDS. All are computed for every cell and one is kept: cheaper than a loop over features.
     candidates = (
         z,
         (power * flip * z).clamp_max(6.0).exp(),
@@ -54,6 +55,7 @@ def _grade(generator: torch.Generator, z: Tensor) -> Tensor:
     levels = integers(generator, (tasks, 1, features), 3, MAX_LEVELS)
     centre = uniform(generator, (tasks, 1, features), -0.5, 1.0)
     width = log_uniform(generator, (tasks, 1, features), 0.5, 1.5)
+    # Φ maps the latent value to 0 … 1; its centre and width make the grades unequally common.
     position = torch.special.ndtr((z - centre) / width) * levels
     return position.floor().clamp(min=torch.zeros_like(levels), max=levels - 1)
 

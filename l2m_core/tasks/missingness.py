@@ -109,6 +109,7 @@ def sample_missingness(
     if config.outcome > 0 and y is None:
         raise ConfigError("Missingness.outcome has a weight above 0, which needs y; pass y or set it to 0.")
     B, N, d = x.shape
+    # One mechanism for each task; then all tasks of one mechanism are worked on together.
     weights = torch.tensor([float(getattr(config, name)) for name in MECHANISMS], device=x.device)
     drawn = categorical(generator, weights.expand(B, -1))
     panel = _sample_panels(generator, acquirable, config)
@@ -172,6 +173,7 @@ def _sample_panels(generator: torch.Generator, acquirable: Tensor, config: Missi
     alone = torch.arange(d, device=acquirable.device).expand(B, d)
     size = integers(generator, (B, 1), *config.panel_size)
     count = (acquirable.sum(dim=1, keepdim=True) * config.panel_share / size).ceil().clamp_min(1)
+    # Panel numbers from d up cannot be mistaken for a feature's own position, below d.
     number = d + (uniform(generator, (B, d)) * count).long()
     belongs = (uniform(generator, (B, d)) < config.panel_share) & (uniform(generator, (B, 1)) < config.panels)
     return torch.where(belongs & acquirable, number, alone)
@@ -198,6 +200,7 @@ def _record(generator: torch.Generator, missing_probability: Tensor, panel: Tens
 
 def _mcar(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     B, N, d = view.x.shape
+    # A task has its own interval of rates: real tables differ more from each other than their columns do.
     ends = uniform(generator, (B, 2, 1), *config.rate).sort(dim=1).values
     rate = ends[:, 0] + uniform(generator, (B, d)) * (ends[:, 1] - ends[:, 0])
     rate = torch.where(uniform(generator, (B, d)) < config.complete, torch.zeros_like(rate), rate)
@@ -207,6 +210,7 @@ def _mcar(generator: torch.Generator, view: _View, config: Missingness) -> Tenso
 def _mar_baseline(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     """p(missing) = maximum · scale · sigmoid(network(recorded baseline values)); constant if there is no baseline."""
     B, N, d = view.x.shape
+    # Recorded baseline values alone decide, so the mask is missing at random.
     baseline = view.r & ~view.acquirable.unsqueeze(1)
     inputs = standardise(view.x, baseline, limit=4.0)
     bias = normal(generator, (B, 1, config.hidden))
@@ -219,11 +223,13 @@ def _mar_baseline(generator: torch.Generator, view: _View, config: Missingness) 
 def _mar_recorded(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     """Baseline features come first, the others in a random order; each listens to recorded values before it."""
     B, N, d = view.x.shape
+    # Keys below 1 for baseline features, from 1 for the others: baseline first, both in random order.
     order = (uniform(generator, (B, d)) + view.acquirable).argsort(dim=1)
     along = order.unsqueeze(1).expand(B, N, d)
     x, possible = view.x.gather(2, along), view.r.gather(2, along)
     acquirable = view.acquirable.gather(1, order)
     leader = _leaders(view.panel.gather(1, order))
+    # With j features before it, each is a parent with probability parents / j: `parents` of them on average.
     chance = config.parents / torch.arange(1, d + 1, device=x.device).clamp_min(config.parents)
     listens = uniform(generator, (B, d, d)) < chance
     spread = _strength(generator, B, config) / max(config.parents, 1.0) ** 0.5
@@ -234,11 +240,14 @@ def _mar_recorded(generator: torch.Generator, view: _View, config: Missingness) 
     draw = uniform(generator, (B, N, d))
     done = torch.ones_like(possible)  # the test was done; its value is recorded if that is possible as well
     r = torch.empty_like(possible)
+    # In turn, because whether feature j was recorded decides what the later ones may see of it.
     for j in range(d):
         drawn = draw[:, :, j] >= _ceiling(config) * torch.sigmoid(logit[:, :, j])
         done[:, :, j] = drawn | ~acquirable[:, None, j]
+        # A panel is done when its first feature is. That one stands earlier in the order, so it is decided.
         done[:, :, j] = done.gather(2, leader[:, None, j, None].expand(B, N, 1)).squeeze(2)
         r[:, :, j] = done[:, :, j] & possible[:, :, j]
+        # 0 where not recorded: a hidden value adds nothing to any logit, which is what makes this MAR.
         value = standardise(x[:, :, j], r[:, :, j], limit=4.0)
         logit[:, :, j + 1 :] += value.unsqueeze(2) * from_value[:, None, j, j + 1 :]
         logit[:, :, j + 1 :] += (~r[:, :, j]).unsqueeze(2) * from_absence[:, None, j, j + 1 :]
@@ -252,6 +261,7 @@ def _block(generator: torch.Generator, view: _View, config: Missingness) -> Tens
     length = uniform(generator, (B, 1, d), *config.block_length)
     limited = uniform(generator, (B, 1, d)) < config.block_share
     start = uniform(generator, (B, 1, d)) * (1 - length)
+    # The row's time is never shown: holes come in stretches that the features themselves do not explain.
     outside = limited & ((time < start) | (time > start + length))
     rate = uniform(generator, (B, 1, d)) * config.block_rate
     return _record(generator, torch.where(outside, 1.0, rate), view.panel)
@@ -259,6 +269,7 @@ def _block(generator: torch.Generator, view: _View, config: Missingness) -> Tens
 
 def _mnar(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     B, _, d = view.x.shape
+    # The value decides about itself, recorded or not: not at random, on purpose.
     logit = standardise(view.x, limit=4.0) * normal(generator, (B, 1, d)) * _strength(generator, B, config)
     logit = logit + normal(generator, (B, 1, d))
     return _record(generator, _ceiling(config) * torch.sigmoid(logit), view.panel)
@@ -286,6 +297,7 @@ def _keep_one(generator: torch.Generator, r: Tensor) -> Tensor:
     """A feature with no recorded value gets one back, in a random row."""
     B, N, d = r.shape
     row = integers(generator, (B, 1, d), 0, N - 1)
+    # A column without any value has no scale, and no patient could learn from it.
     rescued = torch.zeros_like(r).scatter_(1, row, True) & ~r.any(dim=1, keepdim=True)
     return r | rescued
 

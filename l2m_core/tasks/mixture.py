@@ -66,6 +66,7 @@ class MixturePrior:
         if self.config.by == "batch":
             picked = int(choice(generator, 1, self._weights))
             return self.priors[picked].sample(generator, tasks, rows, features)
+        # (B,) the part that each task comes from; each part then draws all of its tasks in one call.
         source = choice(generator, tasks, self._weights)
         counts = torch.bincount(source, minlength=len(self.priors)).tolist()
         batches = [
