@@ -10,7 +10,7 @@ import dataclasses
 import reprlib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 NO_LINES = "The settings must be lines of `name: value`."
 LARGEST_OVERRIDE = 100_000  # characters
+LONGEST_QUOTE = 100  # characters of what was given
 WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a text", dict: "names and values"}
 
 
@@ -93,15 +94,21 @@ def build_settings(kind: type[T], given: Any, where: str = "config") -> T:
     if not isinstance(given, Mapping):
         raise ConfigError(f"The settings of {where} are {_quote(given)}; give names and values.")
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for name in given:
-        if name not in fields:
-            raise ConfigError(f"{where} has no setting {_quote(name)}.{did_you_mean(name, fields)}")
+    refuse_unknown(given, fields, where)
     types_of = typing.get_type_hints(kind)
     values = {name: _convert(types_of[name], value, f"{where}.{name}") for name, value in given.items()}
     for name, field in fields.items():
         if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ConfigError(f"{where} needs the setting {name!r}.")
     return kind(**values)
+
+
+def refuse_unknown(given: Iterable[Any], known: Iterable[str], where: str = "config") -> None:
+    """Refuses the first name in `given` that is not known."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"There is no setting {where}.{_shorten(str(name))}.{did_you_mean(name, known)}")
 
 
 def to_plain(value: Any) -> Any:
@@ -160,5 +167,9 @@ def _index(values: list, part: str, key: str) -> int:
 def _quote(value: Any) -> str:
     """Short, so that what to give is still read behind it."""
     quoting = reprlib.Repr()
-    quoting.maxstring = quoting.maxother = quoting.maxlong = 100
+    quoting.maxstring = quoting.maxother = quoting.maxlong = LONGEST_QUOTE
     return quoting.repr(value)
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= LONGEST_QUOTE else f"{name[: LONGEST_QUOTE - 1]}…"

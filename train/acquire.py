@@ -1,7 +1,7 @@
-"""`python -m train acquire`: what to measure next for every patient of a file of any size, in chunks, side by side.
+"""`python -m train acquire`: what to measure next for every patient of a file of any size, in parallel chunks.
 
-The patients are streamed: of a million rows only the chunks in work are in memory. A run that was cut short goes on
-where it stopped: chunks are written as whole files and joined at the end.
+The patients are streamed: only the chunks being worked on are in memory. A run that was interrupted continues where it
+stopped, because chunks are written as whole files and joined at the end.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _memory(context: Context) -> CohortMemory:
 
 
 def identity(context: Context, patients: Path, chunk: int) -> str:
-    """What the parts of a run depend on; other parts are not gone on with."""
+    """A hash of all that a run's parts depend on; parts with another one are not used."""
     if not patients.is_file():
         raise CohortError(f"There is no file {patients.name} with patients.")
     digest = hashlib.sha256(repr((context, chunk, patients.stat().st_size, patients.stat().st_mtime_ns)).encode())
@@ -262,7 +262,7 @@ def identity(context: Context, patients: Path, chunk: int) -> str:
 
 
 def _open_parts(parts: Path, mark: str) -> None:
-    """An unfinished run of the very same work is gone on with; any other is started afresh."""
+    """Continues an unfinished run of the same work; parts of any other are removed."""
     stamp = parts / "run"
     if parts.exists() and not stamp.is_file():
         raise ConfigError(f"{parts.name} is in the way and is not an unfinished run; move it, or choose another --out.")

@@ -1,4 +1,4 @@
-"""Where a job's model comes from: an earlier job's checkpoint, or a released model."""
+"""The model that a job starts from: an earlier job's checkpoint, or a released model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Modu
 
 
 def add_vote_head(model: nn.Module) -> nn.Module:
-    """The same cells model with a vote (see ModelConfig.vote), which looks where the last block does and is silent yet."""
+    """The cells model with a vote (see ModelConfig.vote) that attends as the last block does and changes nothing yet."""
     config: ModelConfig = model.config  # type: ignore[assignment]
     if config.encoder != "cells" or config.vote:
         raise ConfigError("add_vote: the initial model must be of cells, without a vote of its own.")
@@ -49,6 +49,6 @@ def with_fresh_weights(model: nn.Module) -> nn.Module:
 
 
 def freeze_all_but(model: nn.Module, *parts: str) -> None:
-    """Parameters under the named parts may move; all others are frozen."""
+    """Only the parameters of the named parts are trained."""
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name.split(".")[0] in parts)

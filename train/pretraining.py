@@ -1,4 +1,4 @@
-"""What the jobs on drawn tasks share: the predictor, the gain head and the policy differ in loss and in what moves."""
+"""What the jobs that learn from drawn tasks share; they differ in their loss and in which parameters are trained."""
 
 from __future__ import annotations
 

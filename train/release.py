@@ -36,7 +36,7 @@ def run(job: ReleaseJob) -> None:
         "seconds": round(facts["seconds"], 1),
         "skipped_steps": facts["skipped"],
     }
-    save_model(folder, module, module.config, job.trained, job.inference, training)
+    save_model(folder, module, module.config, job.trained, job.inference, training)  # type: ignore[arg-type]
     for number, leg in enumerate((*job.curves, job.run), start=1):
         log = Path(leg) / "log.jsonl"
         if log.is_file():

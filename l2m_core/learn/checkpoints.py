@@ -1,4 +1,4 @@
-"""Checkpoints: always either the old one or the new one, never half of either.
+"""Checkpoints that a crash cannot damage: a reader finds the old one or the new one, never half of either.
 
 A checkpoint is a folder `step-…` written whole under a temporary name, flushed, renamed, and only then named in
 `latest`. Tensors are safetensors in parts of bounded size; everything else is JSON. Nothing is unpickled.

@@ -1,6 +1,6 @@
-"""Continual training on one given cohort: its rows are split into context and queries again and again.
+"""Fine-tuning on one cohort: at every step its rows are split anew into context and queries.
 
-A part of the rows is never trained on; it decides when to stop and which weights to keep, the first ones included.
+Some rows are never trained on. They decide when to stop and which weights to keep, the initial ones included.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, context_of, log_loss
+from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, query_losses
 from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
 from l2m_core.learn.stopping import EarlyStopping
 from l2m_core.tasks.batch import TaskBatch
@@ -28,27 +28,27 @@ class FinetuneConfig:
     """How far a model may move towards a cohort."""
 
     steps: int = 300
-    """At most so many steps."""
+    """Most steps."""
     lr: float = 1e-4
     """Learning rate."""
     tasks: int = 4
     """Splits of the cohort per step."""
     rows: int = 512
-    """At most so many rows of a split; and of the context that judges the stopping rows, four times as many."""
+    """Most rows of a split. The context that the stopping rows are judged with has at most four times as many."""
     context: tuple[float, ...] = (0.5, 0.7, 0.85)
     """Shares of a split's rows that are context."""
     held_out: float = 0.2
-    """Share of the cohort's rows that only decides when to stop."""
+    """Share of the cohort's rows that are not trained on and decide when to stop: the stopping rows."""
     evaluate_every: int = 20
     """Steps between evaluations on the stopping rows."""
     patience: int = 4
     """Evaluations without a new lowest loss that end the training."""
     average: float = 0.9
-    """Decay of the running average of the weights, which is what is judged and returned."""
+    """Decay of the running average of the weights. The average is what is evaluated and returned."""
     dtype: str = "bfloat16"
     """Arithmetic of the forward and backward pass."""
     threads: int = 1
-    """CPU threads: set, not guessed."""
+    """CPU threads. They are set here and never guessed."""
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
@@ -87,7 +87,7 @@ class CohortEpisodes:
         return self._episode(generator, index, max(4, min(n - 4, round(self.config.context[int(share)] * n))))
 
     def stopping(self) -> Episode:
-        """All rows for training as context, and each stopping row in several ways."""
+        """The rows for training as context, and each stopping row as several queries that differ in what is known."""
         generator = seeded(self.device, self.seed, -2)
         context = self.train[: 4 * self.config.rows]
         index = torch.cat([context, self.stop.repeat(WAYS_KNOWN)])[None]
@@ -112,9 +112,9 @@ def finetune(
     resume: bool = False,
     quiet: bool = True,
 ) -> nn.Module:
-    """A copy of the model with the weights that served the stopping rows best; the model itself stays as it is.
+    """A copy of the model with the weights that predict the stopping rows best. The model itself does not change.
 
-    generator: decides the split and all draws; folder: keeps checkpoints and a log there, from which to resume.
+    generator: decides the split and all draws; folder: where checkpoints and a log are kept, to resume from.
     """
     return start_finetuning(model, cohort, config, generator, folder=folder, resume=resume, quiet=quiet)[0]
 
@@ -166,10 +166,7 @@ def split_rows(y: Tensor, share: float, generator: torch.Generator) -> tuple[Ten
 
 @torch.no_grad()
 def _loss_of(model: nn.Module, episode: Episode) -> float:
-    tasks, n = episode.tasks, episode.context
-    memory = model.condition(context_of(tasks, n))  # type: ignore[operator]
-    output = model.query(memory, tasks.x[:, n:], episode.a)  # type: ignore[operator]
-    return float(log_loss(output, memory, tasks.y[:, n:]).mean())
+    return float(query_losses(model, episode, rank=True)[0].mean())
 
 
 def _loop_config(config: FinetuneConfig) -> LoopConfig:

@@ -1,4 +1,4 @@
-"""Held-out synthetic tasks: the only thing a model is chosen by."""
+"""Held-out synthetic tasks: models are chosen by these alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from l2m_core.learn.losses import context_of, log_loss
+from l2m_core.learn.losses import query_losses
 from l2m_core.learn.stages import POOL_STEPS, Episode, EpisodeStream, Stage
 from l2m_core.model.interface import Memory
 from l2m_core.tasks.batch import TaskBatch
@@ -70,11 +70,10 @@ class TaskLosses:
 def losses_of(model: nn.Module, group: HeldOut) -> TaskLosses:
     loss, base, classes = [], [], []
     for episode in group.episodes:
-        tasks, n = episode.tasks, episode.context
-        memory = model.condition(context_of(tasks, n), rank=False)
-        output = model.query(memory, tasks.x[:, n:], episode.a, rank=False)
-        loss.append(log_loss(output, memory, tasks.y[:, n:]).mean(1))
-        base.append(base_rate_loss(tasks, n, memory))
+        tasks = episode.tasks
+        losses, memory = query_losses(model, episode)
+        loss.append(losses.mean(1))
+        base.append(base_rate_loss(tasks, episode.context, memory))
         count = tasks.n_classes
         classes.append(torch.zeros(len(tasks.x), dtype=torch.int64) if count is None else count.cpu())
     return TaskLosses(torch.cat(loss), torch.cat(base), torch.cat(classes))

@@ -1,4 +1,4 @@
-"""A job's record: JSON lines always, TensorBoard scalars where tensorboard is installed."""
+"""The log of a training: JSON lines, and TensorBoard scalars where tensorboard is installed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TrainingLog:
 
 
 def drop_lines_after(folder: Path, step: int) -> None:
-    """Drops the lines beyond a checkpoint: a resumed job writes them again. A line cut short by a crash goes too."""
+    """Drops the lines after step `step`, which a resumed job writes again, and any line that a crash cut short."""
     path = folder / NAME
     if not path.is_file():
         return

@@ -1,4 +1,4 @@
-"""The one training loop: steps, precision, several processes, logs, checkpoints, faults. What is learned is a loss."""
+"""The training loop of all jobs: steps, precision, several processes, logs, checkpoints. The loss decides what is learned."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LoopConfig:
     weight_decay: float = 0.01
     """Decoupled weight decay."""
     muon: bool = True
-    """Whether matrices inside the blocks are updated by Muon; all else, or everything, by AdamW."""
+    """Whether Muon updates the matrices inside the blocks and AdamW the rest; without it, AdamW updates everything."""
     clip: float = 1.0
     """Largest norm of the gradient."""
     warmup: int = 100
@@ -58,9 +58,9 @@ class LoopConfig:
     log_every: int = 10
     """Steps between lines of the log."""
     bad_steps: int = 20
-    """So many steps in a row with a NaN or infinite loss stop the job."""
+    """Steps in a row with a NaN or infinite loss that stop the job."""
     threads: int = 1
-    """CPU threads: set, not guessed."""
+    """CPU threads. They are set here and never guessed."""
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -111,7 +111,7 @@ class Loop:
     # -- running ---------------------------------------------------------------------------------------------------
 
     def run(self, until: int | None = None) -> None:
-        """Up to `until` steps in all (default: the stages' end); saves at the end and when asked to stop."""
+        """Trains up to step `until` (default: the end of the stages). Saves at the end and when asked to stop."""
         end = min(self.steps, until or self.steps)
         self._open_folder()
         previous = _on_signal(lambda *_: setattr(self, "_stop_asked", True))
@@ -183,7 +183,7 @@ class Loop:
         return {**values, "norm": norm}
 
     def _forward_and_backward(self, episode: Episode, share: float) -> dict[str, float]:
-        """Leaves gradients on the parameters, and returns what the loss reports; both count by `share`."""
+        """Leaves gradients on the parameters and returns what the loss reports, both multiplied by `share`."""
 
         def step(call=self._call) -> dict[str, float]:
             loss, report = call(self.loss_module, DTYPES[self.config.dtype], episode)
@@ -211,7 +211,7 @@ class Loop:
         return scale * min(1.0, (self.step + 1) / max(1, self.config.warmup))
 
     def _evaluate(self) -> None:
-        """Held-out tasks, with the averaged weights; the other processes wait at the next step's sum."""
+        """Evaluates the averaged weights on held-out tasks. Other processes wait at the next step's sum."""
         if self.evaluate is None or self.rank > 0:
             return
         with self.averaged(), torch.no_grad():

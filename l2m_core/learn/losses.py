@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from l2m_core.errors import ConfigError
-from l2m_core.learn.stages import Episode
+from l2m_core.learn.stages import Episode, reveal_share
 from l2m_core.model.density import predictive
 from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.tasks.batch import TaskBatch
@@ -28,6 +28,14 @@ def log_loss(output: Output, memory: Memory, y: Tensor) -> Tensor:
     return F.cross_entropy(logits, y.flatten(), reduction="none").view(y.shape)
 
 
+def query_losses(model: nn.Module, episode: Episode, rank: bool = False) -> tuple[Tensor, Memory]:
+    """(B, n) log loss of the episode's queries, and the memory of its context; rank: see Encoder."""
+    tasks, n = episode.tasks, episode.context
+    memory = model.condition(context_of(tasks, n), rank=rank)  # type: ignore[operator]
+    output = model.query(memory, tasks.x[:, n:], episode.a, rank=rank)  # type: ignore[operator]
+    return log_loss(output, memory, tasks.y[:, n:]), memory
+
+
 class PredictorLoss(nn.Module):
     """Algorithm 1 of the study for the cells encoder: log loss of queries known in part, in random order."""
 
@@ -36,10 +44,7 @@ class PredictorLoss(nn.Module):
         self.model = model
 
     def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
-        tasks, n = episode.tasks, episode.context
-        memory = self.model.condition(context_of(tasks, n), rank=False)
-        output = self.model.query(memory, tasks.x[:, n:], episode.a, rank=False)
-        loss = log_loss(output, memory, tasks.y[:, n:])
+        loss, _ = query_losses(self.model, episode)
         return loss.mean(), {"loss": loss.detach().mean()}
 
 
@@ -66,17 +71,15 @@ def random_orders(episode: Episode, count: int) -> Tensor:
     """(B, count, n, d): what is known of each query at `count` points of random orders of its recorded features."""
     r = episode.tasks.r[:, None, episode.context :]
     n, d = r.shape[-2:]
-    # Ranks among features, recorded ones first in random order.
-    rank = (episode.uniform(count, n, d) + (~r)).argsort(-1).argsort(-1)
+    order = episode.uniform(count, n, d)
     # Stratified: way i falls into the i-th of `count` equal parts of its order, so every query is seen nearly empty
     # and nearly complete at each step. The study draws one state per step; several per query cost little, as all read
     # the same keys.
     share = (torch.arange(count, device=r.device)[:, None, None] + episode.uniform(count, n, 1, stream=1)) / count
-    a = rank < (share * (r.sum(-1, keepdim=True) + 1)).floor()
     # Half of the tasks have their baseline features known from the start, as at the bedside; the other half teach the
     # model to do without.
     keeps_baseline = episode.uniform(1, 1, 1, stream=2) < 0.5
-    return (a | (keeps_baseline & ~episode.tasks.acquirable[:, None, None])) & r
+    return reveal_share(order, share, r, keeps_baseline & ~episode.tasks.acquirable[:, None, None])
 
 
 class GainLoss(nn.Module):

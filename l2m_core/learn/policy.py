@@ -66,8 +66,10 @@ class PolicyConfig:
 
 
 class PolicyLoss(nn.Module):
-    """Works for both encoders. What moves besides the policy head (the trunk, at a lower rate) is the caller's choice;
-    with `keep_predicting` the log loss before picking is added, so that a trunk that moves stays a predictor."""
+    """The loss of the policy, for both encoders.
+
+    keep_predicting: adds the log loss before picking, so that a trunk that is trained along stays a predictor.
+    """
 
     def __init__(self, model: nn.Module, config: PolicyConfig | None = None, keep_predicting: bool = False):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Arithmetic of a step: which precision, compiled or not, and how many operations it took."""
+"""How a step computes: its precision, and how many floating-point operations it takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def call_lowered(module: nn.Module, dtype: torch.dtype, episode: Any) -> Any:
 
 
 class FlopMeter:
-    """Counts floating-point operations and seconds of steps."""
+    """Floating-point operations and seconds of training steps."""
 
     def __init__(self) -> None:
         self.total, self.seconds = 0, 0.0

@@ -1,4 +1,4 @@
-"""What is drawn at each step of pretraining: stages of task shapes, and the masks that pose the questions.
+"""What each step of pretraining draws: tasks, in stages of one shape each, and what is known of their queries.
 
 Everything follows from (seed, step), so that a resumed job draws what an unbroken one would have drawn.
 """
@@ -30,7 +30,7 @@ class Stage:
     rows: tuple[int, ...] = (224,)
     """Rows of a task, context and queries together; one is drawn for each pool of steps."""
     features: tuple[int, ...] = (4, 8, 12, 16)
-    """A few widths only: each new shape costs kernels, and memory on a CPU."""
+    """Numbers of features of a task. Keep them few: each new shape costs compiled kernels, and memory on a CPU."""
     context: tuple[float, ...] = (0.25, 0.5, 0.75)
     """Shares of the rows that are context; one is drawn for each pool of steps."""
     known: tuple[float, float] = (0.0, 1.0)
@@ -56,7 +56,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Episode:
-    """One step's work: tasks, how many rows of each are context, and what is known of each query.
+    """What one step trains on: tasks, how many rows of each are context, and what is known of each query.
 
     a: (B, n, d) bool, a part of what was recorded; seed: of whatever a loss draws by itself;
     share: (first, stride, all tasks) of the whole batch's tasks that these are, when several processes share it.
@@ -131,15 +131,22 @@ class EpisodeStream:
 def draw_known(generator: torch.Generator, batch: TaskBatch, context: int, stage: Stage) -> Tensor:
     """(B, n, d): a random number of each query's recorded features, in random order."""
     r = batch.r[:, context:]
-    tasks, rows, features = r.shape
-    share = uniform(generator, (tasks, rows, 1), *stage.known)
-    # Ranks among features, recorded ones first in random order: exactly that share of them is known.
-    rank = (uniform(generator, r.shape) + (~r)).argsort(-1).argsort(-1)
-    # 0 … all recorded features, each equally likely: the study's S_t drawn uniformly over acquisition steps.
+    share = uniform(generator, (*r.shape[:2], 1), *stage.known)
+    order = uniform(generator, r.shape)
+    keeps_baseline = coin(generator, (len(r), 1, 1), stage.baseline_known)
+    return reveal_share(order, share, r, keeps_baseline & ~batch.acquirable[:, None])
+
+
+def reveal_share(order: Tensor, share: Tensor, r: Tensor, always: Tensor) -> Tensor:
+    """(…, d) bool: the first `share` of the recorded features r by their random keys `order`, and those in `always`.
+
+    All shares in 0 … 1 being alike, 0 … all recorded features are known with equal chance: the study draws S_t uniformly
+    over the steps of an acquisition.
+    """
+    # Ranks among features; keys of what was not recorded are from 1 up, so it ranks last.
+    rank = (order + (~r)).argsort(-1).argsort(-1)
     count = (share * (r.sum(-1, keepdim=True) + 1)).floor()
-    a = rank < count
-    keeps_baseline = coin(generator, (tasks, 1, 1), stage.baseline_known)
-    return (a | (keeps_baseline & ~batch.acquirable[:, None])) & r
+    return ((rank < count) | always) & r
 
 
 def _pick(generator: torch.Generator, options: tuple):

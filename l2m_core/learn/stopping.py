@@ -1,4 +1,4 @@
-"""Early stopping: keep the best weights that were seen, and stop when nothing better came for a while."""
+"""Early stopping: keeps the best weights so far, and stops when they have not improved for a while."""
 
 from __future__ import annotations
 

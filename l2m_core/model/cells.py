@@ -56,7 +56,7 @@ class Block(nn.Module):
 
 
 class Cells(nn.Module):
-    """See the module's docstring."""
+    """The cells encoder, with its heads."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

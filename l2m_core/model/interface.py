@@ -121,7 +121,7 @@ class Memory:
 
 
 class Encoder(Protocol):
-    """The two encoders' common face."""
+    """What both encoders offer."""
 
     config: ModelConfig
 

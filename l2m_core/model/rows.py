@@ -70,7 +70,7 @@ class RowBlock(nn.Module):
 
 
 class Rows(nn.Module):
-    """See the module's docstring."""
+    """The rows encoder, with its heads."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()

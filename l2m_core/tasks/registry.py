@@ -51,7 +51,7 @@ def build_prior(name: str, settings: Mapping[str, Any] | None = None, **data: An
     'matern52'
     """
     entry = _find(name)
-    config = build_settings(entry.config, settings or {}, name)
+    config: Any = build_settings(entry.config, settings or {}, name)
     if isinstance(config, MixtureConfig):
         parts = [build_prior(part.prior, part.settings, **_for_part(part.prior, data)) for part in config.parts]
         return MixturePrior(config, priors=parts)

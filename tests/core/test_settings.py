@@ -53,9 +53,9 @@ def test_a_group_with_nothing_below_it_has_its_defaults():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"foldr": "x"}, r"config has no setting 'foldr'\. Did you mean 'folder'\?"),
-        ({"inner": {"rte": 1}}, r"config\.inner has no setting 'rte'\. Did you mean 'rate'\?"),
-        ({"inners": [{}, {"size": [1]}]}, r"config\.inners\[1\] has no setting 'size'\. Did you mean 'sizes'"),
+        ({"foldr": "x"}, r"no setting config.foldr\. Did you mean 'folder'\?"),
+        ({"inner": {"rte": 1}}, r"no setting config\.inner\.rte\. Did you mean 'rate'\?"),
+        ({"inners": [{}, {"size": [1]}]}, r"no setting config\.inners\[1\]\.size\. Did you mean 'sizes'"),
         ({"folder": 3}, r"config\.folder is 3; give a text"),
         ({"steps": 1.5}, r"config\.steps is 1\.5; give a whole number"),
         ({"steps": True}, r"config\.steps is True; give a whole number"),

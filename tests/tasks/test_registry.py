@@ -32,8 +32,8 @@ def test_a_config_survives_plain_settings_and_back():
     "name, settings, message",
     [
         ("gpp", {}, "no prior 'gpp'. Did you mean 'gp'"),
-        ("gp", {"kernal": "rbf"}, "gp has no setting 'kernal'. Did you mean 'kernel'"),
-        ("gp", {"missingness": {"mcra": 1}}, "gp.missingness has no setting 'mcra'. Did you mean 'mcar'"),
+        ("gp", {"kernal": "rbf"}, "no setting gp.kernal. Did you mean 'kernel'"),
+        ("gp", {"missingness": {"mcra": 1}}, "no setting gp.missingness.mcra. Did you mean 'mcar'"),
         ("gp", {"noise": "loud"}, "gp.noise is 'loud'; give a number"),
         ("gp", {"noise": True}, "gp.noise is True; give a number"),
         ("gp", {"informative": [1.5, 2]}, r"gp.informative\[0\] is 1.5; give a whole number"),
@@ -42,7 +42,7 @@ def test_a_config_survives_plain_settings_and_back():
         ("gp", {"missingness": 3}, "gp.missingness are 3; give names and values"),
         ("mixture", {}, "mixture needs the setting 'parts'"),
         ("mixture", {"parts": [{"prior": "bnm"}]}, "Did you mean 'bnn'"),
-        ("mixture", {"parts": [{"prior": "bnn", "settings": {"hiden": 1}}]}, "bnn has no setting 'hiden'"),
+        ("mixture", {"parts": [{"prior": "bnn", "settings": {"hiden": 1}}]}, "no setting bnn.hiden"),
         ("digits", {}, "pass images and labels; images is missing"),
     ],
 )

@@ -59,7 +59,7 @@ def test_every_mark_is_judged_once_and_a_second_run_goes_on_from_the_first(tmp_p
 
 def test_an_unknown_setting_of_a_variant_is_refused_by_name(tmp_path: Path, capsys) -> None:
     assert main(["choices", "--config", write(tmp_path, variants={"a": {"loop.moun": True}})]) == 2
-    assert "base.loop has no setting 'moun'. Did you mean 'muon'?" in capsys.readouterr().err
+    assert "base.loop.moun" in capsys.readouterr().err
 
 
 def test_what_was_stopped_half_way_gets_no_place_and_goes_on_later(tmp_path: Path, monkeypatch) -> None:

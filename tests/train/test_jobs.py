@@ -128,7 +128,7 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     "job, override, message",
     [
         ("predictor", "lopp.lr=1", "Did you mean 'loop'"),
-        ("predictor", "loop.learning_rate=1", "config.loop has no setting 'learning_rate'"),
+        ("predictor", "loop.learning_rate=1", "config.loop.learning_rate"),
         ("predictor", "loop.lr=fast", "config.loop.lr is 'fast'; give a number"),
         ("predictor", "held_out=[huge]", "held_out names 'huge'"),
         ("predictor", "prior.name=bmm", "no prior 'bmm'. There are: 'gp', 'bnn'"),

@@ -19,10 +19,9 @@ from l2m_core.answering.calibration import best_exponent, cross_fitted, tells
 from l2m_core.answering.release import Inference
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
-from l2m_core.learn.checkpoints import write_text
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import ece, log_loss, paired_interval
-from train.study.evaluation.report import markdown_table
+from train.study.evaluation.report import markdown_table, publish
 from train.study.experiments.families import Family, draw
 
 VIEWS = (1, 2)
@@ -62,9 +61,7 @@ def main(arguments: Sequence[str]) -> int:
                 rows += list(judge(model, family, index))
     command = f"`python -m train answer_settings --tasks {given.tasks}`, model {model.fingerprint[:12]}."
     page = f"{HEAD}\n{command}\n\n{table(rows, model.release.inference)}\n"
-    given.out.mkdir(parents=True, exist_ok=True)
-    write_text(given.out / "care.md", page)
-    print(page)
+    publish(given.out / "care.md", page)
     return 0
 
 

@@ -24,6 +24,7 @@ import l2m_core as l2m
 from l2m_core.acquire.rollout import roll_out
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.model.encoders import build_model
+from train.study.evaluation.report import publish
 from train.study.experiments import rows_speed
 
 SIZES = ((100, 10), (1000, 20), (2000, 40), (10_000, 20))
@@ -47,10 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.child:
         print(json.dumps(condition_once(given.model, *given.child)))
         return 0
-    text = report(given)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(text)
-    print(text)
+    publish(given.out, report(given))
     return 0
 
 

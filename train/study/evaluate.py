@@ -13,8 +13,7 @@ from typing import Any
 
 from l2m_core.errors import ConfigError
 from l2m_core.methods import METHODS
-from l2m_core.schema import did_you_mean
-from l2m_core.settings import read_settings
+from l2m_core.settings import read_settings, refuse_unknown
 from train.engines import ENGINES, cores, fan_out
 from train.study.evaluation.advice import measure_first_advice
 from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
@@ -92,9 +91,9 @@ def with_config(arguments: Sequence[str]) -> list[str]:
     overrides = [text for text in rest if "=" in text and not text.startswith("-")]
     known = {action.dest: action for action in make_parser()._actions if action.dest != "help"}
     options: list[str] = []
-    for key, value in read_settings(found.config, overrides).items():
-        if key not in known:
-            raise ConfigError(f"config has no setting {key!r}.{did_you_mean(str(key), known)}")
+    settings = read_settings(found.config, overrides)
+    refuse_unknown(settings, known)
+    for key, value in settings.items():
         if value is not None and value is not False:
             values = [] if value is True else value if isinstance(value, list) else [value]
             options += [known[key].option_strings[0], *map(str, values)]

@@ -22,12 +22,11 @@ from l2m_core.answering.calibration import best_exponent, cross_fitted
 from l2m_core.answering.class_codings import even_rows
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
-from l2m_core.learn.checkpoints import write_text
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import log_loss, paired_interval
 from train.study.answer_settings import known_in_part
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.report import markdown_table
+from train.study.evaluation.report import markdown_table, publish
 from train.study.experiments.families import Family, draw
 
 # Name of a variant → a memory of the cohort that has been read in that way. The first is what the others are compared with.
@@ -106,9 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         for limit in LIMITS:
             parts += [f"## {limit.title}", markdown_table(judge(model, limit, given.tasks))]
     page = "\n\n".join(parts) + "\n"
-    given.out.mkdir(parents=True, exist_ok=True)
-    write_text(given.out / "long_cohorts.md", page)
-    print(page)
+    publish(given.out / "long_cohorts.md", page)
     return 0
 
 

@@ -15,7 +15,7 @@ except ImportError:  # Windows, where the engines write from one process
 
 
 class ResumableTable:
-    """Records of one file. Of two with one key the later counts; a line cut short by a kill is passed over."""
+    """Records in a file. Of two with the same key the later one counts; a line that a crash cut short is skipped."""
 
     def __init__(self, path: Path, keys: Sequence[str]):
         self.path = Path(path)

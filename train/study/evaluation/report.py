@@ -13,6 +13,14 @@ from train.study.evaluation.scores import SPREAD_SHARE
 from train.study.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, errors, paired, summarise
 from train.study.evaluation.versions import code_version
 
+
+def publish(path: Path, page: str) -> None:
+    """Writes a command's page and shows it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, page)
+    print(page)
+
+
 CLASS_COLUMNS = [
     "information",
     "log_loss",

@@ -1,4 +1,4 @@
-"""One runner for every comparison: methods learn from one context and are asked about the same rows, alike."""
+"""Runs methods on one trial: each learns from the same context and acquires for the same rows."""
 
 from __future__ import annotations
 

@@ -11,8 +11,7 @@ import pandas as pd
 
 from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.trial_runs import load_model, roll_out
-from train.study.experiments import figures
-from train.study.experiments.comparison import Run, by_step, one_by_one, scores_of, tasks_of
+from train.study.experiments.comparison import Run, by_step, log_loss_by_step, one_by_one, scores_of, tasks_of
 from train.study.experiments.experiment import Job, Verdict, judge, pairs
 from train.study.experiments.families import Family, draw, stand_ins
 
@@ -79,8 +78,7 @@ def table(records: list[dict]) -> pd.DataFrame:
     return by_step(records, ["log_loss_by_budget"])
 
 
-def figure(table: pd.DataFrame):
-    return figures.lines(table, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+figure = log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:

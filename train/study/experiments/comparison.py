@@ -1,4 +1,4 @@
-"""What most experiments do: some methods on one task of a family, and everything worth knowing of each roll-out."""
+"""What most experiments share: methods compared on tasks of families, and tables and figures of their scores."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from l2m_core.metrics import paired_interval
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.scores import informative_share, score
 from train.study.evaluation.trial_runs import Choice, Outcome, could_be_had, run_trial
+from train.study.experiments import figures
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw
 
@@ -121,6 +122,12 @@ def by_step(records: Sequence[dict], scores: Sequence[str]) -> pd.DataFrame:
                 rows.append({**_keys(record), "score": name.removesuffix("_by_budget"), "step": step, "value": value})
     table = pd.DataFrame(rows)
     return summarise_groups(table, ["family", "variant", "method", "score", "step"], "value")
+
+
+def log_loss_by_step(table: pd.DataFrame):
+    """The figure of what `by_step` gives."""
+    shown = table[table["score"] == "log_loss"]
+    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
 
 
 def summarise_groups(table: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:

@@ -241,6 +241,11 @@ def write(
 # -- rules that verdicts share ----------------------------------------------------------------------------------------
 
 
+def finished(records: Sequence[dict]) -> list[dict]:
+    """Without those of methods that failed."""
+    return [record for record in records if not record.get("error")]
+
+
 def pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> np.ndarray:
     """(n,) score of `worse` minus that of `better` on the same trial: above zero where `better` is better (lower)."""
     return named_pairs(records, score, better, worse, within).to_numpy()
@@ -248,7 +253,7 @@ def pairs(records: Sequence[dict], score: str, better: str, worse: str, within: 
 
 def named_pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> pd.Series:
     """The same under the trials' names, so that pairs of two kinds can be paired again."""
-    table = pd.DataFrame([r for r in records if not r.get("error") and r["method"] in (better, worse)])
+    table = pd.DataFrame([r for r in finished(records) if r["method"] in (better, worse)])
     if table.empty or table["method"].nunique() < 2:
         return pd.Series(dtype=float)
     wide = table.pivot_table(index=list(within), columns="method", values=score, aggfunc="mean").dropna()
@@ -265,6 +270,13 @@ def judge(differences: np.ndarray, what: str) -> Verdict:
     if found is None:
         return Verdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
     return Verdict(SEEN if found.low > 0 else NOT_SEEN, f"{what}: {found}, {len(differences)} pairs.")
+
+
+def judge_others(records: Sequence[dict], score: str, what: str) -> Verdict:
+    """Whether L2M's score is lower than each other method's on the same tasks; `what` names the other as `{}`."""
+    others = [method for method in dict.fromkeys(r["method"] for r in records) if method != "l2m"]
+    found = {other: pairs(records, score, "l2m", other, ("family", "task")) for other in others}
+    return all_of([judge(values, what.format(figures.named(other))) for other, values in found.items()])
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:

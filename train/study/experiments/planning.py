@@ -18,8 +18,7 @@ from train.policy import PolicyJob
 from train.policy import run as train_policy
 from train.priors import PriorChoice
 from train.study.evaluation.trial_runs import load_model, roll_out
-from train.study.experiments import figures
-from train.study.experiments.comparison import by_step, scores_of
+from train.study.experiments.comparison import by_step, log_loss_by_step, scores_of
 from train.study.experiments.experiment import Job, Verdict, all_of, judge, pairs, version_of
 from train.study.experiments.families import Family, draw
 from train.study.experiments.models import check_device, with_module
@@ -111,9 +110,7 @@ def table(records: list[dict]) -> pd.DataFrame:
     return by_step(records, ["log_loss_by_budget", "auroc_by_budget", "recall"])
 
 
-def figure(table: pd.DataFrame):
-    shown = table[table["score"] == "log_loss"]
-    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+figure = log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:

@@ -126,12 +126,12 @@ def table(records: list[dict]) -> pd.DataFrame:
     """Scores over all steps, and coverage by nominal level."""
     rows = []
     for record in records:
-        keys = {name: record[name] for name in ("family", "method", "task")}
+        task = {name: record[name] for name in ("family", "method", "task")}
         for score in ("log_loss", "mse", "coverage_error", "brier", "auroc", "kl_to_truth", "brier_to_truth"):
             if record.get(score) is not None:
-                rows.append({**keys, "score": score, "level": "", "value": record[score]})
+                rows.append({**task, "score": score, "level": "", "value": record[score]})
         for level, value in record.get("coverage", {}).items():
-            rows.append({**keys, "score": "coverage", "level": level, "value": value})
+            rows.append({**task, "score": "coverage", "level": level, "value": value})
     keys = ["family", "score", "level", "method"]
     by_task = pd.DataFrame(rows).groupby([*keys, "task"], sort=False)["value"].mean().reset_index()
     return summarise_groups(by_task, keys, "value")

@@ -13,7 +13,7 @@ from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
-from train.study.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.study.experiments.experiment import Job, Verdict, all_of, finished, judge, pairs
 from train.study.experiments.families import draw, stand_ins
 from train.study.experiments.models import check_device, fresh, with_module
 
@@ -70,12 +70,10 @@ def caption(settings: ZeroShotSettings, data: Path) -> list[str]:
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    return by_step([r for r in records if not r.get("error")], ["log_loss_by_budget", "auroc_by_budget"])
+    return by_step(finished(records), ["log_loss_by_budget", "auroc_by_budget"])
 
 
-def figure(table: pd.DataFrame):
-    shown = table[table["score"] == "log_loss"]
-    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+figure = comparison.log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
