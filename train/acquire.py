@@ -134,7 +134,7 @@ def acquire(
 
     def left() -> Iterator[ChunkJob]:
         nonlocal total
-        for job in _jobs(context, patients, chunk, parts, delimiter):
+        for job in chunk_jobs(context, patients, chunk, parts, delimiter):
             total += len(job.rows)
             if not job.target.is_file():
                 yield job
@@ -180,7 +180,7 @@ def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFram
     return pd.DataFrame(columns | {"cost": rollout.cost[:, -1]})
 
 
-def _jobs(context: Context, patients: Path, chunk: int, parts: Path, delimiter: str = ",") -> Iterator[ChunkJob]:
+def chunk_jobs(context: Context, patients: Path, chunk: int, parts: Path, delimiter: str = ",") -> Iterator[ChunkJob]:
     """As texts, so that a chunk is read by the cohort's rules and not by guesses from the chunk alone."""
     rows = _rows(patients, delimiter)
     header, first = next(rows), 0

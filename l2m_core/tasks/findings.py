@@ -59,7 +59,7 @@ class FindingsPrior:
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
         config = self.config
         n_classes, prevalence = _draw_classes(generator, config, tasks)
-        centres = _draw_centres(generator, config, prevalence, features)  # (B, K, d)
+        centres = draw_centres(generator, config, prevalence, features)  # (B, K, d)
         loadings, own = _draw_common_noise(generator, tasks, features)
         y = categorical(generator, prevalence[:, None].expand(-1, rows, -1))  # (B, N)
         # Findings of one class still go together, through a few shared factors (Σ = ΛᵀΛ + diag).
@@ -87,7 +87,7 @@ def _draw_classes(generator: torch.Generator, config: FindingsConfig, tasks: int
     return n_classes, weight / weight.sum(1, keepdim=True)
 
 
-def _draw_centres(generator: torch.Generator, config: FindingsConfig, prevalence: Tensor, features: int) -> Tensor:
+def draw_centres(generator: torch.Generator, config: FindingsConfig, prevalence: Tensor, features: int) -> Tensor:
     """(B, K, d): where each class has the middle of each finding."""
     tasks, classes = prevalence.shape
     shape = (tasks, classes, features)

@@ -271,7 +271,7 @@ def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
     cohort, _ = files
     long = tmp_path / "long.csv"
     table(60_000, 2).to_csv(long, index=False)
-    jobs = command._jobs(context(cohort, tiny_model), long, 500, tmp_path)
+    jobs = command.chunk_jobs(context(cohort, tiny_model), long, 500, tmp_path)
     next(jobs)
     tracemalloc.start()
     count = sum(1 for _ in jobs)

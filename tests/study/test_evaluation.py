@@ -24,7 +24,7 @@ from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.evaluation.report import make_page
 from train.study.evaluation.scores import informative_share, score, with_floor
 from train.study.evaluation.summary import paired, summarise
-from train.study.evaluation.trial_runs import Choice, run_trial
+from train.study.evaluation.trial_runs import MethodChoice, run_trial
 from train.study.resumable_table import ResumableTable
 
 SHARED = default_data_folder()
@@ -154,7 +154,7 @@ def test_a_task_becomes_a_trial_of_what_was_recorded():
 
 def test_methods_are_compared_on_the_same_rows_and_a_failure_does_not_stop_the_others():
     trial = draw_trial(make_cohort(), Cell("made", 100, 0.0, 0), test_rows=50)
-    good, bad = run_trial(trial, [Choice("base_rate"), Choice("base_rate", {"depth": 3})], budget=3)
+    good, bad = run_trial(trial, [MethodChoice("base_rate"), MethodChoice("base_rate", {"depth": 3})], budget=3)
     assert good.rollout is not None and len(good.rollout.predictions) == 4
     assert bad.rollout is None and "depth" in bad.error
 

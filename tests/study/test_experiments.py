@@ -28,7 +28,7 @@ from train.study.experiments.experiment import (
     reproduce,
 )
 from train.study.experiments.families import Family, draw, stand_ins
-from train.study.experiments.gradients import _cosine
+from train.study.experiments.gradients import cosine
 from train.study.experiments.uncertainty import random_trajectories
 from train.study.reproduce import main
 
@@ -346,4 +346,4 @@ def test_more_tasks_or_methods_keep_what_is_done_and_other_tasks_do_not(tiny_mod
 
 
 def test_cosine_of_opposite_gradients_is_minus_one():
-    assert _cosine(torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])) == pytest.approx(-1)
+    assert cosine(torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])) == pytest.approx(-1)

@@ -9,9 +9,9 @@ from l2m_core.errors import ConfigError
 from l2m_core.methods import make_method
 from l2m_core.methods.networks import DuelingNetwork, Network
 from train.policy import PolicyJob
-from train.study.evaluation.trial_runs import Choice
+from train.study.evaluation.trial_runs import MethodChoice
 from train.study.experiments import gradients
-from train.study.experiments.comparison import ComparisonSettings, Run, outcomes_of
+from train.study.experiments.comparison import ComparisonSettings, Run, method_runs
 from train.study.experiments.experiment import EXPERIMENTS, experiment_settings, find, version_of
 from train.study.experiments.families import Family, draw, stand_ins
 
@@ -64,7 +64,7 @@ def test_the_methods_of_the_study_scale_have_the_study_s_hyperparameters(name):
     methods = {
         method: make_method(method, **settings.method_settings.get(method, {}))
         for method in getattr(settings, "methods", ())
-        if not Choice(method).pretrained
+        if not MethodChoice(method).pretrained
     }
     if "gdfs" in methods:
         assert methods["gdfs"].temperatures == (0.5,) and methods["gdfs"].straight_through
@@ -166,7 +166,7 @@ def test_settings_of_a_method_reach_it_and_mark_its_records_alone(tmp_path):
     assert [key for key in before if before[key] != after[key]] == ["bnn/0//gdfs"]
     trial = draw(Family("bnn", context=30, test_rows=10), 0, tmp_path)
     wrong = ComparisonSettings((), methods=("base_rate",), method_settings={"base_rate": {"depth": 3}})
-    (failed,) = outcomes_of(Run(Family("bnn"), 0, ("base_rate",)), trial, wrong)
+    (failed,) = method_runs(Run(Family("bnn"), 0, ("base_rate",)), trial, wrong)
     assert "depth" in failed.error
 
 

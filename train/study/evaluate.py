@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
 from train.study.evaluation.manifest import MOST_FEATURES, Source, default_data_folder, read_manifest
 from train.study.evaluation.report import write_report
 from train.study.evaluation.scores import score
-from train.study.evaluation.trial_runs import Choice, load_model, run_trial, scored
+from train.study.evaluation.trial_runs import MethodChoice, load_model, run_trial, scored, work_groups
 from train.study.evaluation.versions import code_version
 from train.study.resumable_table import ResumableTable
 
@@ -165,7 +165,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
 
 def check_methods(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
-        if not Choice(name).pretrained and name not in METHODS:
+        if not MethodChoice(name).pretrained and name not in METHODS:
             known = ", ".join(sorted(METHODS))
             raise ConfigError(f"There is no method '{name}'. Choose l2m, l2m_POLICY, or one of {known}.")
     return tuple(names)
@@ -173,7 +173,7 @@ def check_methods(names: Sequence[str]) -> tuple[str, ...]:
 
 def fingerprint_of(model: str, methods: Sequence[str]) -> str:
     """Which model the results belong to; empty where no method uses one."""
-    return load_model(model).fingerprint if any(Choice(name).pretrained for name in methods) else ""
+    return load_model(model).fingerprint if any(MethodChoice(name).pretrained for name in methods) else ""
 
 
 def choose(sources: Sequence[Source], names: Sequence[str] | None) -> list[Source]:
@@ -191,17 +191,15 @@ def too_wide(sources: Sequence[Source]) -> dict[str, str]:
 
 
 def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[RealJob]:
-    """Pretrained policies share a job, because they share a conditioned memory; others have one each."""
+    """A job for each cell and group of methods, without what is finished."""
     by_name = {source.name: source for source in sources}
-    pretrained = tuple(m for m in methods if Choice(m).pretrained)
-    groups = [pretrained] * bool(pretrained) + [(m,) for m in methods if not Choice(m).pretrained]
     jobs = []
     for cell in cells:
-        for group in groups:
+        for group in work_groups(methods):
             job = RealJob(by_name[cell.cohort], cell, group, given.model, fingerprint, given.budget, given.test_rows)
             left = tuple(m for m in group if not _finished(table, _identity(job, m), given.repeat_changed))
             if left:
-                jobs.append(RealJob(job.source, cell, left, given.model, fingerprint, given.budget, given.test_rows))
+                jobs.append(replace(job, methods=left))
     return jobs
 
 
@@ -227,19 +225,22 @@ def run_real(job: RealJob) -> list[dict[str, Any]]:
     """The records of one job."""
     cohort = job.source.load()
     trial = draw_trial(cohort, job.cell, job.test_rows)
-    choices = [Choice(name) for name in job.methods]
+    choices = [MethodChoice(name) for name in job.methods]
     records = []
-    for outcome in run_trial(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
+    for method_run in run_trial(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
         facts = {
             "kind": cohort.kind,
             "features": len(cohort.names),
             "n_test": len(trial.y),
-            "code": "" if Choice(outcome.method).pretrained else code_version(outcome.method),
+            "code": "" if MethodChoice(method_run.method).pretrained else code_version(method_run.method),
         }
-        record = {**_identity(job, outcome.method), **facts}
-        record |= scored(outcome, lambda rollout: score(rollout, trial.y, trial.context))
+        record = {**_identity(job, method_run.method), **facts}
+        record |= scored(method_run, lambda rollout: score(rollout, trial.y, trial.context))
         if "error" not in record:
-            record |= {"fit_seconds": round(outcome.fit_seconds, 3), "query_seconds": round(outcome.query_seconds, 3)}
+            record |= {
+                "fit_seconds": round(method_run.fit_seconds, 3),
+                "query_seconds": round(method_run.query_seconds, 3),
+            }
         records.append(record)
     return records
 
@@ -253,7 +254,7 @@ def _identity(job: RealJob, method: str) -> dict[str, Any]:
         "missing": cell.missing,
         "seed": cell.seed,
         "method": method,
-        "model": job.fingerprint if Choice(method).pretrained else "",
+        "model": job.fingerprint if MethodChoice(method).pretrained else "",
         "budget": job.budget,
         "test_rows": job.test_rows,
     }

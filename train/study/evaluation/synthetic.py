@@ -21,7 +21,7 @@ from train.study.evaluation.cells import Trial
 from train.study.evaluation.exact import ExactTask, draw_exact
 from train.study.evaluation.report import markdown_table
 from train.study.evaluation.scores import informative_share, score
-from train.study.evaluation.trial_runs import Choice, could_be_had, load_model, run_trial, scored
+from train.study.evaluation.trial_runs import MethodChoice, could_be_had, load_model, run_trial, scored
 from train.study.experiments.families import Family, draw
 from train.study.resumable_table import ResumableTable
 
@@ -111,14 +111,14 @@ def run_synthetic(job: SyntheticJob) -> list[dict]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
         asked = {"budget": job.budget, "seed": job.task}
-        outcomes = run_trial(trial, [Choice(m) for m in job.methods], model=job.model, **asked)
+        method_runs = run_trial(trial, [MethodChoice(m) for m in job.methods], model=job.model, **asked)
         for name, folder in job.heads:
-            (outcome,) = run_trial(trial, [Choice("l2m_learned")], model=folder, **asked)
-            outcomes.append(replace(outcome, method=head_method(name)))
-    for outcome, mark in zip(outcomes, job.marks, strict=True):
+            (method_run,) = run_trial(trial, [MethodChoice("l2m_learned")], model=folder, **asked)
+            method_runs.append(replace(method_run, method=head_method(name)))
+    for method_run, mark in zip(method_runs, job.marks, strict=True):
         record = {**_identity(job, *mark), "kind": trial.context.kind}
-        record |= scored(outcome, lambda rollout: _scores(rollout, trial, exact))
-        records.append(record if "error" in record else {**record, "query_seconds": outcome.query_seconds})
+        record |= scored(method_run, lambda rollout: _scores(rollout, trial, exact))
+        records.append(record if "error" in record else {**record, "query_seconds": method_run.query_seconds})
     return records
 
 

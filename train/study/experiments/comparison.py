@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from l2m_core.errors import ConfigError, RangeWarning
 from l2m_core.metrics import paired_interval
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.scores import informative_share, score
-from train.study.evaluation.trial_runs import Choice, Outcome, could_be_had, run_trial
+from train.study.evaluation.trial_runs import MethodChoice, MethodRun, could_be_had, run_trial, work_groups
 from train.study.experiments import figures
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw
@@ -55,12 +55,11 @@ class Run:
 
 
 def one_by_one(runs: Sequence[Run], settings: Any, data: Path) -> list[Job]:
-    """A job for each run's pretrained policies together, and for each other method alone: small pieces to resume."""
+    """A job for each group of a run's methods; see work_groups."""
     pieces = []
     for run in runs:
-        pretrained = tuple(m for m in run.methods if Choice(m).pretrained)
-        for group in [pretrained] * bool(pretrained) + [(m,) for m in run.methods if m not in pretrained]:
-            part = Run(run.family, run.index, group, run.variant, run.context, run.complete)
+        for group in work_groups(run.methods):
+            part = replace(run, methods=group)
             pieces.append(Job(part.key, settings, part, data, methods=group))
     return pieces
 
@@ -80,30 +79,30 @@ def run_methods(job: Job) -> list[dict]:
     """Work of a job whose part is a Run."""
     run: Run = job.part
     trial = draw(run.family, run.index, job.data, context=run.context, complete=run.complete)
-    return [record(run, outcome, trial) for outcome in outcomes_of(run, trial, job.settings)]
+    return [record(run, method_run, trial) for method_run in method_runs(run, trial, job.settings)]
 
 
-def outcomes_of(run: Run, trial: Trial, settings: ComparisonSettings) -> list[Outcome]:
-    choices = [Choice(name, settings.method_settings.get(name, {})) for name in run.methods]
+def method_runs(run: Run, trial: Trial, settings: ComparisonSettings) -> list[MethodRun]:
+    choices = [MethodChoice(name, settings.method_settings.get(name, {})) for name in run.methods]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the caption says what lies outside the trained range
         model = run.family.model or settings.model
         return run_trial(trial, choices, model=model, budget=run.family.budget, seed=run.index)
 
 
-def record(run: Run, outcome: Outcome, trial: Trial) -> dict:
+def record(run: Run, method_run: MethodRun, trial: Trial) -> dict:
     facts = {
         "family": run.family.name,
         "task": run.index,
         "variant": run.variant,
-        "method": outcome.method,
+        "method": method_run.method,
         "kind": trial.context.kind,
         "context": len(trial.context),
     }
-    if outcome.rollout is None:
-        return {**facts, "error": outcome.error}
-    seconds = {"fit_seconds": outcome.fit_seconds, "query_seconds": outcome.query_seconds}
-    return {**facts, **scores_of(outcome.rollout, trial), **seconds}
+    if method_run.rollout is None:
+        return {**facts, "error": method_run.error}
+    seconds = {"fit_seconds": method_run.fit_seconds, "query_seconds": method_run.query_seconds}
+    return {**facts, **scores_of(method_run.rollout, trial), **seconds}
 
 
 def scores_of(rollout: Rollout, trial: Trial) -> dict:

@@ -35,7 +35,7 @@ from l2m_core.metrics import Interval, paired_interval
 from l2m_core.settings import apply_override, build_settings, read_settings, to_plain
 from train.engines import fan_out
 from train.study.evaluation.report import markdown_table
-from train.study.evaluation.trial_runs import Choice, load_model
+from train.study.evaluation.trial_runs import MethodChoice, load_model
 from train.study.evaluation.versions import code_version
 from train.study.experiments import figures
 from train.study.resumable_table import ResumableTable
@@ -107,7 +107,7 @@ def version_of(job: Job) -> str:
             plain["method_settings"] = own
         code = [code_version(name) for name in job.methods]
         plain = _without(plain, "device")  # of the fine-tuning, which is a piece of its own
-        if not any(Choice(name).pretrained for name in job.methods):
+        if not any(MethodChoice(name).pretrained for name in job.methods):
             plain = _without(plain, "model")
     facts = [(find_model(name) / FACTS).read_text() for name in models_of(plain)]
     return hashlib.sha256(json.dumps([plain, facts, code], sort_keys=True, default=str).encode()).hexdigest()[:16]

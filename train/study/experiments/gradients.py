@@ -24,7 +24,7 @@ from train.study.experiments.comparison import summarise_groups
 from train.study.experiments.datasets import find_cohort
 from train.study.experiments.experiment import NOT_TESTABLE, Job, Verdict, all_of, judge
 from train.study.experiments.families import Family, prior_of, stand_ins
-from train.study.experiments.models import fresh
+from train.study.experiments.models import load_own_copy
 
 TITLE = "Gradient estimators"
 CLAIM = (
@@ -96,13 +96,13 @@ def by_samples(settings: GradientsSettings, family: Family, data: Path, generato
     batch = prior.sample(generator, 1, family.context + settings.queries, features)
     a = draw_known(generator, batch, family.context, Stage(steps=1, known=(0.0, 0.5)))
     episode = Episode(batch, family.context, a)
-    module = fresh(family.model or settings.model).release.module
+    module = load_own_copy(family.model or settings.model).release.module
     freeze_all_but(module, "policy")
     per_call = max(settings.samples)
     calls = -(-settings.reference // per_call)
     long = [_estimate(settings, module, episode, "reinforce", 1.0, per_call, -i - 1) for i in range(max(2, calls))]
     reference = _mean(long)
-    agreement = _cosine(_mean(long[::2]), _mean(long[1::2]))
+    agreement = cosine(_mean(long[::2]), _mean(long[1::2]))
     kinds = [("reinforce", 1.0), *(("gumbel", t) for t in settings.temperatures)]
     records = []
     for estimator, temperature in kinds:
@@ -119,7 +119,7 @@ def by_samples(settings: GradientsSettings, family: Family, data: Path, generato
                     "samples": samples,
                     "l2_error": float(np.mean([(g - reference).norm() for g in found])),
                     "relative_error": float(np.mean([(g - reference).norm() / reference.norm() for g in found])),
-                    "cosine": float(np.mean([_cosine(g, reference) for g in found])),
+                    "cosine": float(np.mean([cosine(g, reference) for g in found])),
                     "reference_agreement": agreement,
                 }
             )
@@ -184,7 +184,7 @@ def with_holes(settings: GradientsSettings, family: Family, data: Path, generato
                 "samples": settings.estimates,
                 "l2_error": float((mean - reference).norm()),
                 "relative_error": float((mean - reference).norm() / reference.norm()),
-                "cosine": _cosine(mean, reference),
+                "cosine": cosine(mean, reference),
             }
         )
     return records
@@ -194,7 +194,7 @@ def _mean(vectors: list[Tensor]) -> Tensor:
     return torch.stack(vectors).mean(0)
 
 
-def _cosine(a: Tensor, b: Tensor) -> float:
+def cosine(a: Tensor, b: Tensor) -> float:
     return float(torch.nn.functional.cosine_similarity(a, b, dim=0))
 
 
@@ -218,10 +218,10 @@ def table(records: list[dict]) -> pd.DataFrame:
     frame = pd.DataFrame(records)
     frame["temperature"] = frame["temperature"].map(lambda t: "" if t is None or t != t else f"{t:g}")
     keys = ["family", "part", "estimator", "temperature", "samples"]
-    cosine = summarise_groups(frame, keys, "cosine")
+    cosines = summarise_groups(frame, keys, "cosine")
     scores = [name for name in ("l2_error", "relative_error", "reference_agreement") if name in frame]
     rest = frame.groupby(keys, sort=False)[scores].mean().reset_index()
-    return cosine.merge(rest, on=keys)
+    return cosines.merge(rest, on=keys)
 
 
 def figure(table: pd.DataFrame):

@@ -35,7 +35,7 @@ def fingerprint(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def fresh(name: str, device: str = "cpu") -> L2M:
+def load_own_copy(name: str, device: str = "cpu") -> L2M:
     """A model of one's own to change: not the one that others share."""
     return load(name, device)
 

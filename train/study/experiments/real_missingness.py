@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from train.study.experiments import comparison, figures
-from train.study.experiments.comparison import Run, one_by_one, outcomes_of, record, summarise_groups, tasks_of
+from train.study.experiments.comparison import Run, method_runs, one_by_one, record, summarise_groups, tasks_of
 from train.study.experiments.experiment import NOT_TESTABLE, Job, Verdict, finished, judge_others
 from train.study.experiments.families import Family, draw, stand_ins
 
@@ -62,7 +62,9 @@ def work(job: Job) -> list[dict]:
     run: Run = job.part
     trial = draw(run.family, run.index, job.data, complete=run.complete)
     missing = float(np.isnan(trial.context.x[:, trial.context.acquirable]).mean())
-    return [{**record(run, outcome, trial), "missing": missing} for outcome in outcomes_of(run, trial, job.settings)]
+    return [
+        {**record(run, method_run, trial), "missing": missing} for method_run in method_runs(run, trial, job.settings)
+    ]
 
 
 def caption(settings: RealMissingnessSettings, data: Path) -> list[str]:

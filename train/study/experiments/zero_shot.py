@@ -15,7 +15,7 @@ from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
 from train.study.experiments.experiment import Job, Verdict, all_of, finished, judge, pairs
 from train.study.experiments.families import draw, stand_ins
-from train.study.experiments.models import check_device, fresh, with_module
+from train.study.experiments.models import check_device, load_own_copy, with_module
 
 TITLE = "Zero-shot on real tasks, and after fine-tuning"
 CLAIM = (
@@ -58,7 +58,7 @@ def fine_tuned(job: Job) -> list[dict]:
     trial = draw(run.family, run.index, job.data)
     check_device(job.settings.device)
     name = run.family.model or job.settings.model
-    first = fresh(name, job.settings.device).release.module
+    first = load_own_copy(name, job.settings.device).release.module
     tuned = finetune(first, trial.context, job.settings.finetune, torch.Generator().manual_seed(run.index)).cpu()
     method = L2MMethod(seed=run.index, model=with_module(load_model(name), tuned, FINETUNED)).fit(trial.context)
     facts = {"family": run.family.name, "task": run.index, "variant": run.variant, "method": FINETUNED}
