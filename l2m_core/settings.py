@@ -111,6 +111,13 @@ def refuse_unknown(given: Iterable[Any], known: Iterable[str], where: str = "con
             raise ConfigError(f"There is no setting {where}.{_shorten(str(name))}.{did_you_mean(name, known)}")
 
 
+def check_least(settings: Any, where: str, **least: float) -> None:
+    """Refuses the first of the named settings that is below its least value."""
+    for name, low in least.items():
+        if getattr(settings, name) < low:
+            raise ConfigError(f"{where}.{name} is {getattr(settings, name)}; it must be at least {low}.")
+
+
 def to_plain(value: Any) -> Any:
     """A dataclass as the plain values that `build_settings` reads back; tuples become lists."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

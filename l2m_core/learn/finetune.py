@@ -18,6 +18,7 @@ from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, query_losses
 from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
 from l2m_core.learn.stopping import EarlyStopping
+from l2m_core.settings import check_least
 from l2m_core.tasks.batch import TaskBatch
 
 WAYS_KNOWN = 4  # ways in which each stopping row is known: one would make early stopping a matter of luck
@@ -53,9 +54,7 @@ class FinetuneConfig:
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ConfigError(f"finetune.held_out is {self.held_out}; it must lie strictly between 0 and 1.")
-        for name, least in {"steps": 1, "tasks": 1, "rows": 16, "evaluate_every": 1, "patience": 1}.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"finetune.{name} is {getattr(self, name)}; it must be at least {least}.")
+        check_least(self, "finetune", steps=1, tasks=1, rows=16, evaluate_every=1, patience=1)
 
     @property
     def stage(self) -> Stage:

@@ -29,6 +29,7 @@ from l2m_core.learn.precision import DTYPES, FlopMeter, call_lowered
 from l2m_core.learn.processes import rank_and_world_size, sum_over_processes
 from l2m_core.learn.stages import Episode, Stage, stage_at
 from l2m_core.learn.stopping import EarlyStopping
+from l2m_core.settings import check_least
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,7 @@ class LoopConfig:
             raise ConfigError(f"loop.dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}.")
         if not self.lr > 0:
             raise ConfigError(f"loop.lr is {self.lr}; it must be above 0.")
-        for name in ("bad_steps", "threads", "log_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"loop.{name} is {getattr(self, name)}; it must be at least 1.")
+        check_least(self, "loop", bad_steps=1, threads=1, log_every=1)
 
 
 class Loop:

@@ -22,6 +22,7 @@ from l2m_core.learn.losses import (
     reveal_each,
 )
 from l2m_core.learn.stages import Episode
+from l2m_core.settings import check_least
 
 LEAST_UNIFORM = 1e-9
 
@@ -55,9 +56,7 @@ class PolicyConfig:
             raise ConfigError(f"policy.estimator is {self.estimator!r}; it must be gumbel or reinforce.")
         if self.temperature <= 0:
             raise ConfigError(f"policy.temperature is {self.temperature}; it must be above 0.")
-        for name, least in {"ahead": 0, "samples": 1, "steps": 1, "candidates": 0}.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"policy.{name} is {getattr(self, name)}; it must be at least {least}.")
+        check_least(self, "policy", ahead=0, samples=1, steps=1, candidates=0)
         check_target(self.target)
 
     @property

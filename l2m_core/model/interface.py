@@ -10,10 +10,7 @@ from torch import Tensor
 
 from l2m_core.errors import ConfigError
 from l2m_core.model.columns import HIDDEN
-
-# Least value of each setting.
-# Two numbers are a mean and a spread (rows), so a density over bins has at least three.
-_LEAST = {"layers": 1, "width": 1, "heads": 1, "feedforward": 1, "max_classes": 2, "bins": 3, "embedder_depth": 2}
+from l2m_core.settings import check_least
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,9 @@ class ModelConfig:
     """Whether values and a continuous outcome are brought to the context's mean and spread (rows; cells always)."""
 
     def __post_init__(self) -> None:
+        check_least(self, "model", layers=1, width=1, heads=1, feedforward=1, max_classes=2, embedder_depth=2)
+        # Two numbers are a mean and a spread (rows), so a density over bins has at least three.
+        check_least(self, "model", bins=3)
         if self.encoder not in ("cells", "rows"):
             raise ConfigError(f"model.encoder is {self.encoder!r}; it must be 'cells' or 'rows'.")
         if self.width % self.heads:
@@ -60,9 +60,6 @@ class ModelConfig:
             raise ConfigError("A rows model needs model.features (at least 1) and model.outcome (classes, continuous).")
         if self.values not in HIDDEN:
             raise ConfigError(f"model.values is {self.values!r}; it must be one of {', '.join(HIDDEN)}.")
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be at least {least}.")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from l2m_core.errors import ConfigError
+from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import apply_override, build_settings, parse_settings, read_settings, to_plain
 
 
@@ -135,3 +136,8 @@ def test_overrides_replace_single_settings(tmp_path: Path):
 def test_an_override_that_leads_nowhere_is_refused_in_words(override, message):
     with pytest.raises(ConfigError, match=message):
         apply_override({"loop": {"lr": 0.1}, "stages": [{"steps": 1}]}, override)
+
+
+def test_a_model_of_no_heads_is_refused_by_name():
+    with pytest.raises(ConfigError, match=r"model\.heads is 0; it must be at least 1"):
+        build_settings(ModelConfig, {"heads": 0}, "model")
