@@ -41,13 +41,13 @@ class ChunkJob:
     first: int
     """Row number of the first patient, from 0."""
     rows: pd.DataFrame
-    context: Context
+    settings: AcquireSettings
     target: Path
 
 
 @dataclass(frozen=True)
-class Context:
-    """The same for all chunks; workers condition once on it."""
+class AcquireSettings:
+    """What all chunks share. Workers condition the model once on it."""
 
     model: str
     cohort: str
@@ -64,7 +64,7 @@ class Context:
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
-    context = Context(
+    settings = AcquireSettings(
         given.model,
         str(given.cohort),
         given.outcome or "",
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     start = time.perf_counter()
     patients = acquire(
-        context,
+        settings,
         given.patients,
         given.out,
         chunk=given.chunk,
@@ -113,7 +113,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def acquire(
-    context: Context,
+    settings: AcquireSettings,
     patients: Path,
     out: Path,
     *,
@@ -125,21 +125,21 @@ def acquire(
     """Writes `out` and returns the number of patients. Columns: row, action_1 …, the prediction before and after."""
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
-    mark = identity(context, patients, chunk)
-    delimiter = _delimiter(patients, _read_context(context))
-    _refuse_unusable(patients, delimiter, context.keep)
+    mark = identity(settings, patients, chunk)
+    delimiter = _delimiter(patients, _read_context(settings))
+    _refuse_unusable(patients, delimiter, settings.keep)
     parts = out.with_name(out.name + ".parts")
     _open_parts(parts, mark)
     total = 0
 
     def left() -> Iterator[ChunkJob]:
         nonlocal total
-        for job in chunk_jobs(context, patients, chunk, parts, delimiter):
+        for job in chunk_jobs(settings, patients, chunk, parts, delimiter):
             total += len(job.rows)
             if not job.target.is_file():
                 yield job
 
-    for number, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=context.threads):
+    for number, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=settings.threads):
         say(f"chunk {number + 1}: patients from row {first:,}")
     with _partly(out).open("wb") as file:
         for path in sorted(parts.glob("chunk-*.csv")):
@@ -152,15 +152,15 @@ def acquire(
 
 def answer_chunk(job: ChunkJob) -> int:
     """Writes the chunk's file, whole or not at all, the first one with the header; returns its first row's number."""
-    memory = _memory(job.context)
-    kept = job.rows[list(job.context.keep)]
-    unread = [name for name in job.context.keep if name not in memory.cohort.schema.names]
+    memory = _memory(job.settings)
+    kept = job.rows[list(job.settings.keep)]
+    unread = [name for name in job.settings.keep if name not in memory.cohort.schema.names]
     try:
         x = memory.cohort.encode(job.rows.drop(columns=unread))
     except Exception as error:
         raise CohortError(f"Patients from row {job.first + 1:,} on cannot be read: {error}") from error
-    stopping = None if job.context.least_gain is None else Stopping(least_gain=job.context.least_gain)
-    rollout = roll_out(memory, x, budget=job.context.budget, policy=job.context.policy, stopping=stopping)
+    stopping = None if job.settings.least_gain is None else Stopping(least_gain=job.settings.least_gain)
+    rollout = roll_out(memory, x, budget=job.settings.budget, policy=job.settings.policy, stopping=stopping)
     table = _table(rollout, job.first, memory, kept)
     table.to_csv(_partly(job.target), index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
     _partly(job.target).replace(job.target)
@@ -180,7 +180,9 @@ def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFram
     return pd.DataFrame(columns | {"cost": rollout.cost[:, -1]})
 
 
-def chunk_jobs(context: Context, patients: Path, chunk: int, parts: Path, delimiter: str = ",") -> Iterator[ChunkJob]:
+def chunk_jobs(
+    settings: AcquireSettings, patients: Path, chunk: int, parts: Path, delimiter: str = ","
+) -> Iterator[ChunkJob]:
     """As texts, so that a chunk is read by the cohort's rules and not by guesses from the chunk alone."""
     rows = _rows(patients, delimiter)
     header, first = next(rows), 0
@@ -189,7 +191,7 @@ def chunk_jobs(context: Context, patients: Path, chunk: int, parts: Path, delimi
         if not piece:
             return
         frame = pd.DataFrame(piece, columns=header, dtype=object)
-        yield ChunkJob(number, first, frame, context, parts / f"chunk-{number:08d}.csv")
+        yield ChunkJob(number, first, frame, settings, parts / f"chunk-{number:08d}.csv")
         first += len(piece)
 
 
@@ -232,29 +234,29 @@ def _refuse_unusable(patients: Path, delimiter: str, keep: tuple[str, ...]) -> N
             raise ConfigError(f"{patients.name} has no column {name!r} to keep.{did_you_mean(name, header)}")
 
 
-def _read_context(context: Context) -> Cohort:
+def _read_context(settings: AcquireSettings) -> Cohort:
     return Cohort.from_file(
-        context.cohort, context.outcome or None, baseline=context.baseline, schema=context.schema or None
+        settings.cohort, settings.outcome or None, baseline=settings.baseline, schema=settings.schema or None
     )
 
 
 @lru_cache(maxsize=1)
-def _memory(context: Context) -> CohortMemory:
+def _memory(settings: AcquireSettings) -> CohortMemory:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return load(context.model).condition(_read_context(context))
+        return load(settings.model).condition(_read_context(settings))
 
 
-def identity(context: Context, patients: Path, chunk: int) -> str:
+def identity(settings: AcquireSettings, patients: Path, chunk: int) -> str:
     """A hash of all that a run's parts depend on; parts with another one are not used."""
     if not patients.is_file():
         raise CohortError(f"There is no file {patients.name} with patients.")
-    digest = hashlib.sha256(repr((context, chunk, patients.stat().st_size, patients.stat().st_mtime_ns)).encode())
-    cohort = Path(context.cohort)
+    digest = hashlib.sha256(repr((settings, chunk, patients.stat().st_size, patients.stat().st_mtime_ns)).encode())
+    cohort = Path(settings.cohort)
     if not cohort.is_file():
         raise CohortError(f"There is no file {cohort.name} with a cohort.")
-    schema = [Path(context.schema)] if context.schema else []
-    for path in (find_model(context.model) / FACTS, cohort, *schema):
+    schema = [Path(settings.schema)] if settings.schema else []
+    for path in (find_model(settings.model) / FACTS, cohort, *schema):
         if not path.is_file():
             raise ConfigError(f"There is no file {path.name}.")
         digest.update(hashlib.sha256(path.read_bytes()).digest())

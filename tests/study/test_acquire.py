@@ -13,7 +13,7 @@ import pytest
 
 from l2m_core.errors import CohortError, ConfigError
 from train import acquire as command
-from train.acquire import Context, acquire, identity, main, parse
+from train.acquire import AcquireSettings, acquire, identity, main, parse
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -33,7 +33,7 @@ def files(tmp_path) -> tuple[Path, Path]:
     return tmp_path / "cohort.csv", tmp_path / "patients.csv"
 
 
-def context(cohort: Path, model: Path, **settings) -> Context:
+def context(cohort: Path, model: Path, **settings) -> AcquireSettings:
     given = dict(
         model=str(model),
         cohort=str(cohort),
@@ -45,7 +45,7 @@ def context(cohort: Path, model: Path, **settings) -> Context:
         least_gain=None,
         threads=1,
     )
-    return Context(**{**given, **settings})  # type: ignore[arg-type]
+    return AcquireSettings(**{**given, **settings})  # type: ignore[arg-type]
 
 
 def test_the_command_answers_for_every_patient_in_order(files, tiny_model, tmp_path, capsys):
