@@ -67,6 +67,7 @@ def save_checkpoint(folder: Path, step: int, tensors: dict[str, dict[str, Tensor
     """
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step-{step:09d}"
+    # A resumed job may reach the same step again: its checkpoint is the same and need not be written.
     if final.is_dir() and _problem(final) is None:
         return final
     for left_over in folder.glob(".step-*"):  # of a process that was killed while it wrote
@@ -76,13 +77,16 @@ def save_checkpoint(folder: Path, step: int, tensors: dict[str, dict[str, Tensor
     try:
         for name, group in tensors.items():
             save_tensors(temporary, name, group)
+        # Checksums go in last, so a checkpoint that lacks them was never finished.
         sums = {path.name: checksum(path) for path in sorted(temporary.iterdir())}
         write_text(temporary / STATE, json.dumps({"step": step, **facts, "checksums": sums}, indent=1))
         shutil.rmtree(final, ignore_errors=True)
+        # A rename is atomic: readers see no checkpoint or a whole one.
         os.replace(temporary, final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    # The rename itself is in the folder's entry, which has to reach the disk as well.
     flush(folder)
     write_text(folder / LATEST, final.name)
     for old in sorted(folder.glob("step-*"))[:-keep]:
@@ -135,6 +139,7 @@ def _problem(folder: Path) -> str | None:
                 return f"{STATE} names a file of another folder"
             if checksum(folder / name) != expected:
                 return f"{name} does not match its checksum"
+        # A file that nobody signed could be anything, weights of another model included.
         unsigned = {path.name for path in folder.glob("*.safetensors")} - set(facts["checksums"])
         if unsigned or not facts["checksums"]:
             return "not every file has a checksum"
@@ -171,6 +176,7 @@ def flatten_optimiser(state: list[dict]) -> tuple[dict[str, Tensor], list]:
     tensors, rest = {}, []
     for index, part in enumerate(state):
         numbers: dict[str, dict] = {}
+        # An optimiser's state is tensors (momenta) and plain numbers (step counts) by parameter index.
         for key, entry in part["state"].items():
             for name, value in entry.items():
                 if isinstance(value, Tensor):

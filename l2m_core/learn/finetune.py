@@ -89,6 +89,7 @@ class CohortEpisodes:
         """The rows for training as context, and each stopping row as several queries that differ in what is known."""
         generator = seeded(self.device, self.seed, -2)
         context = self.train[: 4 * self.config.rows]
+        # (1, context + ways · stop) rows of one task; the mask of what is known differs between the repeats.
         index = torch.cat([context, self.stop.repeat(WAYS_KNOWN)])[None]
         return self._episode(generator, index, len(context))
 
@@ -125,6 +126,7 @@ def start_finetuning(model, cohort, config=None, generator=None, *, folder=None,
     device = next(model.parameters()).device
     seed = int(torch.randint(2**31, (1,), generator=generator or torch.Generator().manual_seed(0)))
     episodes = CohortEpisodes(cohort, config, seed, device)
+    # Drawn once: every evaluation answers the same questions.
     judged = episodes.stopping()
     loss = RowsPredictorLoss(model) if model.config.encoder == "rows" else PredictorLoss(model)
     stopping = EarlyStopping("loss", config.patience)
@@ -139,6 +141,7 @@ def start_finetuning(model, cohort, config=None, generator=None, *, folder=None,
         stopping=stopping,
         quiet=quiet,
     )
+    # The weights before the first step are a candidate too: a cohort that teaches nothing leaves the model as it was.
     before = _loss_of(model, judged)
     if resume:
         loop.resume()

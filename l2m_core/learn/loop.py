@@ -115,12 +115,14 @@ class Loop:
         self._open_folder()
         previous = _on_signal(lambda *_: setattr(self, "_stop_asked", True))
         bar = tqdm(total=end, initial=self.step, disable=self.quiet or self.rank > 0, mininterval=5, file=sys.stderr)
+        # `began` lies in the past by the seconds of earlier runs, so the clock counts the whole job.
         saved_at, began, bad, smooth = time.monotonic(), time.monotonic() - self.seconds, 0, None
         try:
             if self.stopping and self.step == 0:
                 self._evaluate()
             self._stopping = self.stopping is not None and self.stopping.is_over
             while self.step < end and not self._stopping:
+                # None: the step was skipped, its loss or gradient being NaN or infinite.
                 report = self._one_step()
                 bad = 0 if report is not None else bad + 1
                 if bad >= self.config.bad_steps:
@@ -128,6 +130,7 @@ class Loop:
                 self.step += 1
                 self.seconds = time.monotonic() - began
                 if report is not None:
+                    # Only what the progress bar shows is smoothed; the log has each step's own loss.
                     smooth = report["loss"] if smooth is None else 0.98 * smooth + 0.02 * report["loss"]
                     bar.set_postfix_str(f"loss={smooth:.4f}, {self._speed():.3g} GFLOP/s", refresh=False)
                     if self.step % self.config.log_every == 0:
@@ -189,6 +192,7 @@ class Loop:
             (loss * share).backward()
             return {name: float(value) * share for name, value in report.items()}
 
+        # The number of operations depends on these alone.
         shape = (*episode.tasks.x.shape, episode.context, episode.tasks.continuous)
         self.meter.count(shape, lambda: step(call_lowered))  # compiled kernels hide what they compute
         self.optimiser.zero_grad()
@@ -255,6 +259,7 @@ class Loop:
             "loop": asdict(self.config),
         }
         groups = {"weights": dict(self.model.state_dict()), "average": self.average, "optimiser": optimiser}
+        # The generator's state is kept too, so a resumed job draws what an unbroken one would have drawn.
         groups["random"] = {"torch": torch.get_rng_state()}
         if self.stopping:
             facts["stopping"], groups["best"] = self.stopping.facts(), self.stopping.best
@@ -274,6 +279,7 @@ class Loop:
         assert self.folder is not None
         path, facts = load_checkpoint(self.folder / "checkpoints")
         device = next(self.model.parameters()).device
+        # Training goes on from the weights themselves; the average is kept beside them.
         self.model.load_state_dict(load_tensors(path, "weights"))
         self.average = {name: t.to(device) for name, t in load_tensors(path, "average").items()}
         self.optimiser.load_state_dict(unflatten_optimiser(load_tensors(path, "optimiser"), facts["optimiser"]))

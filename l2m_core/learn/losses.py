@@ -61,6 +61,8 @@ class RowsPredictorLoss(nn.Module):
 
     def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
         tasks, n = episode.tasks, episode.context
+        # Rows n … N - 1 both ask (as queries, without their outcome) and join the context (as targets, with it): the
+        # study's z_qry and z_tar.
         targets = Context(tasks.x[:, n:], tasks.r[:, n:], tasks.y[:, n:], tasks.n_classes, tasks.categorical)
         output, memory = self.model.autoregress(context_of(tasks, n), targets, random_orders(episode, self.orders))
         loss = log_loss(output, memory, targets.y.repeat(1, self.orders))
@@ -109,6 +111,7 @@ class GainLoss(nn.Module):
         expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
         # Rare patients whose belief turns over would dominate a squared error, so targets stay within 3 nats.
         target = choose_target(self.target, expected, realised).clamp(-3.0, 3.0)
+        # Gather the head's numbers for the features tried; -1 reads feature 0 and has a weight of 0.
         gain, weight = output.gain.gather(-1, choices.clamp_min(0)), (choices >= 0).float()
         # A slot with nothing left to measure counts as an error of 0, so that the mean over tasks is a plain one.
         # The larger a task's gains, the larger their scatter: unweighted, a few tasks would teach the head everything.
@@ -116,6 +119,7 @@ class GainLoss(nn.Module):
         loss = ((gain - target).square() * weight / (scale + LEAST_SCALE)[:, None, None]).mean()
         report = {"loss": loss.detach(), **_compare(gain.detach(), target, realised, weight)}
         if self.policy:
+            # The exact objective over the features tried: E_π[gain], maximised.
             chance = open_softmax(output.policy.gather(-1, choices.clamp_min(0)), choices >= 0)
             achieved = (chance * target).sum(-1)
             loss = loss - achieved.mean()

@@ -92,6 +92,7 @@ class PolicyLoss(nn.Module):
     def _by_trying_all(self, memory, x, y, r, a, episode, stream):
         """Maximises Σ π(j) gain(j) over the open features j."""
         output = self.model.query(memory, x, a)
+        # All open features, or a random part of them where trying all would cost too much.
         most = min(self.config.candidates or x.shape[-1], x.shape[-1])
         choices = random_unknown(r & ~a, most, episode, stream)  # (B, n, m)
         expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
@@ -149,6 +150,7 @@ class PolicyLoss(nn.Module):
             loss = loss + (score * self._advantage(after.detach(), before.detach())).mean()
         if self.keep_predicting:
             loss = loss + before.mean()
+        # The first path's first pick moves the state on.
         picked = first[:, : before.shape[1]].detach() > 0.5
         return loss, picked, _report({"loss": after, "before": before, "gain": before.mean() - after}, chance)
 
@@ -165,6 +167,7 @@ class PolicyLoss(nn.Module):
 
 def straight_through(noisy: Tensor, is_open: Tensor, temperature: float) -> Tensor:
     """One-hot of the best open feature on the way forward, the softmax on the way back; 0 where nothing is open."""
+    # â = softmax((log π + ε) / η): a lower η is closer to the hard pick, with a noisier gradient.
     soft = open_softmax(noisy / temperature, is_open)
     # Blocked actions can never win the argmax; where nothing is open the product below makes the row 0.
     hard = one_hot(noisy.masked_fill(~is_open, float("-inf")).argmax(-1), noisy.shape[-1]) * is_open
@@ -184,5 +187,6 @@ def gumbel(uniform: Tensor) -> Tensor:
 
 def _report(values: dict[str, Tensor], chance: Tensor) -> dict[str, Tensor]:
     """Means, and the mean entropy of the policy in nats."""
+    # In nats: log d for a policy that knows nothing, 0 for one that is sure.
     entropy = -(chance * chance.clamp_min(LEAST_UNIFORM).log()).sum(-1)
     return {name: value.detach().mean() for name, value in {**values, "entropy": entropy}.items()}

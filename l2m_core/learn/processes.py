@@ -39,6 +39,7 @@ def sum_over_processes(parameters: list[nn.Parameter], values: dict[str, float])
     present = torch.tensor([float(p.grad is not None) for p in parameters], device=device)
     reported = torch.tensor(list(values.values()), dtype=dtype, device=device)
     gradients = [(torch.zeros_like(p) if p.grad is None else p.grad).flatten().to(dtype) for p in parameters]
+    # One message in place of one per parameter: on several machines each has a latency of its own.
     message = torch.cat([present, reported, *gradients])
     dist.all_reduce(message)
     first = len(parameters) + len(values)
@@ -50,5 +51,6 @@ def _put_back(parameters: list[nn.Parameter], present: Tensor, flat: Tensor) -> 
     begin = 0
     for parameter, has in zip(parameters, present.tolist(), strict=True):
         end = begin + parameter.numel()
+        # `clone`, or every gradient would keep the whole message alive.
         parameter.grad = flat[begin:end].view_as(parameter).to(parameter.dtype).clone() if has else None
         begin = end

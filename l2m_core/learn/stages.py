@@ -70,6 +70,8 @@ class Episode:
 
     def uniform(self, *shape: int, stream: int = 0) -> Tensor:
         """(B, *shape) uniform draws that follow from the seed, the same for a task however the batch is shared."""
+        # Draws are made for the whole batch and then shared out: however many processes there are, a task meets the
+        # same numbers.
         first, stride, whole = self.share or (0, 1, len(self.a))
         generator = seeded(self.a.device, self.seed, stream)
         return torch.rand(whole, *shape, generator=generator, device=self.a.device)[first::stride]
@@ -80,6 +82,7 @@ def stage_at(stages: tuple[Stage, ...], step: int) -> tuple[Stage, int]:
     for stage in stages[:-1]:
         if step < stage.steps:
             return stage, step
+        # Steps are counted from the beginning of the job, stages one after the other.
         step -= stage.steps
     return stages[-1], step
 
@@ -103,6 +106,7 @@ class EpisodeStream:
 
     def episode(self, step: int) -> Episode:
         stage, index = stage_at(self.stages, step)
+        # The pool follows from the step alone, so a resumed job draws the same one.
         key = (self.stages.index(stage), index // POOL_STEPS)
         if self._pool is None or self._pool[0] != key:
             self._pool = (key, self._draw_pool(stage, seeded(self.device, self.seed, *key)))

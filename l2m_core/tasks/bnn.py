@@ -164,6 +164,7 @@ def _network(
     """tanh(z W + b) V with weights of the row's own cluster: (B, N, columns)."""
     B, N, d = z.shape
     C, H = informative.shape[1], config.hidden
+    # Features that the cluster does not read have an importance of 0.
     importance = log_uniform(generator, (B, C, d, 1), *config.importance) * informative.unsqueeze(3)
     inner = normal(generator, (B, C, d, H)) * importance
     # Each hidden unit's input has unit variance for standard normal covariates, however many features the cluster
@@ -174,6 +175,7 @@ def _network(
     # (B, N, C, H), of which each row keeps its own cluster's: one product for all clusters, no loop.
     every = torch.einsum("bnd,bcdh->bnch", z, inner) + normal(generator, (B, 1, C, H))
     own = every.gather(2, cluster[:, :, None, None].expand(B, N, 1, H)).squeeze(2)
+    # One-hot clusters pick each row's own output weights inside the product below.
     member = torch.nn.functional.one_hot(cluster, C).to(z.dtype)
     return torch.einsum("bnh,bnc,bchk->bnk", torch.tanh(own), member, outer)
 
@@ -188,6 +190,7 @@ def _interactions(
     count = integers(generator, (B, C, 1), *config.interactions)
     # Two of a cluster's informative features at random: the smallest keys, others' being at least 1.
     key = uniform(generator, (B, C, most, d)) + (~informative).unsqueeze(2)
+    # With a single feature the pair is that feature with itself.
     pair = key.topk(min(2, d), dim=3, largest=False).indices  # (B, C, most, 2)
     weight = normal(generator, (B, C, most, columns))
     weight = weight * (torch.arange(most, device=z.device) < count).unsqueeze(3)

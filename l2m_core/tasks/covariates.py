@@ -58,6 +58,7 @@ def graph(generator: torch.Generator, tasks: int, rows: int, features: int) -> L
         # Standardised before and after: a random function would else blow up or die out along the layers.
         state = standardise(_activate(generator, standardise(state @ weights)))
         state = standardise(state + noise * normal(generator, (tasks, rows, width)))
+        # Every layer's nodes can become features or hidden causes.
         nodes.append(state)
     everything = torch.cat(nodes, -1)  # (B, N, width * (layers + 1))
     # Deep nodes are as likely as shallow ones, so outcomes have both causes and effects among the features.
@@ -78,6 +79,7 @@ def clusters(generator: torch.Generator, tasks: int, rows: int, features: int) -
     member = torch.multinomial(weights, rows, replacement=True, generator=generator)  # (B, N)
     differs = coin(generator, (tasks, 1, features), uniform(generator, (tasks, 1, 1), 0.1, 1.0))
     spread = log_uniform(generator, (tasks, 1, 1), 0.3, 4.0)
+    # Groups differ in the features of `differs` only, by `spread` standard deviations.
     centres = normal(generator, (tasks, count, features)) * differs * spread
     own = gaussian(generator, tasks, rows, features).z
     z = centres.gather(1, member[..., None].expand(-1, -1, features)) + own
@@ -104,6 +106,7 @@ def add_copies_and_noise(generator: torch.Generator, z: Tensor) -> Tensor:
 def _activate(generator: torch.Generator, values: Tensor) -> Tensor:
     """A random function per node: (B, N, width) in and out."""
     tasks, _, width = values.shape
+    # 5 is none of the functions below: the node stays linear.
     pick = integers(generator, (tasks, 1, width), 0, 5)
     out = values
     functions = (torch.tanh, torch.relu, torch.abs, lambda v: v.square().clamp_max(6.0), lambda v: (v > 0).to(v.dtype))

@@ -117,6 +117,7 @@ def _cholesky(covariance: Tensor) -> Tensor:
 
     The covariance is written over.
     """
+    # Jitter relative to the variance, so that the output scale does not matter.
     size = covariance.diagonal(dim1=-2, dim2=-1).mean(dim=-1, keepdim=True)
     _add_to_diagonal(covariance, 1e-5 * size)
     factor, failed = torch.linalg.cholesky_ex(covariance)

@@ -15,6 +15,7 @@ from l2m_core.tasks.draws import coin, integers, log_uniform, normal, uniform
 
 
 def linear(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    # Coefficients of random sign and of sizes from half to one and a half: importance decides, not one lucky draw.
     sign = torch.where(coin(generator, (*importance.shape, classes), 0.5), 1.0, -1.0)
     size = uniform(generator, (*importance.shape, classes), 0.5, 1.5)
     return z @ (importance[..., None] * sign * size)
@@ -42,6 +43,7 @@ def network(generator: torch.Generator, z: Tensor, importance: Tensor, classes: 
     # Unit variance into tanh whatever the number of inputs, then `scale`: near linear to near steps.
     inner = scale * inner / inner.square().sum(1, keepdim=True).sqrt().clamp_min(1e-6)
     shift = normal(generator, (tasks, 1, hidden))
+    # Hidden units of unequal weight: some tasks depend on few of them.
     outer = normal(generator, (tasks, hidden, classes)) * log_uniform(generator, (tasks, hidden, 1), 0.1, 1.0)
     return torch.tanh(z @ inner + shift) @ outer
 
@@ -53,6 +55,7 @@ def trees(generator: torch.Generator, z: Tensor, importance: Tensor, classes: in
     count = int(integers(generator, (1,), 1, 6))
     for _ in range(count):
         depth = int(integers(generator, (1,), 1, 4))
+        # Each level asks a feature drawn by importance; 1e-9 keeps the draw valid where all are 0.
         asked = torch.multinomial(importance + 1e-9, depth, replacement=True, generator=generator)
         answers = _columns(z, asked) > 0.8 * normal(generator, (tasks, 1, depth))
         # The answers as bits of the leaf's number: 2^depth leaves, one gather, no loop over nodes.

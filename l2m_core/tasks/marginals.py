@@ -23,6 +23,7 @@ def observe_like_a_chart(generator: torch.Generator, z: Tensor) -> tuple[Tensor,
     shape = (tasks, 1, features)
     power = log_uniform(generator, shape, 0.2, 1.5)
     flip = torch.where(coin(generator, shape, 0.5), 1.0, -1.0)
+    # Rounding: from a tenth of a standard deviation to a whole one.
     step = log_uniform(generator, shape, 0.1, 1.0)
     cut = _skewed_threshold(generator, shape)
     grade = _grade(generator, z)
@@ -63,5 +64,6 @@ def _grade(generator: torch.Generator, z: Tensor) -> Tensor:
 def _recode(generator: torch.Generator, grade: Tensor) -> Tensor:
     """The same levels under shuffled codes, so that their order says nothing."""
     tasks, rows, features = grade.shape
+    # A random permutation of the codes for each feature, applied by a gather.
     code = torch.rand(tasks, MAX_LEVELS, features, generator=generator, device=grade.device).argsort(1)
     return code.gather(1, grade.long()).to(grade.dtype)

@@ -120,6 +120,7 @@ def sample_missingness(
         if name == "none" or len(tasks) == 0:
             continue
         view = _View(x[tasks], r[tasks], acquirable[tasks], panel[tasks], None if y is None else y[tasks])
+        # A mechanism decides about acquirable features only; baseline ones miss by `baseline_rate` alone.
         r[tasks] = r[tasks] & (_SAMPLERS[name](generator, view, config) | ~view.acquirable.unsqueeze(1))
     kept = _keep_one(generator, r)
     return kept if recorded is None else kept & recorded
@@ -171,6 +172,7 @@ def _sample_panels(generator: torch.Generator, acquirable: Tensor, config: Missi
     """(B, d) int64: a feature outside any panel has its own position as its number."""
     B, d = acquirable.shape
     alone = torch.arange(d, device=acquirable.device).expand(B, d)
+    # So many panels that each has `size` members on average.
     size = integers(generator, (B, 1), *config.panel_size)
     count = (acquirable.sum(dim=1, keepdim=True) * config.panel_share / size).ceil().clamp_min(1)
     # Panel numbers from d up cannot be mistaken for a feature's own position, below d.
@@ -202,6 +204,7 @@ def _mcar(generator: torch.Generator, view: _View, config: Missingness) -> Tenso
     B, N, d = view.x.shape
     # A task has its own interval of rates: real tables differ more from each other than their columns do.
     ends = uniform(generator, (B, 2, 1), *config.rate).sort(dim=1).values
+    # (B, d) rates within the task's own interval.
     rate = ends[:, 0] + uniform(generator, (B, d)) * (ends[:, 1] - ends[:, 0])
     rate = torch.where(uniform(generator, (B, d)) < config.complete, torch.zeros_like(rate), rate)
     return _record(generator, rate.unsqueeze(1).expand(B, N, d), view.panel)
@@ -213,6 +216,7 @@ def _mar_baseline(generator: torch.Generator, view: _View, config: Missingness) 
     # Recorded baseline values alone decide, so the mask is missing at random.
     baseline = view.r & ~view.acquirable.unsqueeze(1)
     inputs = standardise(view.x, baseline, limit=4.0)
+    # A two-layer network from baseline values to a logit for each feature: p(R_j = 0 | X_baseline), as in the study.
     bias = normal(generator, (B, 1, config.hidden))
     hidden = torch.tanh(inputs @ normal(generator, (B, d, config.hidden)) + bias)
     logit = standardise(hidden @ normal(generator, (B, config.hidden, d)))
@@ -232,6 +236,7 @@ def _mar_recorded(generator: torch.Generator, view: _View, config: Missingness) 
     # With j features before it, each is a parent with probability parents / j: `parents` of them on average.
     chance = config.parents / torch.arange(1, d + 1, device=x.device).clamp_min(config.parents)
     listens = uniform(generator, (B, d, d)) < chance
+    # A sum over about `parents` terms has the wanted standard deviation when each is smaller by its root.
     spread = _strength(generator, B, config) / max(config.parents, 1.0) ** 0.5
     from_value = normal(generator, (B, d, d)) * listens * spread
     # A test that was not done makes the next one less likely to be done: nearly monotone patterns.
@@ -259,6 +264,7 @@ def _block(generator: torch.Generator, view: _View, config: Missingness) -> Tens
     B, N, d = view.x.shape
     time = uniform(generator, (B, N, 1))
     length = uniform(generator, (B, 1, d), *config.block_length)
+    # Features outside are done throughout the period.
     limited = uniform(generator, (B, 1, d)) < config.block_share
     start = uniform(generator, (B, 1, d)) * (1 - length)
     # The row's time is never shown: holes come in stretches that the features themselves do not explain.
@@ -279,6 +285,7 @@ def _outcome(generator: torch.Generator, view: _View, config: Missingness) -> Te
     """A class code is no quantity, so a random curve through y decides, not y itself."""
     B, _, d = view.x.shape
     assert view.y is not None
+    # A random cosine of y: each feature is done most often around some outcome of its own.
     y = standardise(view.y.to(view.x.dtype), limit=4.0).unsqueeze(2)
     curve = torch.cos(y * uniform(generator, (B, 1, d), 0.5, 2.0) + uniform(generator, (B, 1, d), 0.0, 6.2832))
     logit = standardise(curve) * _strength(generator, B, config) + normal(generator, (B, 1, d))

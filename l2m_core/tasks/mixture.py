@@ -94,6 +94,7 @@ def _concatenate_truths(batches: Sequence[TaskBatch]) -> Truth | None:
     joined: dict[str, Tensor | None] = {}
     for truth_field in fields(Truth):
         values = [getattr(truth, truth_field.name) for truth in truths]
+        # Any part that has this truth gives its type; if none has it, there is none.
         known = next((value for value in values if value is not None), None)
         if known is None:
             joined[truth_field.name] = None

@@ -110,6 +110,7 @@ class SemiSyntheticPrior:
         r = sample_missingness(generator, x, acquirable, self.config.missingness, y, had)
         if self.config.graft > 0:
             grafted = graft_missingness(generator, x, self._recorded, acquirable, column.squeeze(1))
+            # Whole tasks take the table's own mask, the others the drawn mechanism.
             r = torch.where(coin(generator, (tasks, 1, 1), self.config.graft), grafted, r)
         if self.config.keep_missing:
             r = r & recorded
@@ -133,6 +134,7 @@ class SemiSyntheticPrior:
 
     def _sample_donors(self, generator: torch.Generator, column: Tensor, rows: int) -> Tensor:
         """(B, N, d): for every cell a recorded value of the same column, from any row of the table."""
+        # A random rank among the recorded rows of the column, looked up in the list that has them first.
         count = self._donor_count[column]
         draw = uniform(generator, (column.shape[0], rows, column.shape[2]))
         rank = (draw * count).long().clamp_max(count - 1)

@@ -58,6 +58,7 @@ class SyntheticPrior:
 
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
         """The most predictable-enough `tasks` out of a quarter more draws: hopeless tasks teach nothing."""
+        # A quarter more than needed, of which the least predictable are dropped.
         drawn = tasks + max(1, tasks // 4)
         batch, explained = self._draw(generator, drawn, rows, features)
         # A stable sort puts the tasks worth learning first and otherwise keeps the order of drawing.
@@ -84,6 +85,7 @@ class SyntheticPrior:
             else _draw_continuous(generator, config, scores[..., 0])
         )
         acquirable = ~coin(generator, (tasks, features), uniform(generator, (tasks, 1), 0.0, 0.6))
+        # At least one feature can be asked for.
         acquirable[:, -1] = True
         r = sample_missingness(generator, x, acquirable, config.missingness)
         truth = replace(truth, informative=informative)
@@ -139,6 +141,7 @@ def _draw_scores(generator, config: SyntheticConfig, z: Tensor, importance: Tens
         if len(which):
             scores[which] = mechanism(generator, z[which], importance[which], width)
     hidden = kinds == len(labels.MECHANISMS)
+    # Outcomes of hidden nodes do not read the features: knowing more features tells of the nodes.
     scores = torch.where(hidden[:, None, None], _hidden_scores(generator, latent, width), scores)
     scores = standardise(scores)
     gate_index = integers(generator, (tasks, 1, 1), 0, z.shape[-1] - 1)
@@ -184,6 +187,7 @@ def _draw_classes(generator, config: SyntheticConfig, scores: Tensor, n_classes:
     logits = _match_prevalence(logits, target, exists)
     # Which class is which says nothing.
     order = torch.rand(tasks, width, generator=generator, device=scores.device)
+    # Classes that a task lacks sort to the end, so codes 0 … K - 1 stay in use.
     order = order.masked_fill(~exists, 2.0).argsort(1)
     logits = logits.gather(2, order[:, None].expand(-1, rows, -1))
     p = logits.softmax(-1)
@@ -197,6 +201,7 @@ def _draw_prevalence(generator, config: SyntheticConfig, exists: Tensor, n_class
     weight = weight ** uniform(generator, (tasks, 1), 0.2, 1.2) * exists + 0.02 * exists
     rare = log_uniform(generator, (tasks,), *config.rare_prevalence)
     common = uniform(generator, (tasks,), 0.1, 0.9)
+    # Rare outcomes are common in medicine: a share of the tasks has one for certain.
     positive = torch.where(coin(generator, (tasks,), config.rare_share), rare, common)
     pair = torch.zeros_like(weight)
     pair[:, 0], pair[:, 1] = 1 - positive, positive
@@ -230,6 +235,7 @@ def _draw_continuous(generator, config: SyntheticConfig, score: Tensor):
     tasks, _ = score.shape
     noise = log_uniform(generator, (tasks, 1), *config.noise)
     grows = coin(generator, (tasks, 1), 0.2)
+    # Heteroscedastic noise in a fifth of the tasks: it grows with the score.
     std = noise * torch.where(grows, (0.7 * score).clamp(-2, 2).exp(), torch.ones_like(score))
     error = normal(generator, score.shape)
     heavy = coin(generator, (tasks, 1), 0.15)
