@@ -1,4 +1,4 @@
-"""`python -m train finetune`: goes on training a model on one cohort, and writes a model folder that `load` reads."""
+"""`python -m train finetune`: fine-tunes a model on one cohort, and writes a model folder that `load` reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FinetuneJob:
     """Which model, which cohort, and how far."""
 
     folder: str
-    """Where checkpoints and the log go, and in `model` the fine-tuned model."""
+    """Where checkpoints and the log are written, and the fine-tuned model in `model`."""
     cohort: str
     """A CSV or Parquet file."""
     outcome: str = ""
@@ -35,7 +35,7 @@ class FinetuneJob:
     finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
     """How far the model may move."""
     seed: int = 0
-    """Of the splits of the cohort."""
+    """Seed of the splits of the cohort."""
     device: str = "cpu"
     """"cpu", or "cuda" with a GPU."""
 

@@ -1,4 +1,4 @@
-"""`python -m train policy`: teaches the policy head what to measure next; the trunk is frozen, or follows slowly."""
+"""`python -m train policy`: trains the policy head; the trunk is frozen, or trained at a lower rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PolicyJob(DrawnTasks):
     init: str
     """The predictor: a job's folder, a checkpoint, or a released model (name or folder)."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
-    """What is taught, and how."""
+    """The objective, and how it is estimated."""
     fresh_head: bool = False
     """Whether the policy head begins with fresh weights, whatever `init` taught it; so that objectives can be compared."""
     backbone: float = 0.0

@@ -22,9 +22,9 @@ class DrawnTasks:
     """Settings of every job that learns from drawn tasks."""
 
     folder: str
-    """Where checkpoints and logs go."""
+    """Where checkpoints and logs are written."""
     stages: tuple[Stage, ...]
-    """Stretches of steps, one after the other, each with its own way of drawing tasks."""
+    """Stages of the training, one after the other, each with its own shapes of tasks."""
     prior: PriorChoice = field(default_factory=PriorChoice)
     """Where tasks are drawn from."""
     loop: LoopConfig = field(default_factory=LoopConfig)
@@ -35,7 +35,7 @@ class DrawnTasks:
     held_out_pools: int = 4
     """Batches of held-out tasks of each shape."""
     seed: int = 0
-    """Everything drawn follows from it and the step."""
+    """Everything random follows from it and the step."""
     device: str = "cpu"
     """"cpu", or "cuda" with a GPU."""
     stop_at: int = 0
@@ -50,7 +50,7 @@ def pretrain(
     resume: bool,
     rate_of: Callable[[str], float] | None = None,
 ) -> dict[str, float]:
-    """Runs the job's loop to its end; prints and returns what the held-out tasks say last."""
+    """Runs the job's loop to its end. Prints and returns the last evaluation on held-out tasks."""
     priors = priors_of(job.prior)
     held_out = draw_held_out(priors, job.device, job.held_out_pools, _held_out_shapes(job, model))
     loop = Loop(

@@ -14,15 +14,15 @@ class ReleaseJob:
     """Which checkpoint becomes which model."""
 
     run: str
-    """Folder of the job whose checkpoint is released; its running average of the weights is what counts."""
+    """Folder of the job whose newest checkpoint is released, with the running average of its weights."""
     folder: str = "pretrained/general"
     """Where the model folder is written."""
     trained: Range = field(default_factory=Range)
-    """What it was trained for; cohorts beyond it are answered with a warning."""
+    """The cohorts it was trained for. Cohorts beyond them are answered with a warning."""
     inference: Inference = field(default_factory=Inference)
-    """How its answers are read."""
+    """Its inference settings."""
     curves: tuple[str, ...] = ()
-    """Folders of earlier legs; their learning curves are kept beside the card, this run's last."""
+    """Folders of the trainings before this one. Their learning curves are kept beside the card, this one's last."""
 
 
 def run(job: ReleaseJob) -> None:

@@ -29,7 +29,7 @@ LEAST_UNIFORM = 1e-9
 
 @dataclass(frozen=True)
 class PolicyConfig:
-    """What the policy is taught, and how the gradient gets through a choice."""
+    """The policy's objective, and how its gradient passes through a choice."""
 
     objective: str = "exact"
     """"greedy": the log loss after one more feature; "lookahead": after `ahead` more beyond it, picked by the policy

@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
-    """Log loss and calibration of one task's queries, each known in a random part, under every setting."""
+    """Log loss and calibration error of one task under every setting; a random part of each query is known."""
     trial = draw(family, index, Path())
     x = known_in_part(trial.x, index)
     classes = trial.context.n_classes
@@ -99,7 +99,7 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
 
 
 def known_in_part(x: np.ndarray, seed: int) -> np.ndarray:
-    """(n, d) with values hidden, of each row another share."""
+    """(n, d) with a random share of each row hidden."""
     generator = np.random.default_rng(seed)
     hidden = generator.random(x.shape) < generator.random((len(x), 1))
     return np.where(hidden, np.nan, x).astype(np.float32)
@@ -110,7 +110,7 @@ def with_inference(model: L2M, inference: Inference) -> L2M:
 
 
 def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
-    """Spread → the cohort's exponent."""
+    """The cohort's exponent for each value of `sharpness`."""
     spreads = SHARPNESS[1:]
     if not tells(cohort):
         return dict.fromkeys(spreads, 1.0)

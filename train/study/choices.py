@@ -25,7 +25,7 @@ KEYS = ("variant", "steps", "seed")
 
 @dataclass(frozen=True)
 class ChoicesJob:
-    """Which choices are compared, and for how long."""
+    """The choices that are compared, and the length of each training."""
 
     folder: str
     """Where the runs and the table's finished rows go."""
