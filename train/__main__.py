@@ -1,7 +1,7 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire|leg|benchmark|care|held_out|long_cohorts …`, with options of their own in place
-of a config.
+And `python -m train evaluate|reproduce|acquire|leg|benchmark|answer_settings|held_out|long_cohorts …`, each with its own
+options instead of a config.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from l2m_core.errors import L2MError
 from l2m_core.learn.processes import joined
-from train.config import build, read_config, to_plain
+from l2m_core.settings import build_settings, read_settings, to_plain
 
 # Each job's module, which holds `run`, and the dataclass of its settings.
 JOBS = {
@@ -34,10 +34,13 @@ COMMANDS = {
     "acquire": "train.acquire",
     "leg": "train.leg",
     "benchmark": "train.study.benchmark",
-    "care": "train.study.answer_settings",
+    "answer_settings": "train.study.answer_settings",
     "held_out": "train.study.held_out",
     "long_cohorts": "train.study.long_cohorts",
 }
+
+
+OLD_NAMES = {"care": "answer_settings"}  # of commands
 
 
 def settings_of(job: str) -> type:
@@ -49,8 +52,9 @@ def settings_of(job: str) -> type:
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        if arguments and arguments[0] in COMMANDS:
-            return importlib.import_module(COMMANDS[arguments[0]]).main(arguments[1:])
+        command = OLD_NAMES.get(arguments[0], arguments[0]) if arguments else ""
+        if command in COMMANDS:
+            return importlib.import_module(COMMANDS[command]).main(arguments[1:])
         return run_job(parse(arguments))
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -74,10 +78,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def run_job(given: argparse.Namespace) -> int:
-    settings = read_config(given.config, given.overrides)
     kind = settings_of(given.job)
     job = importlib.import_module(kind.__module__)
-    prepared: Any = build(kind, settings)
+    prepared: Any = build_settings(kind, read_settings(given.config, given.overrides))
     if given.check:
         print(json.dumps({"settings": to_plain(prepared), "outcomes": outcomes_of(prepared)}))
         return 0

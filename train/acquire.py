@@ -1,22 +1,18 @@
-"""`python -m train acquire`: what to measure next for every patient of a file of any size, in chunks, side by side.
+"""`python -m train acquire`: what to measure next for every patient of a file of any size, in parallel chunks.
 
-The patients are streamed: of a million rows only the chunks in work are in memory. A run that was cut short goes on
-where it stopped: chunks are written as whole files and joined at the end.
+The patients are streamed: only the chunks being worked on are in memory. A run that was interrupted continues where it
+stopped, because chunks are written as whole files and joined at the end.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import hashlib
-import io
 import itertools
 import shutil
 import sys
 import time
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +29,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.memory import CohortMemory, load
 from l2m_core.schema import did_you_mean
+from l2m_core.tables.reading import RowStream, clean_names
 from train.engines import ENGINES, cores, fan_out
 
 
@@ -44,13 +41,13 @@ class ChunkJob:
     first: int
     """Row number of the first patient, from 0."""
     rows: pd.DataFrame
-    context: Context
+    settings: AcquireSettings
     target: Path
 
 
 @dataclass(frozen=True)
-class Context:
-    """The same for all chunks; workers condition once on it."""
+class AcquireSettings:
+    """What all chunks share. Workers condition the model once on it."""
 
     model: str
     cohort: str
@@ -69,7 +66,7 @@ class Context:
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
-    context = Context(
+    settings = AcquireSettings(
         given.model,
         str(given.cohort),
         given.outcome or "",
@@ -84,7 +81,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     start = time.perf_counter()
     patients = acquire(
-        context,
+        settings,
         given.patients,
         given.out,
         chunk=given.chunk,
@@ -122,7 +119,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def acquire(
-    context: Context,
+    settings: AcquireSettings,
     patients: Path,
     out: Path,
     *,
@@ -134,21 +131,21 @@ def acquire(
     """Writes `out` and returns the number of patients. Columns: row, action_1 …, the prediction before and after."""
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
-    mark = identity(context, patients, chunk)
-    delimiter = _delimiter(patients, _read_context(context))
-    _refuse_unusable(patients, delimiter, context.keep)
+    mark = identity(settings, patients, chunk)
+    delimiter = _delimiter(patients, _read_context(settings))
+    _refuse_unusable(patients, delimiter, settings.keep)
     parts = out.with_name(out.name + ".parts")
     _open_parts(parts, mark)
     total = 0
 
     def left() -> Iterator[ChunkJob]:
         nonlocal total
-        for job in _jobs(context, patients, chunk, parts, delimiter):
+        for job in chunk_jobs(settings, patients, chunk, parts, delimiter):
             total += len(job.rows)
             if not job.target.is_file():
                 yield job
 
-    for number, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=context.threads):
+    for number, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=settings.threads):
         say(f"chunk {number + 1}: patients from row {first:,}")
     with _partly(out).open("wb") as file:
         for path in sorted(parts.glob("chunk-*.csv")):
@@ -161,15 +158,15 @@ def acquire(
 
 def answer_chunk(job: ChunkJob) -> int:
     """Writes the chunk's file, whole or not at all, the first one with the header; returns its first row's number."""
-    memory = _memory(job.context)
-    kept = job.rows[list(job.context.keep)]
-    unread = [name for name in job.context.keep if name not in memory.cohort.schema.names]
+    memory = _memory(job.settings)
+    kept = job.rows[list(job.settings.keep)]
+    unread = [name for name in job.settings.keep if name not in memory.cohort.schema.names]
     try:
         x = memory.cohort.encode(job.rows.drop(columns=unread))
     except Exception as error:
         raise CohortError(f"Patients from row {job.first + 1:,} on cannot be read: {error}") from error
-    stopping = None if job.context.least_gain is None else Stopping(least_gain=job.context.least_gain)
-    rollout = roll_out(memory, x, budget=job.context.budget, policy=job.context.policy, stopping=stopping)
+    stopping = None if job.settings.least_gain is None else Stopping(least_gain=job.settings.least_gain)
+    rollout = roll_out(memory, x, budget=job.settings.budget, policy=job.settings.policy, stopping=stopping)
     table = _table(rollout, job.first, memory, kept)
     table.to_csv(_partly(job.target), index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
     _partly(job.target).replace(job.target)
@@ -189,7 +186,9 @@ def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFram
     return pd.DataFrame(columns | {"cost": rollout.cost[:, -1]})
 
 
-def _jobs(context: Context, patients: Path, chunk: int, parts: Path, delimiter: str = ",") -> Iterator[ChunkJob]:
+def chunk_jobs(
+    settings: AcquireSettings, patients: Path, chunk: int, parts: Path, delimiter: str = ","
+) -> Iterator[ChunkJob]:
     """As texts, so that a chunk is read by the cohort's rules and not by guesses from the chunk alone."""
     rows = _rows(patients, delimiter)
     header, first = next(rows), 0
@@ -198,28 +197,30 @@ def _jobs(context: Context, patients: Path, chunk: int, parts: Path, delimiter: 
         if not piece:
             return
         frame = pd.DataFrame(piece, columns=header, dtype=object)
-        yield ChunkJob(number, first, frame, context, parts / f"chunk-{number:08d}.csv")
+        yield ChunkJob(number, first, frame, settings, parts / f"chunk-{number:08d}.csv")
         first += len(piece)
 
 
 def _rows(patients: Path, delimiter: str) -> Iterator[list[str]]:
-    """The header, then row after row, all of one length: no repair of another is safe. gzip is told by the content."""
+    """The header's clean names, then row after row, all of one length: no repair of another is safe."""
     header: list[str] = []
-    number = 0
+    for number, row in enumerate(_records(patients, delimiter)):
+        header = header or list(clean_names(row)[0])
+        if len(row) != len(header):
+            raise CohortError(
+                f"Row {number:,} of {patients.name} has {len(row)} cells, but the header has {len(header)}. Correct it."
+            )
+        yield row if number else header
+
+
+def _records(patients: Path, delimiter: str) -> Iterator[list[str]]:
+    read = 0
     try:
-        with patients.open("rb") as raw:
-            unpacked = gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
-            text = io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="")  # type: ignore[arg-type]
-            for row in filter(None, csv.reader(text, delimiter=delimiter, strict=True)):
-                header = header or [name.strip() for name in row]
-                if len(row) != len(header):
-                    raise CohortError(
-                        f"Row {number:,} of {patients.name} has {len(row)} cells, but the header has {len(header)}. Correct it."
-                    )
-                yield row if number else header
-                number += 1
-    except (csv.Error, UnicodeDecodeError, EOFError, OSError, zlib.error) as error:
-        raise CohortError(f"{patients.name} cannot be read as CSV (UTF-8) after row {number:,}: {error}") from error
+        for row in RowStream.of(patients).rows(delimiter):
+            read += 1
+            yield row
+    except CohortError as error:
+        raise CohortError(f"{patients.name} cannot be read as CSV after row {read:,}: {error}") from error
 
 
 def _delimiter(patients: Path, cohort: Cohort) -> str:
@@ -239,33 +240,33 @@ def _refuse_unusable(patients: Path, delimiter: str, keep: tuple[str, ...]) -> N
             raise ConfigError(f"{patients.name} has no column {name!r} to keep.{did_you_mean(name, header)}")
 
 
-def _read_context(context: Context) -> Cohort:
-    return Cohort.from_csv(
-        context.cohort,
-        outcome=context.outcome or None,
-        baseline=context.baseline,
-        schema=context.schema or None,
-        decimal=context.decimal,
+def _read_context(settings: AcquireSettings) -> Cohort:
+    return Cohort.from_file(
+        settings.cohort,
+        settings.outcome or None,
+        baseline=settings.baseline,
+        schema=settings.schema or None,
+        decimal=settings.decimal,
     )
 
 
 @lru_cache(maxsize=1)
-def _memory(context: Context) -> CohortMemory:
+def _memory(settings: AcquireSettings) -> CohortMemory:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return load(context.model).condition(_read_context(context))
+        return load(settings.model).condition(_read_context(settings))
 
 
-def identity(context: Context, patients: Path, chunk: int) -> str:
-    """What the parts of a run depend on; other parts are not gone on with."""
+def identity(settings: AcquireSettings, patients: Path, chunk: int) -> str:
+    """A hash of all that a run's parts depend on; parts with another one are not used."""
     if not patients.is_file():
         raise CohortError(f"There is no file {patients.name} with patients.")
-    digest = hashlib.sha256(repr((context, chunk, patients.stat().st_size, patients.stat().st_mtime_ns)).encode())
-    cohort = Path(context.cohort)
+    digest = hashlib.sha256(repr((settings, chunk, patients.stat().st_size, patients.stat().st_mtime_ns)).encode())
+    cohort = Path(settings.cohort)
     if not cohort.is_file():
         raise CohortError(f"There is no file {cohort.name} with a cohort.")
-    schema = [Path(context.schema)] if context.schema else []
-    for path in (find_model(context.model) / FACTS, cohort, *schema):
+    schema = [Path(settings.schema)] if settings.schema else []
+    for path in (find_model(settings.model) / FACTS, cohort, *schema):
         if not path.is_file():
             raise ConfigError(f"There is no file {path.name}.")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
@@ -273,7 +274,7 @@ def identity(context: Context, patients: Path, chunk: int) -> str:
 
 
 def _open_parts(parts: Path, mark: str) -> None:
-    """An unfinished run of the very same work is gone on with; any other is started afresh."""
+    """Continues an unfinished run of the same work; parts of any other are removed."""
     stamp = parts / "run"
     if parts.exists() and not stamp.is_file():
         raise ConfigError(f"{parts.name} is in the way and is not an unfinished run; move it, or choose another --out.")

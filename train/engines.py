@@ -1,4 +1,4 @@
-"""Fanning work out: over processes of this machine, or over a cluster with Ray. Both give the same results.
+"""Runs jobs in parallel, on processes of this machine or on a Ray cluster. Both give the same results.
 
 A job carries its own seed, so neither the engine nor the number of workers changes what comes out.
 """

@@ -1,4 +1,4 @@
-"""`python -m train finetune`: goes on training a model on one cohort, and writes a model folder that `load` reads."""
+"""`python -m train finetune`: fine-tunes a model on one cohort, and writes a model folder that `load` reads."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
 from l2m_core.learn.inherited_settings import inherited
-from l2m_core.learn.processes import place
-from train.config import to_plain
-from train.initial_model import load_initial
+from l2m_core.learn.processes import rank_and_world_size
+from l2m_core.settings import to_plain
+from train.initial_model import load_initial_model
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class FinetuneJob:
     """Which model, which cohort, and how far."""
 
     folder: str
-    """Where checkpoints and the log go, and in `model` the fine-tuned model."""
+    """Where checkpoints and the log are written, and the fine-tuned model in `model`."""
     cohort: str
     """A CSV or Parquet file."""
     outcome: str = ""
@@ -36,21 +36,20 @@ class FinetuneJob:
     finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
     """How far the model may move."""
     seed: int = 0
-    """Of the splits of the cohort."""
+    """Seed of the splits of the cohort."""
     device: str = "cpu"
     """"cpu", or "cuda" with a GPU."""
 
 
 def run(job: FinetuneJob, resume: bool) -> None:
     torch.set_num_threads(job.finetune.threads)
-    model = load_initial(job.init, job.device)
-    read = Cohort.from_parquet if job.cohort.endswith(".parquet") else Cohort.from_csv
-    cohort = read(job.cohort, outcome=job.outcome or None, baseline=job.baseline, schema=job.schema or None)
+    model = load_initial_model(job.init, job.device)
+    cohort = Cohort.from_file(job.cohort, job.outcome or None, baseline=job.baseline, schema=job.schema or None)
     generator = torch.Generator().manual_seed(job.seed)
     tuned, (before, after) = start_finetuning(
         model, cohort, job.finetune, generator, folder=Path(job.folder), resume=resume, quiet=False
     )
-    if place()[0] > 0:
+    if rank_and_world_size()[0] > 0:
         return
     trained = TrainedRange(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
     target = Path(job.folder) / "model"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from l2m_core.learn.held_out import evaluate_loss
 from l2m_core.learn.losses import GainLoss
-from train.initial_model import load_initial, train_only
+from train.initial_model import freeze_all_but, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
 
@@ -27,7 +27,7 @@ class GainJob(DrawnTasks):
 
 def run(job: GainJob, resume: bool) -> None:
     prepare(job)
-    model = load_initial(job.init, job.device)
-    train_only(model, *(("gain", "policy") if job.policy else ("gain",)))
+    model = load_initial_model(job.init, job.device)
+    freeze_all_but(model, *(("gain", "policy") if job.policy else ("gain",)))
     loss = GainLoss(model, job.target, job.reveals, job.policy)
     pretrain(job, model, loss, lambda _, held_out: evaluate_loss(loss, held_out), resume)

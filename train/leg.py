@@ -27,10 +27,10 @@ from l2m_core.learn.checkpoints import write_text
 from l2m_core.learn.held_out import draw_held_out
 from l2m_core.learn.logs import NAME as LOG
 from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.stages import ExerciseStream, Stage
-from l2m_core.model.interface import build as build_model
+from l2m_core.learn.stages import EpisodeStream, Stage
+from l2m_core.model.encoders import build_model
+from l2m_core.settings import build_settings, read_settings, to_plain
 from train import portable_state
-from train.config import build, read_config, to_plain
 from train.predictor import PredictorJob, predictor_loss
 from train.predictor import run as run_predictor
 from train.pretraining import prepare
@@ -91,7 +91,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def job_of(given: argparse.Namespace) -> PredictorJob:
-    job = build(PredictorJob, read_config(given.config, given.overrides))
+    job = build_settings(PredictorJob, read_settings(given.config, given.overrides))
     if job.init:
         raise ConfigError("A leg begins with fresh weights or goes on from --state; leave out the setting init.")
     job = replace(job, loop=replace(job.loop, minutes=given.minutes))
@@ -136,8 +136,8 @@ def seconds_a_step(job: PredictorJob, arithmetic: Arithmetic, stage: Stage) -> f
         model = build_model(job.model).to(job.device)
         stages = (replace(stage, steps=2 * TRIAL_STEPS),)
         config = replace(arithmetic.of(job.loop), minutes=0.0, evaluate_every=0)
-        stream = ExerciseStream(priors_of(job.prior), stages, job.seed, job.device)
-        loop = Loop(predictor_loss(model, job.orders), stream.exercise, stages, config, None, quiet=True)
+        stream = EpisodeStream(priors_of(job.prior), stages, job.seed, job.device)
+        loop = Loop(predictor_loss(model, job.orders), stream.episode, stages, config, None, quiet=True)
         loop.run(TRIAL_STEPS)
         _wait(job.device)
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""`python -m train policy`: teaches the policy head what to measure next; the trunk is frozen, or follows slowly."""
+"""`python -m train policy`: trains the policy head; the trunk is frozen, or trained at a lower rate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from l2m_core.learn.held_out import evaluate_loss
 from l2m_core.learn.policy import PolicyConfig, PolicyLoss
-from train.initial_model import HEADS, load_initial, train_only, untaught
+from train.initial_model import HEADS, freeze_all_but, load_initial_model, with_fresh_weights
 from train.pretraining import DrawnTasks, prepare, pretrain
 
 
@@ -17,9 +17,9 @@ class PolicyJob(DrawnTasks):
     init: str
     """The predictor: a job's folder, a checkpoint, or a released model (name or folder)."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
-    """What is taught, and how."""
+    """The objective, and how it is estimated."""
     fresh_head: bool = False
-    """Whether the policy head begins untaught, whatever `init` taught it; so that objectives can be compared."""
+    """Whether the policy head begins with fresh weights, whatever `init` taught it; so that objectives can be compared."""
     backbone: float = 0.0
     """Learning rate of everything but the heads, as a share of the policy's; 0: frozen."""
     held_out_pools: int = 1
@@ -27,13 +27,13 @@ class PolicyJob(DrawnTasks):
 
 def run(job: PolicyJob, resume: bool) -> None:
     prepare(job)
-    model = load_initial(job.init, job.device)
+    model = load_initial_model(job.init, job.device)
     if job.fresh_head:
-        model.policy = untaught(model).policy.to(job.device)
+        model.policy = with_fresh_weights(model).policy.to(job.device)
     if job.backbone:
         model.gain.requires_grad_(False)  # type: ignore[union-attr]
     else:
-        train_only(model, "policy")
+        freeze_all_but(model, "policy")
     loss = PolicyLoss(model, job.policy, keep_predicting=job.backbone > 0)
 
     def rate_of(name: str) -> float:

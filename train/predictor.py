@@ -8,8 +8,9 @@ from torch import nn
 
 from l2m_core.learn.held_out import evaluate
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
-from l2m_core.model.interface import ModelConfig, build
-from train.initial_model import load_initial, with_vote
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
+from train.initial_model import add_vote_head, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
 
@@ -29,8 +30,8 @@ class PredictorJob(DrawnTasks):
 
 def run(job: PredictorJob, resume: bool) -> None:
     prepare(job)
-    model = load_initial(job.init, job.device) if job.init else build(job.model).to(job.device)
-    model = with_vote(model).to(job.device) if job.add_vote else model
+    model = load_initial_model(job.init, job.device) if job.init else build_model(job.model).to(job.device)
+    model = add_vote_head(model).to(job.device) if job.add_vote else model
     pretrain(job, model, predictor_loss(model, job.orders), evaluate, resume)
 
 

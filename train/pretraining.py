@@ -1,4 +1,4 @@
-"""What the jobs on drawn tasks share: the predictor, the gain head and the policy differ in loss and in what moves."""
+"""What the jobs that learn from drawn tasks share; they differ in their loss and in which parameters are trained."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import nn
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import SHAPES, HeldOut, draw_held_out
 from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.stages import ExerciseStream, Stage
-from train.config import to_plain
+from l2m_core.learn.stages import EpisodeStream, Stage
+from l2m_core.settings import to_plain
 from train.priors import PriorChoice, priors_of
 
 
@@ -22,9 +22,9 @@ class DrawnTasks:
     """Settings of every job that learns from drawn tasks."""
 
     folder: str
-    """Where checkpoints and logs go."""
+    """Where checkpoints and logs are written."""
     stages: tuple[Stage, ...]
-    """Stretches of steps, one after the other, each with its own way of drawing tasks."""
+    """Stages of the training, one after the other, each with its own shapes of tasks."""
     prior: PriorChoice = field(default_factory=PriorChoice)
     """Where tasks are drawn from."""
     loop: LoopConfig = field(default_factory=LoopConfig)
@@ -35,7 +35,7 @@ class DrawnTasks:
     held_out_pools: int = 4
     """Batches of held-out tasks of each shape."""
     seed: int = 0
-    """Everything drawn follows from it and the step."""
+    """Everything random follows from it and the step."""
     device: str = "cpu"
     """"cpu", or "cuda" with a GPU."""
     stop_at: int = 0
@@ -50,12 +50,12 @@ def pretrain(
     resume: bool,
     rate_of: Callable[[str], float] | None = None,
 ) -> dict[str, float]:
-    """Runs the job's loop to its end; prints and returns what the held-out tasks say last."""
+    """Runs the job's loop to its end. Prints and returns the last evaluation on held-out tasks."""
     priors = priors_of(job.prior)
     held_out = draw_held_out(priors, job.device, job.held_out_pools, _held_out_shapes(job, model))
     loop = Loop(
         loss,
-        ExerciseStream(priors, job.stages, job.seed, job.device).exercise,
+        EpisodeStream(priors, job.stages, job.seed, job.device).episode,
         job.stages,
         job.loop,
         Path(job.folder),

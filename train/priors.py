@@ -6,8 +6,9 @@ import dataclasses
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from l2m_core.settings import build_settings
 from l2m_core.tasks.mixture import MixtureConfig, MixturePrior, Prior
-from l2m_core.tasks.registry import PRIORS, build_config, build_prior
+from l2m_core.tasks.registry import PRIORS, build_prior
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def _kinds_of(name: str, settings: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _mixtures_of(settings: dict[str, Any]) -> dict[str, Prior]:
-    mixture: MixtureConfig = build_config(MixtureConfig, settings, where="mixture")
+    mixture: MixtureConfig = build_settings(MixtureConfig, settings, "mixture")
     priors: dict[str, Prior] = {}
     for kind in ("classes", "continuous"):
         parts = [part for part in mixture.parts if kind in _kinds_of(part.prior, part.settings)]

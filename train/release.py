@@ -8,8 +8,7 @@ from pathlib import Path
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
-from l2m_core.learn.checkpoints import load_checkpoint, load_tensors, write_text
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
 
 
 @dataclass(frozen=True)
@@ -17,23 +16,20 @@ class ReleaseJob:
     """Which checkpoint becomes which model."""
 
     run: str
-    """Folder of the job whose checkpoint is released; its running average of the weights is what counts."""
+    """Folder of the job whose newest checkpoint is released, with the running average of its weights."""
     folder: str = "pretrained/general"
     """Where the model folder is written."""
     trained: TrainedRange = field(default_factory=TrainedRange)
-    """What it was trained for; cohorts beyond it are answered with a warning."""
+    """The cohorts it was trained for. Cohorts beyond them are answered with a warning."""
     inference: AnswerSettings = field(default_factory=AnswerSettings)
-    """How its answers are read."""
+    """Its inference settings."""
     curves: tuple[str, ...] = ()
-    """Folders of earlier legs; their learning curves are kept beside the card, this run's last."""
+    """Folders of the trainings before this one. Their learning curves are kept beside the card, this one's last."""
 
 
 def run(job: ReleaseJob) -> None:
     path, facts = load_checkpoint(Path(job.run) / "checkpoints")
-    config = ModelConfig.from_dict({k: v for k, v in facts["model"].items()})
-    module = build(config)
-    module.load_state_dict(load_tensors(path, "weights"))
-    module.load_state_dict(load_tensors(path, "average"), strict=False)
+    module = load_model(path, facts)
     folder = Path(job.folder)
     training = {
         "job": facts["job"],
@@ -42,7 +38,7 @@ def run(job: ReleaseJob) -> None:
         "seconds": round(facts["seconds"], 1),
         "skipped_steps": facts["skipped"],
     }
-    save_model(folder, module, config, job.trained, job.inference, training)
+    save_model(folder, module, module.config, job.trained, job.inference, training)  # type: ignore[arg-type]
     for number, leg in enumerate((*job.curves, job.run), start=1):
         log = Path(leg) / "log.jsonl"
         if log.is_file():

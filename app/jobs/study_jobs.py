@@ -12,6 +12,7 @@ import yaml
 from app.jobs import folders, trainer
 from app.jobs.work import Outcome, Stopped, Work
 from l2m_core.errors import ConfigError, L2MError
+from l2m_core.settings import NO_LINES
 
 EVALUATE, REPRODUCE = "evaluate", "reproduce"
 OUT, PARTIAL, FOLDER = "out", "partial", "folder"
@@ -61,7 +62,7 @@ def overrides(text: str) -> list[str]:
     """Settings of an experiment in place of its scale's, as `key=value`."""
     settings = trainer.read_mapping(text)
     if not all(isinstance(name, str) and name.isidentifier() for name in settings):
-        raise ConfigError(trainer.NO_LINES)
+        raise ConfigError(NO_LINES)
     _check_names("", settings)
     return [f"{name}={_on_one_line(value)}" for name, value in settings.items()]
 

@@ -23,10 +23,9 @@ from app.jobs.work import Work
 from app.settings import AppSettings
 from app.store import processes
 from l2m_core.errors import ConfigError
-from l2m_core.tables.strict_yaml import YamlProblem, read_values
+from l2m_core.settings import NO_LINES, parse_settings
 
 LARGEST_CONFIG = 100_000  # characters
-NO_LINES = "The settings must be lines of `name: value`."
 SECONDS_TO_CHECK = 120
 SECONDS_BETWEEN_LOOKS = 0.5
 CONFIG, PROCESS = "config.yaml", "trainer.process"
@@ -65,14 +64,8 @@ def home() -> Path:
 
 
 def read_mapping(text: str) -> dict[str, Any]:
-    """The settings that a person wrote for any job; empty where there are only comments."""
-    try:
-        settings = read_values(text, LARGEST_CONFIG)
-    except YamlProblem as problem:
-        raise ConfigError(f"The settings cannot be read. {problem}") from None
-    if not isinstance(settings, dict | None):
-        raise ConfigError(NO_LINES)
-    return settings or {}
+    """What a person wrote as settings of any job; nothing where only comments are."""
+    return parse_settings(text, LARGEST_CONFIG)
 
 
 def read_settings(job: str, text: str) -> dict[str, Any]:

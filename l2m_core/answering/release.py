@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_tensors, save_tensors, write_text
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 from l2m_core.paths import model_folders
+from l2m_core.settings import build_settings, to_plain
 
 FORMAT = 2  # 1: the gain head was linked to nats by another function, so its numbers would be read wrongly
 FACTS = "model.yaml"
@@ -65,9 +67,9 @@ def save_model(
         save_tensors(draft, "weights", dict(module.state_dict()))
         facts = {
             "format": FORMAT,
-            "model": _plain(config),
-            "trained": _plain(trained),
-            "inference": _plain(inference),
+            "model": to_plain(config),
+            "trained": to_plain(trained),
+            "inference": to_plain(inference),
             "checksums": {path.name: checksum(path) for path in sorted(draft.glob(WEIGHTS))},
             "training": training,
         }
@@ -105,12 +107,12 @@ def load_release(name: str | Path = "general", device: str | torch.device = "cpu
                 f"Copy the model folder again."
             )
     try:
-        config = ModelConfig.from_dict(facts["model"])
-        trained = _record(TrainedRange, facts["trained"])
-        inference = _record(AnswerSettings, facts["inference"])
-    except (ConfigError, TypeError, AttributeError) as error:
+        config = build_settings(ModelConfig, facts["model"], "model")
+        trained = build_settings(TrainedRange, facts["trained"], "trained")
+        inference = build_settings(AnswerSettings, facts["inference"], "inference")
+    except ConfigError as error:
         raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be used: {error}") from error
-    module = build(config)
+    module = build_model(config)
     weights = load_tensors(folder, "weights")
     try:
         module.load_state_dict(weights)
@@ -170,11 +172,3 @@ def _read_facts(folder: Path) -> dict[str, Any]:
             f"update L2M or fetch the model for this version."
         )
     return facts
-
-
-def _plain(record) -> dict[str, Any]:
-    return {f.name: list(v) if isinstance(v := getattr(record, f.name), tuple) else v for f in fields(record)}
-
-
-def _record(kind, settings: dict[str, Any]):
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()})

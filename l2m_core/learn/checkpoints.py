@@ -1,4 +1,4 @@
-"""Checkpoints: always either the old one or the new one, never half of either.
+"""Checkpoints that a crash cannot damage: a reader finds the old one or the new one, never half of either.
 
 A checkpoint is a folder `step-…` written whole under a temporary name, flushed, renamed, and only then named in
 `latest`. Tensors are safetensors in parts of bounded size; everything else is JSON. Nothing is unpickled.
@@ -14,12 +14,17 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from l2m_core.errors import ModelFileError
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
+from l2m_core.settings import build_settings
 
 PART_BYTES = 15 * 2**20
 LATEST = "latest"
+STATE = "state.json"
+FOLDER = "checkpoints"  # of a job's folder
 
 
 def save_tensors(folder: Path, name: str, tensors: dict[str, Tensor], part_bytes: int = PART_BYTES) -> None:
@@ -62,6 +67,7 @@ def save_checkpoint(folder: Path, step: int, tensors: dict[str, dict[str, Tensor
     """
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"step-{step:09d}"
+    # A resumed job may reach the same step again: its checkpoint is the same and need not be written.
     if final.is_dir() and _problem(final) is None:
         return final
     for left_over in folder.glob(".step-*"):  # of a process that was killed while it wrote
@@ -71,13 +77,16 @@ def save_checkpoint(folder: Path, step: int, tensors: dict[str, dict[str, Tensor
     try:
         for name, group in tensors.items():
             save_tensors(temporary, name, group)
+        # Checksums go in last, so a checkpoint that lacks them was never finished.
         sums = {path.name: checksum(path) for path in sorted(temporary.iterdir())}
-        write_text(temporary / "state.json", json.dumps({"step": step, **facts, "checksums": sums}, indent=1))
+        write_text(temporary / STATE, json.dumps({"step": step, **facts, "checksums": sums}, indent=1))
         shutil.rmtree(final, ignore_errors=True)
+        # A rename is atomic: readers see no checkpoint or a whole one.
         os.replace(temporary, final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+    # The rename itself is in the folder's entry, which has to reach the disk as well.
     flush(folder)
     write_text(folder / LATEST, final.name)
     for old in sorted(folder.glob("step-*"))[:-keep]:
@@ -92,21 +101,45 @@ def load_checkpoint(folder: Path) -> tuple[Path, dict]:
     for candidate in candidates:
         problem = _problem(candidate)
         if problem is None:
-            return candidate, json.loads((candidate / "state.json").read_text())
+            return candidate, json.loads((candidate / STATE).read_text())
         reasons.append(f"{candidate.name}: {problem}")
     detail = "; ".join(reasons) or "there is none"
     raise ModelFileError(f"No usable checkpoint in {folder} ({detail}). Start without --resume to begin anew.")
 
 
+def find_checkpoint(folder: Path) -> tuple[Path, dict] | None:
+    """The folder and facts of the newest whole checkpoint of a job's folder, or of `folder` where it is one itself.
+
+    None where it is neither.
+    """
+    if (folder / FOLDER).is_dir():
+        return load_checkpoint(folder / FOLDER)
+    if (folder / STATE).is_file():
+        return folder, json.loads((folder / STATE).read_text())
+    return None
+
+
+def load_model(folder: Path, facts: dict) -> nn.Module:
+    """The model of a checkpoint, with the running average of its weights: that is what gets released."""
+    model = build_model(build_settings(ModelConfig, facts["model"], "model"))
+    weights = {**load_tensors(folder, "weights"), **load_tensors(folder, "average")}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelFileError(f"The weights in {folder} do not fit the model that is described beside them.") from error
+    return model
+
+
 def _problem(folder: Path) -> str | None:
     """What keeps a checkpoint from being whole; None when nothing does."""
     try:
-        facts = json.loads((folder / "state.json").read_text())
+        facts = json.loads((folder / STATE).read_text())
         for name, expected in facts["checksums"].items():
             if Path(name).name != name:  # it may not lead out of the folder, to where reading never ends
-                return "state.json names a file of another folder"
+                return f"{STATE} names a file of another folder"
             if checksum(folder / name) != expected:
                 return f"{name} does not match its checksum"
+        # A file that nobody signed could be anything, weights of another model included.
         unsigned = {path.name for path in folder.glob("*.safetensors")} - set(facts["checksums"])
         if unsigned or not facts["checksums"]:
             return "not every file has a checksum"
@@ -143,6 +176,7 @@ def flatten_optimiser(state: list[dict]) -> tuple[dict[str, Tensor], list]:
     tensors, rest = {}, []
     for index, part in enumerate(state):
         numbers: dict[str, dict] = {}
+        # An optimiser's state is tensors (momenta) and plain numbers (step counts) by parameter index.
         for key, entry in part["state"].items():
             for name, value in entry.items():
                 if isinstance(value, Tensor):
@@ -158,8 +192,8 @@ def unflatten_optimiser(tensors: dict[str, Tensor], rest: list) -> list[dict]:
     for index, part in enumerate(rest):
         entries: dict[int, dict] = {int(key): dict(value) for key, value in part["numbers"].items()}
         for name, value in tensors.items():
-            place, key, field = name.split("/")
-            if int(place) == index:
+            part_index, key, field = name.split("/")
+            if int(part_index) == index:
                 entries.setdefault(int(key), {})[field] = value.clone()
         state.append({"state": entries, "param_groups": part["param_groups"]})
     return state

@@ -1,6 +1,6 @@
-"""Continual training on one given cohort: its rows are split into context and queries again and again.
+"""Fine-tuning on one cohort: at every step its rows are split anew into context and queries.
 
-A part of the rows is never trained on; it decides when to stop and which weights to keep, the first ones included.
+Some rows are never trained on. They decide when to stop and which weights to keep, the initial ones included.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, context_of, log_loss
-from l2m_core.learn.stages import Exercise, Stage, draw_known, seeded
+from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, query_losses
+from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
 from l2m_core.learn.stopping import EarlyStopping
+from l2m_core.settings import check_least
 from l2m_core.tasks.batch import TaskBatch
 
-LOOKS = 4  # ways in which each stopping row is known: one would make early stopping a matter of luck
+WAYS_KNOWN = 4  # ways in which each stopping row is known: one would make early stopping a matter of luck
 
 
 @dataclass(frozen=True)
@@ -28,41 +29,39 @@ class FinetuneConfig:
     """How far a model may move towards a cohort."""
 
     steps: int = 300
-    """At most so many steps."""
+    """Most steps."""
     lr: float = 1e-4
     """Learning rate."""
     tasks: int = 4
     """Splits of the cohort per step."""
     rows: int = 512
-    """At most so many rows of a split; and of the context that judges the stopping rows, four times as many."""
+    """Most rows of a split. The context that the stopping rows are judged with has at most four times as many."""
     context: tuple[float, ...] = (0.5, 0.7, 0.85)
     """Shares of a split's rows that are context."""
     held_out: float = 0.2
-    """Share of the cohort's rows that only decides when to stop."""
+    """Share of the cohort's rows that are not trained on and decide when to stop: the stopping rows."""
     evaluate_every: int = 20
-    """Steps between looks at the stopping rows."""
+    """Steps between evaluations on the stopping rows."""
     patience: int = 4
-    """Looks at the stopping rows without a new lowest loss that end the training."""
+    """Evaluations without a new lowest loss that end the training."""
     average: float = 0.9
-    """Decay of the running average of the weights, which is what is judged and returned."""
+    """Decay of the running average of the weights. The average is what is evaluated and returned."""
     dtype: str = "bfloat16"
     """Arithmetic of the forward and backward pass."""
     threads: int = 1
-    """CPU threads: set, not guessed."""
+    """CPU threads. They are set here and never guessed."""
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ConfigError(f"finetune.held_out is {self.held_out}; it must lie strictly between 0 and 1.")
-        for name, least in {"steps": 1, "tasks": 1, "rows": 16, "evaluate_every": 1, "patience": 1}.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"finetune.{name} is {getattr(self, name)}; it must be at least {least}.")
+        check_least(self, "finetune", steps=1, tasks=1, rows=16, evaluate_every=1, patience=1)
 
     @property
     def stage(self) -> Stage:
         return Stage(steps=self.steps, tasks=self.tasks, context=self.context, lr=(1.0, 0.05))
 
 
-class CohortExercises:
+class CohortEpisodes:
     """Draws splits of a cohort. train, stop: (n,) row numbers; every step follows from (seed, step)."""
 
     def __init__(self, cohort: Cohort, config: FinetuneConfig, seed: int, device: torch.device | str = "cpu"):
@@ -77,28 +76,30 @@ class CohortExercises:
         if len(self.train) < 16 or len(self.stop) < 4:
             raise CohortError(f"{len(self.y)} rows are too few to fine-tune on; at least 20 are needed, better 200.")
 
-    def draw(self, step: int) -> Exercise:
+    def draw(self, step: int) -> Episode:
         generator = seeded(self.device, self.seed, step)
+        # A fresh split of the same rows for each task: context and queries change places from step to step.
         pick = torch.rand(self.config.tasks, len(self.train), generator=generator, device=self.device).argsort(1)
         index = self.train[pick[:, : self.config.rows]]
         share = torch.randint(len(self.config.context), (1,), generator=generator, device=self.device)
         n = index.shape[1]
-        return self._exercise(generator, index, max(4, min(n - 4, round(self.config.context[int(share)] * n))))
+        return self._episode(generator, index, max(4, min(n - 4, round(self.config.context[int(share)] * n))))
 
-    def stopping(self) -> Exercise:
-        """All rows for training as context, and each stopping row in several ways."""
+    def stopping(self) -> Episode:
+        """The rows for training as context, and each stopping row as several queries that differ in what is known."""
         generator = seeded(self.device, self.seed, -2)
         context = self.train[: 4 * self.config.rows]
-        index = torch.cat([context, self.stop.repeat(LOOKS)])[None]
-        return self._exercise(generator, index, len(context))
+        # (1, context + ways · stop) rows of one task; the mask of what is known differs between the repeats.
+        index = torch.cat([context, self.stop.repeat(WAYS_KNOWN)])[None]
+        return self._episode(generator, index, len(context))
 
-    def _exercise(self, generator: torch.Generator, index: Tensor, context: int) -> Exercise:
+    def _episode(self, generator: torch.Generator, index: Tensor, context: int) -> Episode:
         """index: (B, N) rows."""
         tasks = len(index)
         classes = None if self.n_classes is None else torch.full((tasks,), self.n_classes, device=self.device)
         acquirable, categorical = (each.expand(tasks, -1) for each in (self.acquirable, self.categorical))
         batch = TaskBatch(self.x[index], self.r[index], self.y[index], classes, acquirable, categorical)
-        return Exercise(batch, context, draw_known(generator, batch, context, self.config.stage))
+        return Episode(batch, context, draw_known(generator, batch, context, self.config.stage))
 
 
 def finetune(
@@ -111,9 +112,9 @@ def finetune(
     resume: bool = False,
     quiet: bool = True,
 ) -> nn.Module:
-    """A copy of the model with the weights that served the stopping rows best; the model itself stays as it is.
+    """A copy of the model with the weights that predict the stopping rows best. The model itself does not change.
 
-    generator: decides the split and all draws; folder: keeps checkpoints and a log there, from which to resume.
+    generator: decides the split and all draws; folder: where checkpoints and a log are kept, to resume from.
     """
     return start_finetuning(model, cohort, config, generator, folder=folder, resume=resume, quiet=quiet)[0]
 
@@ -124,13 +125,14 @@ def start_finetuning(model, cohort, config=None, generator=None, *, folder=None,
     model = copy.deepcopy(model).requires_grad_(True).float()
     device = next(model.parameters()).device
     seed = int(torch.randint(2**31, (1,), generator=generator or torch.Generator().manual_seed(0)))
-    exercises = CohortExercises(cohort, config, seed, device)
-    judged = exercises.stopping()
+    episodes = CohortEpisodes(cohort, config, seed, device)
+    # Drawn once: every evaluation answers the same questions.
+    judged = episodes.stopping()
     loss = RowsPredictorLoss(model) if model.config.encoder == "rows" else PredictorLoss(model)
     stopping = EarlyStopping("loss", config.patience)
     loop = Loop(
         loss,
-        exercises.draw,
+        episodes.draw,
         (config.stage,),
         _loop_config(config),
         folder,
@@ -139,6 +141,7 @@ def start_finetuning(model, cohort, config=None, generator=None, *, folder=None,
         stopping=stopping,
         quiet=quiet,
     )
+    # The weights before the first step are a candidate too: a cohort that teaches nothing leaves the model as it was.
     before = _loss_of(model, judged)
     if resume:
         loop.resume()
@@ -154,19 +157,18 @@ def split_rows(y: Tensor, share: float, generator: torch.Generator) -> tuple[Ten
     shuffled = torch.rand(len(y), generator=generator, device=y.device).argsort()
     by_outcome = shuffled[y[shuffled].argsort(stable=True)]
     # Every k-th row by outcome, from a random first one.
-    place = torch.arange(len(y), device=y.device) + torch.rand(1, generator=generator, device=y.device) / share
-    is_stop = ((place * share).floor() - ((place - 1) * share).floor()) > 0
+    position = torch.arange(len(y), device=y.device) + torch.rand(1, generator=generator, device=y.device) / share
+    # floor(k · share) grows at every (1 / share)-th row in the order of outcomes: the stopping rows have the same mix
+    # of outcomes as the rest, with no class lost.
+    is_stop = ((position * share).floor() - ((position - 1) * share).floor()) > 0
     parts = (by_outcome[~is_stop], by_outcome[is_stop])
     train, stop = (part[torch.rand(len(part), generator=generator, device=y.device).argsort()] for part in parts)
     return train, stop
 
 
 @torch.no_grad()
-def _loss_of(model: nn.Module, exercise: Exercise) -> float:
-    tasks, n = exercise.tasks, exercise.context
-    memory = model.condition(context_of(tasks, n))  # type: ignore[operator]
-    output = model.query(memory, tasks.x[:, n:], exercise.a)  # type: ignore[operator]
-    return float(log_loss(output, memory, tasks.y[:, n:]).mean())
+def _loss_of(model: nn.Module, episode: Episode) -> float:
+    return float(query_losses(model, episode, rank=True)[0].mean())
 
 
 def _loop_config(config: FinetuneConfig) -> LoopConfig:

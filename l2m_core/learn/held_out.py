@@ -1,4 +1,4 @@
-"""Held-out synthetic tasks: the only thing a model is chosen by."""
+"""Held-out synthetic tasks: models are chosen by these alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from l2m_core.learn.losses import context_of, log_loss
-from l2m_core.learn.stages import POOL_STEPS, Exercise, ExerciseStream, Stage
+from l2m_core.learn.losses import query_losses
+from l2m_core.learn.stages import POOL_STEPS, Episode, EpisodeStream, Stage
 from l2m_core.model.interface import Memory
 from l2m_core.tasks.batch import TaskBatch
 
@@ -17,10 +17,10 @@ SEED = 20_260_101  # never used for training
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A fixed set of exercises of one shape and kind."""
+    """A fixed set of episodes of one shape and kind."""
 
     name: str
-    exercises: tuple[Exercise, ...]
+    episodes: tuple[Episode, ...]
 
 
 # Small, middle, wide and long tasks with classes, and middle ones with a continuous outcome.
@@ -42,8 +42,8 @@ def draw_held_out(
         wanted = {0.0: "classes", 1.0: "continuous"}.get(stage.continuous)
         if name in SHAPES and wanted not in priors:
             continue
-        stream = ExerciseStream(priors, (stage,), SEED + index, device)
-        sets.append(HeldOut(name, tuple(stream.exercise(POOL_STEPS * pool) for pool in range(pools))))
+        stream = EpisodeStream(priors, (stage,), SEED + index, device)
+        sets.append(HeldOut(name, tuple(stream.episode(POOL_STEPS * pool) for pool in range(pools))))
     return tuple(sets)
 
 
@@ -69,12 +69,11 @@ class TaskLosses:
 @torch.no_grad()
 def losses_of(model: nn.Module, group: HeldOut) -> TaskLosses:
     loss, base, classes = [], [], []
-    for exercise in group.exercises:
-        tasks, n = exercise.tasks, exercise.context
-        memory = model.condition(context_of(tasks, n), rank=False)
-        output = model.query(memory, tasks.x[:, n:], exercise.a, rank=False)
-        loss.append(log_loss(output, memory, tasks.y[:, n:]).mean(1))
-        base.append(base_rate_loss(tasks, n, memory))
+    for episode in group.episodes:
+        tasks = episode.tasks
+        losses, memory = query_losses(model, episode)
+        loss.append(losses.mean(1))
+        base.append(base_rate_loss(tasks, episode.context, memory))
         count = tasks.n_classes
         classes.append(torch.zeros(len(tasks.x), dtype=torch.int64) if count is None else count.cpu())
     return TaskLosses(torch.cat(loss), torch.cat(base), torch.cat(classes))
@@ -82,10 +81,10 @@ def losses_of(model: nn.Module, group: HeldOut) -> TaskLosses:
 
 @torch.no_grad()
 def evaluate_loss(loss_module: nn.Module, held_out: tuple[HeldOut, ...]) -> dict[str, float]:
-    """What a loss reports on each set, averaged over its exercises."""
+    """What a loss reports on each set, averaged over its episodes."""
     report: dict[str, float] = {}
     for group in held_out:
-        reports = [loss_module(exercise)[1] for exercise in group.exercises]
+        reports = [loss_module(episode)[1] for episode in group.episodes]
         for name in reports[0]:
             report[f"{group.name}_{name}"] = sum(float(each[name]) for each in reports) / len(reports)
     return report
@@ -96,9 +95,12 @@ def base_rate_loss(tasks: TaskBatch, context: int, memory: Memory) -> Tensor:
     y, later = tasks.y[:, :context], tasks.y[:, context:]
     if tasks.n_classes is None:
         mean, std = y.float().mean(1, keepdim=True), y.float().std(1, keepdim=True, correction=0).clamp_min(1e-6)
+        # Normal log density, ½ log 2π = 0.9189…, of the outcome in units of the context's spread, as the model's loss
+        # is.
         z = (later.float() - mean) / std
         return (0.5 * z.square() + 0.918938533 + (std / memory.outcome_scale).log()).mean(1)
     count = torch.nn.functional.one_hot(y, int(tasks.n_classes.max())).sum(1)  # (B, K)
     exists = torch.arange(count.shape[1], device=y.device) < tasks.n_classes[:, None]
+    # One pseudo-count spread over the task's classes: a class unseen in the context is unlikely, not impossible.
     p = (count + exists / tasks.n_classes[:, None]) / (context + 1.0)
     return -p.clamp_min(1e-9).log().gather(1, later).mean(1)

@@ -1,8 +1,7 @@
-"""How the answers of a model that was trained on are to be read: as those of what it began with."""
+"""The inference settings that a trained model inherits: those of the model that its training began with."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,31 +10,32 @@ from typing import Any
 from l2m_core.answering.release import FACTS, load_release
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ModelFileError
-from l2m_core.learn.checkpoints import load_checkpoint
+from l2m_core.learn.checkpoints import find_checkpoint
 from l2m_core.paths import model_folders
 
-STATE = "state.json"
 OF_GAIN_JOBS = "reveals"  # a setting that only those have that teach the gain head
 
 
 def inherited(init: str | Path, seen: frozenset[Path] = frozenset()) -> AnswerSettings:
-    """init: a released model (name or folder), a job's folder, or a checkpoint. Plain where what it began with is gone, or
-    is itself: a job may go on in the folder that it begins with. seen: where the way led here from."""
+    """The settings of `init`: a released model (name or folder), a job's folder, or a checkpoint.
+
+    They are the defaults where that is gone, or where it leads back to itself (a job may continue in the folder that it
+    began with). seen: folders that led here.
+    """
     folder = Path(init)
     if str(init) in model_folders() or (folder / FACTS).is_file():
         return load_release(init).inference
-    place = folder.resolve()
-    facts = None if place in seen else _facts(folder)
-    return AnswerSettings() if facts is None else _of_job(facts["job"], seen | {place})
+    path = folder.resolve()
+    facts = None if path in seen else _facts(folder)
+    return AnswerSettings() if facts is None else _of_job(facts["job"], seen | {path})
 
 
 def _facts(folder: Path) -> dict[str, Any] | None:
-    if (folder / STATE).is_file():
-        return dict(json.loads((folder / STATE).read_text()))
     try:
-        return load_checkpoint(folder / "checkpoints")[1]
+        found = find_checkpoint(folder)
     except ModelFileError:
         return None
+    return None if found is None else found[1]
 
 
 def _of_job(job: Mapping[str, Any], seen: frozenset[Path]) -> AnswerSettings:

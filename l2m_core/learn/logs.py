@@ -1,4 +1,4 @@
-"""A job's record: JSON lines always, TensorBoard scalars where tensorboard is installed."""
+"""The log of a training: JSON lines, and TensorBoard scalars where tensorboard is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from l2m_core.learn.checkpoints import write_text
 NAME = "log.jsonl"
 
 
-class Log:
+class TrainingLog:
     """Appends one line per `write`. Plain numbers only: nothing of a person's data gets here."""
 
     def __init__(self, folder: Path):
@@ -34,8 +34,8 @@ class Log:
                 self._board.close()
 
 
-def forget_after(folder: Path, step: int) -> None:
-    """Drops the lines beyond a checkpoint: a resumed job writes them again. A line cut short by a crash goes too."""
+def drop_lines_after(folder: Path, step: int) -> None:
+    """Drops the lines after step `step`, which a resumed job writes again, and any line that a crash cut short."""
     path = folder / NAME
     if not path.is_file():
         return

@@ -1,4 +1,4 @@
-"""The one training loop: steps, precision, several processes, logs, checkpoints, faults. What is learned is a loss."""
+"""The training loop of all jobs: steps, precision, several processes, logs, checkpoints. The loss decides what is learned."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from l2m_core.learn.checkpoints import (
     save_checkpoint,
     unflatten_optimiser,
 )
-from l2m_core.learn.logs import Log, forget_after
+from l2m_core.learn.logs import TrainingLog, drop_lines_after
 from l2m_core.learn.losses import share_of
 from l2m_core.learn.optimiser import MuonAdamW
-from l2m_core.learn.precision import DTYPES, Work, call_lowered, compile_blocks
-from l2m_core.learn.processes import place, sum_over_processes
-from l2m_core.learn.stages import Exercise, Stage, stage_at
+from l2m_core.learn.precision import DTYPES, FlopMeter, call_lowered, compile_blocks
+from l2m_core.learn.processes import rank_and_world_size, sum_over_processes
+from l2m_core.learn.stages import Episode, Stage, stage_at
 from l2m_core.learn.stopping import EarlyStopping
+from l2m_core.settings import check_least
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class LoopConfig:
     weight_decay: float = 0.01
     """Decoupled weight decay."""
     muon: bool = True
-    """Whether matrices inside the blocks are updated by Muon; all else, or everything, by AdamW."""
+    """Whether Muon updates the matrices inside the blocks and AdamW the rest; without it, AdamW updates everything."""
     clip: float = 1.0
     """Largest norm of the gradient."""
     warmup: int = 100
@@ -54,13 +55,13 @@ class LoopConfig:
     checkpoint_minutes: float = 5.0
     """Minutes between checkpoints; one is also written at the end and on SIGTERM."""
     evaluate_every: int = 500
-    """Steps between looks at held-out tasks (0: only at the end)."""
+    """Steps between evaluations on held-out tasks (0: only at the end)."""
     log_every: int = 10
     """Steps between lines of the log."""
     bad_steps: int = 20
-    """So many steps in a row with a NaN or infinite loss stop the job."""
+    """Steps in a row with a NaN or infinite loss that stop the job."""
     threads: int = 1
-    """CPU threads: set, not guessed."""
+    """CPU threads. They are set here and never guessed."""
     minutes: float = 0.0
     """When positive, this run stops after so many minutes, with a checkpoint from which --resume goes on."""
 
@@ -69,15 +70,11 @@ class LoopConfig:
             raise ConfigError(f"loop.dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}.")
         if not self.lr > 0:
             raise ConfigError(f"loop.lr is {self.lr}; it must be above 0.")
-        if self.minutes < 0:
-            raise ConfigError(f"loop.minutes is {self.minutes}; it must not be negative.")
-        for name in ("bad_steps", "threads", "log_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"loop.{name} is {getattr(self, name)}; it must be at least 1.")
+        check_least(self, "loop", bad_steps=1, threads=1, log_every=1, minutes=0)
 
 
 class Loop:
-    """Runs `loss_module(exercise) → (loss, report)` over `draw(step)`. Only parameters that require a gradient move.
+    """Runs `loss_module(episode) → (loss, report)` over `draw(step)`. Only parameters that require a gradient move.
 
     folder: where checkpoints and logs go, None to keep nothing; rate_of: share of the learning rate by a parameter's
     name; stopping: ends the run early, by what `evaluate` says of the averaged weights.
@@ -86,7 +83,7 @@ class Loop:
     def __init__(
         self,
         loss_module: nn.Module,
-        draw: Callable[[int], Exercise],
+        draw: Callable[[int], Episode],
         stages: tuple[Stage, ...],
         config: LoopConfig,
         folder: Path | None,
@@ -101,34 +98,36 @@ class Loop:
         self.model: nn.Module = loss_module.model  # type: ignore[assignment]
         self.folder, self.facts, self.evaluate, self.quiet = folder, facts or {}, evaluate, quiet
         self.stopping = stopping
-        self.rank, self.world = place()
+        self.rank, self.world_size = rank_and_world_size()
         self.steps = sum(stage.steps for stage in stages)
         self.step, self.seconds, self.tasks_seen, self.skipped = 0, 0.0, 0, 0
         self.held_out: dict[str, float] = {}
         self.optimiser = MuonAdamW(self.model, config.lr, config.weight_decay, config.muon, rate_of)
         self.average = {name: p.detach().clone() for name, p in self.model.named_parameters()}
-        self.work = Work()
+        self.meter = FlopMeter()
         if config.compile:
             compile_blocks(self.model)
-        self._log: Log | None = None
+        self._log: TrainingLog | None = None
         self._stop_asked = self._stopping = False
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def run(self, until: int | None = None) -> None:
-        """Up to `until` steps in all (default: the stages' end); saves at the end and when asked to stop."""
+        """Trains up to step `until` (default: the end of the stages). Saves at the end and when asked to stop."""
         end = min(self.steps, until or self.steps)
         self._open_folder()
         previous = _on_signal(lambda *_: setattr(self, "_stop_asked", True))
         bar = tqdm(total=end, initial=self.step, disable=self.quiet or self.rank > 0, mininterval=5, file=sys.stderr)
+        # `began` lies in the past by the seconds of earlier runs, so the clock counts the whole job.
         saved_at, began, bad, smooth = time.monotonic(), time.monotonic() - self.seconds, 0, None
         deadline = time.monotonic() + 60 * self.config.minutes if self.config.minutes else math.inf
         try:
             if self.stopping and self.step == 0:
-                self._look()
-            self._stopping = self.stopping is not None and self.stopping.over
+                self._evaluate()
+            self._stopping = self.stopping is not None and self.stopping.is_over
             while self.step < end and not self._stopping:
                 self._stop_asked |= time.monotonic() > deadline
+                # None: the step was skipped, its loss or gradient being NaN or infinite.
                 report = self._one_step()
                 bad = 0 if report is not None else bad + 1
                 if bad >= self.config.bad_steps:
@@ -136,6 +135,7 @@ class Loop:
                 self.step += 1
                 self.seconds = time.monotonic() - began
                 if report is not None:
+                    # Only what the progress bar shows is smoothed; the log has each step's own loss.
                     smooth = report["loss"] if smooth is None else 0.98 * smooth + 0.02 * report["loss"]
                     bar.set_postfix_str(f"loss={smooth:.4f}, {self._speed():.3g} GFLOP/s", refresh=False)
                     if self.step % self.config.log_every == 0:
@@ -143,7 +143,7 @@ class Loop:
                 bar.update(1)
                 every = self.config.evaluate_every
                 if self.step == end or (every and self.step % every == 0):
-                    self._look()
+                    self._evaluate()
                 if time.monotonic() - saved_at > 60 * self.config.checkpoint_minutes:
                     self.save()
                     saved_at = time.monotonic()
@@ -156,25 +156,32 @@ class Loop:
             _restore_signals(previous)
 
     def _one_step(self) -> dict[str, float] | None:
-        exercise = self.draw(self.step)
-        total = len(exercise.tasks.y)
-        if total < self.world:
-            raise ConfigError(f"Step {self.step} has {total} tasks for {self.world} processes; draw more per step.")
-        mine = share_of(exercise, self.rank, self.world)
+        episode = self.draw(self.step)
+        total = len(episode.tasks.y)
+        if total < self.world_size:
+            raise ConfigError(
+                f"Step {self.step} has {total} tasks for {self.world_size} processes; draw more per step."
+            )
+        mine = share_of(episode, self.rank, self.world_size)
         share = len(mine.tasks.y) / total
+        # Each process counts its loss by its share of the tasks, so the sum below is the mean over the whole batch.
         values = self._forward_and_backward(mine, share)
         moving = [p for p in self.model.parameters() if p.requires_grad]
         self._stopping = self._stop_asked
-        if self.world > 1:
+        if self.world_size > 1:
             values = sum_over_processes(moving, {**values, "stop": float(self._stop_asked)})
             self._stopping = values.pop("stop") > 0
+        # After the sum over processes, so that all of them clip alike.
         norm = float(nn.utils.clip_grad_norm_([p for p in moving if p.grad is not None], self.config.clip))
+        # A step with a NaN is skipped whole: its gradient would spoil the optimiser's momentum for good.
         if not (math.isfinite(norm) and math.isfinite(values["loss"])):
             self.skipped += 1
             self.optimiser.zero_grad()
             return None
         self.optimiser.step(self._rate())
         self.optimiser.zero_grad()
+        # The average begins short and grows to its full memory: the first weights would else stay in it for 1 / (1 -
+        # decay) steps.
         decay = min(self.config.average, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
             for name, p in self.model.named_parameters():
@@ -182,18 +189,19 @@ class Loop:
         self.tasks_seen += total
         return {**values, "norm": norm}
 
-    def _forward_and_backward(self, exercise: Exercise, share: float) -> dict[str, float]:
-        """Leaves gradients on the parameters, and returns what the loss reports; both count by `share`."""
+    def _forward_and_backward(self, episode: Episode, share: float) -> dict[str, float]:
+        """Leaves gradients on the parameters and returns what the loss reports, both multiplied by `share`."""
 
         def step() -> dict[str, float]:
-            loss, report = call_lowered(self.loss_module, DTYPES[self.config.dtype], exercise)
+            loss, report = call_lowered(self.loss_module, DTYPES[self.config.dtype], episode)
             (loss * share).backward()
             return {name: float(value) * share for name, value in report.items()}
 
-        shape = (*exercise.tasks.x.shape, exercise.context, exercise.tasks.continuous)
-        self.work.rehearse(shape, step)
+        # The number of operations depends on these alone.
+        shape = (*episode.tasks.x.shape, episode.context, episode.tasks.continuous)
+        self.meter.count(shape, step)
         self.optimiser.zero_grad()
-        return self.work.do(shape, step)
+        return self.meter.run(shape, step)
 
     def _bad_news(self, bad: int) -> str:
         seed = self.facts.get("job", {}).get("seed", "not recorded")
@@ -203,22 +211,23 @@ class Loop:
         )
 
     def _rate(self) -> float:
-        stage, place_in_stage = stage_at(self.stages, self.step)
+        stage, step_in_stage = stage_at(self.stages, self.step)
         start, end = stage.lr
-        share = min(1.0, place_in_stage / max(1, stage.steps))
+        share = min(1.0, step_in_stage / max(1, stage.steps))
+        # Cosine from the stage's first share of the peak to its last, times a linear warm-up over all.
         scale = end + (start - end) * 0.5 * (1 + math.cos(math.pi * share))
         return scale * min(1.0, (self.step + 1) / max(1, self.config.warmup))
 
-    def _look(self) -> None:
-        """Held-out tasks, with the averaged weights; the other processes wait at the next step's sum."""
+    def _evaluate(self) -> None:
+        """Evaluates the averaged weights on held-out tasks. Other processes wait at the next step's sum."""
         if self.evaluate is None or self.rank > 0:
             return
         with self.averaged(), torch.no_grad():
             self.held_out = self.evaluate(self.model)
             if self.stopping:
-                self.stopping.look(self.held_out, self.model)
-                self._stop_asked |= self.stopping.over
-                self._stopping |= self._stop_asked and self.world == 1  # several processes agree at the next sum
+                self.stopping.update(self.held_out, self.model)
+                self._stop_asked |= self.stopping.is_over
+                self._stopping |= self._stop_asked and self.world_size == 1  # several processes agree at the next sum
         self._write({f"held_out/{name}": value for name, value in self.held_out.items()})
 
     def averaged(self):
@@ -226,7 +235,7 @@ class Loop:
         return _Swapped(self.model, self.average)
 
     def summary(self) -> str:
-        """What the last look at held-out tasks said, in lines for a person."""
+        """The last evaluation on held-out tasks, in lines for a person."""
         lines = [
             f"{self.step:,} steps, {self.tasks_seen:,} tasks, {self.seconds:,.0f} s, {self._speed():.3g} GFLOP/s, "
             f"{self.skipped} steps skipped"
@@ -255,6 +264,7 @@ class Loop:
             "loop": asdict(self.config),
         }
         groups = {"weights": dict(self.model.state_dict()), "average": self.average, "optimiser": optimiser}
+        # The generator's state is kept too, so a resumed job draws what an unbroken one would have drawn.
         groups["random"] = {"torch": torch.get_rng_state()}
         if self.stopping:
             facts["stopping"], groups["best"] = self.stopping.facts(), self.stopping.best
@@ -274,6 +284,7 @@ class Loop:
         assert self.folder is not None
         path, facts = load_checkpoint(self.folder / "checkpoints")
         device = next(self.model.parameters()).device
+        # Training goes on from the weights themselves; the average is kept beside them.
         self.model.load_state_dict(load_tensors(path, "weights"))
         self.average = {name: t.to(device) for name, t in load_tensors(path, "average").items()}
         self.optimiser.load_state_dict(unflatten_optimiser(load_tensors(path, "optimiser"), facts["optimiser"]))
@@ -283,7 +294,7 @@ class Loop:
         self.step, self.seconds = facts["step"], facts["seconds"]
         self.tasks_seen, self.skipped = facts["tasks_seen"], facts["skipped"]
         if self.rank == 0:
-            forget_after(self.folder, self.step)
+            drop_lines_after(self.folder, self.step)
 
     def _open_folder(self) -> None:
         if self.folder is None or self.rank > 0:
@@ -293,11 +304,11 @@ class Loop:
                 f"{self.folder} holds checkpoints of an earlier job. Continue it with --resume, or name another folder."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._log = Log(self.folder)
+        self._log = TrainingLog(self.folder)
 
     def _speed(self) -> float:
         """GFLOP/s since this process began to step."""
-        return self.work.total / max(1e-9, self.work.seconds) / 1e9
+        return self.meter.total / max(1e-9, self.meter.seconds) / 1e9
 
     def _write(self, values: dict[str, float]) -> None:
         if self._log:

@@ -40,11 +40,16 @@ class Muon(torch.optim.Optimizer):
                 state["momentum"] = torch.zeros_like(parameter)
             gradient = parameter.grad
             assert gradient is not None  # only parameters with a gradient were gathered
+            # m ← β m + (1 - β) g
             state["momentum"].lerp_(gradient, 1 - group["momentum"])
+            # Nesterov: the update looks one step ahead, (1 - β) g + β m.
             updates.append(gradient.lerp(state["momentum"], group["momentum"]))  # Nesterov
         orthogonal = orthogonalise(torch.stack(updates))
+        # An orthogonal (r, c) matrix has entries of root mean square 1 / sqrt(max(r, c)). This factor makes it 0.2,
+        # about what AdamW's updates have, so both optimisers share one learning rate and one decay.
         size = 0.2 * math.sqrt(max(orthogonal.shape[-2:]))
         for parameter, update in zip(parameters, orthogonal, strict=True):
+            # Decoupled weight decay, as in AdamW.
             parameter.mul_(1 - group["lr"] * group["weight_decay"])
             parameter.add_(update.to(parameter.dtype), alpha=-group["lr"] * size)
 
@@ -52,11 +57,16 @@ class Muon(torch.optim.Optimizer):
 def orthogonalise(matrices: Tensor, steps: int = 5) -> Tensor:
     """(m, rows, columns) → about U Vᵀ of each, by a quintic Newton–Schulz iteration in bf16."""
     x = matrices.to(torch.bfloat16)
+    # X Xᵀ is formed below: work on the flatter side, so that it is the smaller of the two Gram matrices.
     tall = x.shape[-2] > x.shape[-1]
     if tall:
         x = x.transpose(-1, -2)
+    # The iteration converges for singular values in 0 … 1; the Frobenius norm bounds the largest one.
     x = x / (x.flatten(1).norm(dim=1)[:, None, None] + 1e-7)
     for _ in range(steps):
+        # X ← a X + b (X Xᵀ) X + c (X Xᵀ)² X maps each singular value s to a s + b s³ + c s⁵ and leaves U and V alone.
+        # These coefficients push all of them near 1 in five steps: fast, and not exact, which an update need not be.
+        # bfloat16 does, as errors do not build up.
         gram = x @ x.transpose(-1, -2)
         x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
     return x.transpose(-1, -2) if tall else x
@@ -85,6 +95,7 @@ class MuonAdamW:
             self.parts.append(torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=weight_decay))
         if not self.parts:
             raise ConfigError("No parameter may move: everything is frozen.")
+        # The schedule multiplies each group's own peak, so the shares given by `rate_of` are kept.
         self.peaks = [[group["lr"] for group in part.param_groups] for part in self.parts]
 
     def step(self, scale: float) -> None:
@@ -116,6 +127,8 @@ def split_parameters(model: nn.Module, muon: bool = True) -> tuple[Named, Named]
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
+        # Muon is for linear maps between hidden activations. Embeddings, read-outs, norms and biases are no such maps
+        # and stay with AdamW.
         is_inside = muon and ".blocks." in f".{name}" and parameter.ndim == 2
         (inside if is_inside else outside).append((name, parameter))
     return inside, outside

@@ -21,14 +21,15 @@ from l2m_core.learn.losses import (
     random_unknown,
     reveal_each,
 )
-from l2m_core.learn.stages import Exercise
+from l2m_core.learn.stages import Episode
+from l2m_core.settings import check_least
 
 LEAST_UNIFORM = 1e-9
 
 
 @dataclass(frozen=True)
 class PolicyConfig:
-    """What the policy is taught, and how the gradient gets through a choice."""
+    """The policy's objective, and how its gradient passes through a choice."""
 
     objective: str = "exact"
     """"greedy": the log loss after one more feature; "lookahead": after `ahead` more beyond it, picked by the policy
@@ -55,9 +56,7 @@ class PolicyConfig:
             raise ConfigError(f"policy.estimator is {self.estimator!r}; it must be gumbel or reinforce.")
         if self.temperature <= 0:
             raise ConfigError(f"policy.temperature is {self.temperature}; it must be above 0.")
-        for name, least in {"ahead": 0, "samples": 1, "steps": 1, "candidates": 0}.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"policy.{name} is {getattr(self, name)}; it must be at least {least}.")
+        check_least(self, "policy", ahead=0, samples=1, steps=1, candidates=0)
         check_target(self.target)
 
     @property
@@ -66,53 +65,64 @@ class PolicyConfig:
 
 
 class PolicyLoss(nn.Module):
-    """Works for both encoders. What moves besides the policy head (the trunk, at a lower rate) is the caller's choice;
-    with `keep_predicting` the log loss before picking is added, so that a trunk that moves stays a predictor."""
+    """The loss of the policy, for both encoders.
+
+    keep_predicting: adds the log loss before picking, so that a trunk that is trained along stays a predictor.
+    """
 
     def __init__(self, model: nn.Module, config: PolicyConfig | None = None, keep_predicting: bool = False):
         super().__init__()
         self.model, self.config, self.keep_predicting = model, config or PolicyConfig(), keep_predicting
 
-    def forward(self, exercise: Exercise) -> tuple[Tensor, dict[str, Tensor]]:
-        tasks, n = exercise.tasks, exercise.context
-        r, y, a = tasks.r[:, n:], tasks.y[:, n:], exercise.a
+    def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
+        tasks, n = episode.tasks, episode.context
+        r, y, a = tasks.r[:, n:], tasks.y[:, n:], episode.a
         x = torch.where(r, tasks.x[:, n:], 0.0)  # a relaxed choice touches every value
         memory = self.model.condition(context_of(tasks, n))
         improve = self._by_trying_all if self.config.objective == "exact" else self._by_sampling
         total, reports = x.new_zeros(()), []
         for step in range(self.config.steps):
-            loss, picked, report = improve(memory, x, y, r, a, exercise, 100 * step)
+            # Each step draws its random numbers from streams of its own: 100 apart, more than a step takes.
+            loss, picked, report = improve(memory, x, y, r, a, episode, 100 * step)
             total = total + loss / self.config.steps
             reports.append(report)
             a = a | picked
         return total, {name: sum(r[name] for r in reports) / len(reports) for name in reports[0]}
 
-    def _by_trying_all(self, memory, x, y, r, a, exercise, stream):
+    def _by_trying_all(self, memory, x, y, r, a, episode, stream):
         """Maximises Σ π(j) gain(j) over the open features j."""
         output = self.model.query(memory, x, a)
+        # All open features, or a random part of them where trying all would cost too much.
         most = min(self.config.candidates or x.shape[-1], x.shape[-1])
-        choices = random_unknown(r & ~a, most, exercise, stream)  # (B, n, m)
+        choices = random_unknown(r & ~a, most, episode, stream)  # (B, n, m)
         expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
         gain, is_open = choose_target(self.config.target, expected, realised), choices >= 0
         logits = output.policy.gather(-1, choices.clamp_min(0))
         chance = open_softmax(logits, is_open)
+        # The exact expectation over the policy's next pick, Σ_j π(j) · I(Y; X_j | x, D): no sampled action, so no
+        # relaxation and no noise of sampling in the gradient.
         achieved = (chance * gain).sum(-1)
         before = log_loss(output, memory, y)
         loss = -achieved.mean() + (before.mean() if self.keep_predicting else 0.0)
+        # How much less than the best candidate's gain the policy expects to get.
         best = torch.where(is_open, gain, float("-inf")).amax(-1)
         regret = torch.where(is_open.any(-1), best - achieved, 0.0)
-        noise = gumbel(exercise.uniform(*logits.shape[1:], stream=stream + 1))
-        place = (logits + noise).masked_fill(~is_open, float("-inf")).argmax(-1, keepdim=True)
-        picked = one_hot(choices.gather(-1, place)[..., 0], x.shape[-1])
+        noise = gumbel(episode.uniform(*logits.shape[1:], stream=stream + 1))
+        # Gumbel-max: the argmax of logits plus Gumbel noise is a draw from the softmax. It only decides which state
+        # comes next, so it needs no gradient.
+        index = (logits + noise).masked_fill(~is_open, float("-inf")).argmax(-1, keepdim=True)
+        picked = one_hot(choices.gather(-1, index)[..., 0], x.shape[-1])
         means = {"loss": before - achieved, "before": before, "gain": achieved, "regret": regret}
         return loss, picked.bool(), _report(means, chance)
 
-    def _by_sampling(self, memory, x, y, r, a, exercise, stream):
+    def _by_sampling(self, memory, x, y, r, a, episode, stream):
         """Minimises the log loss at the end of sampled paths of `picks` acquisitions."""
         config = self.config
         output = self.model.query(memory, x, a)
         before = log_loss(output, memory, y)
         # (B, samples · n, …): every query walks `samples` paths.
+        # N_MC independent noise samples for each query (the Monte Carlo pathwise gradient of the study) walk side by
+        # side, as further queries on the same memory.
         x, y, r, a = (t.repeat(1, config.samples, *[1] * (t.ndim - 2)) for t in (x, y, r, a))
         logits = output.policy.repeat(1, config.samples, 1)
         reveal, score = torch.zeros_like(x), x.new_zeros(())
@@ -120,21 +130,27 @@ class PolicyLoss(nn.Module):
         for pick in range(config.picks):
             if pick:
                 logits = self.model.query(memory, x, a, reveal).policy
+            # The blocked policy: recorded, not known at the start, and not picked earlier on this path.
             is_open = r & ~a & (reveal.detach() < 0.5)
-            noise = gumbel(exercise.uniform(*logits.shape[1:], stream=stream + 1 + pick))
+            noise = gumbel(episode.uniform(*logits.shape[1:], stream=stream + 1 + pick))
+            # Straight-through Gumbel softmax g_θ(ε; S, D): a hard pick forward, the softmax's gradient backward.
             chosen = straight_through(logits + noise, is_open, config.temperature)
             if pick == 0:
                 first, chance = chosen, open_softmax(logits, is_open)
             if config.estimator == "reinforce":
                 chosen = chosen.detach()
+                # REINFORCE needs log π of what was picked, and no path through the pick itself.
                 score = score + (open_softmax(logits, is_open).clamp_min(LEAST_UNIFORM).log() * chosen).sum(-1)
             reveal = reveal + chosen
+        # J: the predictor's log loss once the picked features are known. `reveal` carries the gradient into the
+        # predictor's input and so back to the policy.
         after = log_loss(self.model.query(memory, x, a, reveal, rank=False), memory, y)
         loss = after.mean()
         if config.estimator == "reinforce":
             loss = loss + (score * self._advantage(after.detach(), before.detach())).mean()
         if self.keep_predicting:
             loss = loss + before.mean()
+        # The first path's first pick moves the state on.
         picked = first[:, : before.shape[1]].detach() > 0.5
         return loss, picked, _report({"loss": after, "before": before, "gain": before.mean() - after}, chance)
 
@@ -144,14 +160,18 @@ class PolicyLoss(nn.Module):
         if samples == 1:
             return after - before
         paths = after.unflatten(1, (samples, -1))
+        # Leave-one-out baseline: unbiased, since it does not depend on the path itself, and of less variance.
         others = (paths.sum(1, keepdim=True) - paths) / (samples - 1)
         return (paths - others).flatten(1, 2)
 
 
 def straight_through(noisy: Tensor, is_open: Tensor, temperature: float) -> Tensor:
     """One-hot of the best open feature on the way forward, the softmax on the way back; 0 where nothing is open."""
+    # â = softmax((log π + ε) / η): a lower η is closer to the hard pick, with a noisier gradient.
     soft = open_softmax(noisy / temperature, is_open)
+    # Blocked actions can never win the argmax; where nothing is open the product below makes the row 0.
     hard = one_hot(noisy.masked_fill(~is_open, float("-inf")).argmax(-1), noisy.shape[-1]) * is_open
+    # Forward the bracket is exactly 0, so the value is one-hot; backward only `soft` has a gradient.
     return hard + (soft - soft.detach())
 
 
@@ -161,10 +181,12 @@ def one_hot(index: Tensor, size: int) -> Tensor:
 
 
 def gumbel(uniform: Tensor) -> Tensor:
+    # ε = -log(-log u); clamped because u = 0 or 1 would give an infinite noise.
     return -(-uniform.clamp(LEAST_UNIFORM, 1 - 1e-7).log()).log()
 
 
 def _report(values: dict[str, Tensor], chance: Tensor) -> dict[str, Tensor]:
     """Means, and the mean entropy of the policy in nats."""
+    # In nats: log d for a policy that knows nothing, 0 for one that is sure.
     entropy = -(chance * chance.clamp_min(LEAST_UNIFORM).log()).sum(-1)
     return {name: value.detach().mean() for name, value in {**values, "entropy": entropy}.items()}

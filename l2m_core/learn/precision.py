@@ -1,4 +1,4 @@
-"""Arithmetic of a step: which precision, compiled or not, and how many operations it took."""
+"""How a step computes: its precision, and how many floating-point operations it takes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ T = TypeVar("T")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-def call_lowered(module: nn.Module, dtype: torch.dtype, exercise: Any) -> Any:
-    """`module(exercise)` with its parameters as `dtype`; gradients reach the float32 originals."""
+def call_lowered(module: nn.Module, dtype: torch.dtype, episode: Any) -> Any:
+    """`module(episode)` with its parameters as `dtype`; gradients reach the float32 originals."""
+    # The cast is part of the graph: its backward brings the gradient to the float32 master weights.
     lowered = {name: p.to(dtype) if p.is_floating_point() else p for name, p in module.named_parameters()}
-    return functional_call(module, lowered, (exercise,))
+    return functional_call(module, lowered, (episode,))
 
 
 BLOCK_PARTS = ("mix_cells", "remember", "read")
@@ -40,14 +41,14 @@ def compile_blocks(model: nn.Module) -> None:
                 setattr(block, part, torch.compile(getattr(block, part), dynamic=True))
 
 
-class Work:
-    """Counts floating-point operations and seconds of steps."""
+class FlopMeter:
+    """Floating-point operations and seconds of training steps."""
 
     def __init__(self) -> None:
         self.total, self.seconds = 0, 0.0
         self._by_shape: dict[tuple, int] = {}
 
-    def rehearse(self, shape: tuple, step: Callable[[], Any]) -> None:
+    def count(self, shape: tuple, step: Callable[[], Any]) -> None:
         """Counts a new shape's operations in an extra run of `step`, whose gradients the caller throws away.
 
         The real step is never counted itself: under the counter, gradients are summed in another order, and a resumed
@@ -59,7 +60,7 @@ class Work:
                 step()
             self._by_shape[shape] = counter.get_total_flops()
 
-    def do(self, shape: tuple, step: Callable[[], T]) -> T:
+    def run(self, shape: tuple, step: Callable[[], T]) -> T:
         """Runs `step`, and adds its operations and its time up."""
         began = time.monotonic()
         result = step()

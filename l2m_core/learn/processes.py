@@ -26,7 +26,7 @@ def joined(device: str):
         dist.destroy_process_group()
 
 
-def place() -> tuple[int, int]:
+def rank_and_world_size() -> tuple[int, int]:
     """This process's number, and how many there are."""
     return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 
@@ -34,9 +34,12 @@ def place() -> tuple[int, int]:
 def sum_over_processes(parameters: list[nn.Parameter], values: dict[str, float]) -> dict[str, float]:
     """Adds gradients and values up in one message. A gradient that no process has stays None."""
     device, dtype = parameters[0].device, torch.float32
+    # Whether any process has a gradient travels along: a parameter that none of them used must keep None, or the
+    # optimiser's decay would move it.
     present = torch.tensor([float(p.grad is not None) for p in parameters], device=device)
     reported = torch.tensor(list(values.values()), dtype=dtype, device=device)
     gradients = [(torch.zeros_like(p) if p.grad is None else p.grad).flatten().to(dtype) for p in parameters]
+    # One message in place of one per parameter: on several machines each has a latency of its own.
     message = torch.cat([present, reported, *gradients])
     dist.all_reduce(message)
     first = len(parameters) + len(values)
@@ -48,5 +51,6 @@ def _put_back(parameters: list[nn.Parameter], present: Tensor, flat: Tensor) -> 
     begin = 0
     for parameter, has in zip(parameters, present.tolist(), strict=True):
         end = begin + parameter.numel()
+        # `clone`, or every gradient would keep the whole message alive.
         parameter.grad = flat[begin:end].view_as(parameter).to(parameter.dtype).clone() if has else None
         begin = end

@@ -1,4 +1,4 @@
-"""What is drawn at each step of pretraining: stages of task shapes, and the masks that pose the questions.
+"""What each step of pretraining draws: tasks, in stages of one shape each, and what is known of their queries.
 
 Everything follows from (seed, step), so that a resumed job draws what an unbroken one would have drawn.
 """
@@ -30,7 +30,7 @@ class Stage:
     rows: tuple[int, ...] = (224,)
     """Rows of a task, context and queries together; one is drawn for each pool of steps."""
     features: tuple[int, ...] = (4, 8, 12, 16)
-    """A few widths only: each new shape costs kernels, and memory on a CPU."""
+    """Numbers of features of a task. Keep them few: each new shape costs compiled kernels, and memory on a CPU."""
     context: tuple[float, ...] = (0.25, 0.5, 0.75)
     """Shares of the rows that are context; one is drawn for each pool of steps."""
     known: tuple[float, float] = (0.0, 1.0)
@@ -55,8 +55,8 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Exercise:
-    """One step's work: tasks, how many rows of each are context, and what is known of each query.
+class Episode:
+    """What one step trains on: tasks, how many rows of each are context, and what is known of each query.
 
     a: (B, n, d) bool, a part of what was recorded; seed: of whatever a loss draws by itself;
     share: (first, stride, all tasks) of the whole batch's tasks that these are, when several processes share it.
@@ -70,22 +70,26 @@ class Exercise:
 
     def uniform(self, *shape: int, stream: int = 0) -> Tensor:
         """(B, *shape) uniform draws that follow from the seed, the same for a task however the batch is shared."""
+        # Draws are made for the whole batch and then shared out: however many processes there are, a task meets the
+        # same numbers.
         first, stride, whole = self.share or (0, 1, len(self.a))
         generator = seeded(self.a.device, self.seed, stream)
         return torch.rand(whole, *shape, generator=generator, device=self.a.device)[first::stride]
 
 
 def stage_at(stages: tuple[Stage, ...], step: int) -> tuple[Stage, int]:
-    """The stage of a step, and the step's place in it; the last stage never ends."""
+    """The stage of a step, and the step's index within it; the last stage never ends."""
     for stage in stages[:-1]:
         if step < stage.steps:
             return stage, step
+        # Steps are counted from the beginning of the job, stages one after the other.
         step -= stage.steps
     return stages[-1], step
 
 
 def seeded(device: torch.device | str, *numbers: int) -> torch.Generator:
     """A generator that follows from a few whole numbers."""
+    # A splitmix-like hash: neighbouring seeds and steps give generators that have nothing in common.
     state = 0x9E3779B97F4A7C15
     for number in numbers:
         state = (state ^ (number + 0x7F4A7C15)) * 0xBF58476D1CE4E5B9 % 2**64
@@ -93,34 +97,37 @@ def seeded(device: torch.device | str, *numbers: int) -> torch.Generator:
     return torch.Generator(device=device).manual_seed(state % 2**63)
 
 
-class ExerciseStream:
-    """Draws exercises from priors. `priors`: {"classes": …, "continuous": …}, either may be absent."""
+class EpisodeStream:
+    """Draws episodes from priors. `priors`: {"classes": …, "continuous": …}, either may be absent."""
 
     def __init__(self, priors: dict, stages: tuple[Stage, ...], seed: int, device: torch.device | str = "cpu"):
         self.priors, self.stages, self.seed, self.device = priors, stages, seed, device
-        self._pool: tuple[tuple[int, int], list[Exercise]] | None = None
+        self._pool: tuple[tuple[int, int], list[Episode]] | None = None
 
-    def exercise(self, step: int) -> Exercise:
-        stage, place = stage_at(self.stages, step)
-        key = (self.stages.index(stage), place // POOL_STEPS)
+    def episode(self, step: int) -> Episode:
+        stage, index = stage_at(self.stages, step)
+        # The pool follows from the step alone, so a resumed job draws the same one.
+        key = (self.stages.index(stage), index // POOL_STEPS)
         if self._pool is None or self._pool[0] != key:
             self._pool = (key, self._draw_pool(stage, seeded(self.device, self.seed, *key)))
-        return self._pool[1][place % POOL_STEPS]
+        return self._pool[1][index % POOL_STEPS]
 
-    def _draw_pool(self, stage: Stage, generator: torch.Generator) -> list[Exercise]:
+    def _draw_pool(self, stage: Stage, generator: torch.Generator) -> list[Episode]:
         rows = _pick(generator, stage.rows)
         features = _pick(generator, stage.features)
+        # At least four rows on either side, or there is nothing to learn from or to be asked about.
         context = max(4, min(rows - 4, round(_pick(generator, stage.context) * rows)))
         wants_continuous = bool(coin(generator, (1,), stage.continuous))
         outcome = "continuous" if wants_continuous and "continuous" in self.priors else "classes"
         outcome = outcome if outcome in self.priors else "continuous"
         tasks = stage.tasks_for(rows, features)
+        # One large draw for several steps: a prior's cost is mostly per call.
         batch = self.priors[outcome].sample(generator, tasks * POOL_STEPS, rows, features)
         a = draw_known(generator, batch, context, stage)
         parts = [slice(i * tasks, (i + 1) * tasks) for i in range(POOL_STEPS)]
         seeds = torch.randint(2**31, (POOL_STEPS,), generator=generator, device=generator.device).tolist()
         return [
-            Exercise(batch.map(lambda t, part=part: t[part]), context, a[part], seed)
+            Episode(batch.map(lambda t, part=part: t[part]), context, a[part], seed)
             for part, seed in zip(parts, seeds, strict=True)
         ]
 
@@ -128,14 +135,22 @@ class ExerciseStream:
 def draw_known(generator: torch.Generator, batch: TaskBatch, context: int, stage: Stage) -> Tensor:
     """(B, n, d): a random number of each query's recorded features, in random order."""
     r = batch.r[:, context:]
-    tasks, rows, features = r.shape
-    share = uniform(generator, (tasks, rows, 1), *stage.known)
-    # Ranks among features, recorded ones first in random order: exactly that share of them is known.
-    place = (uniform(generator, r.shape) + (~r)).argsort(-1).argsort(-1)
+    share = uniform(generator, (*r.shape[:2], 1), *stage.known)
+    order = uniform(generator, r.shape)
+    keeps_baseline = coin(generator, (len(r), 1, 1), stage.baseline_known)
+    return reveal_share(order, share, r, keeps_baseline & ~batch.acquirable[:, None])
+
+
+def reveal_share(order: Tensor, share: Tensor, r: Tensor, always: Tensor) -> Tensor:
+    """(…, d) bool: the first `share` of the recorded features r by their random keys `order`, and those in `always`.
+
+    All shares in 0 … 1 being alike, 0 … all recorded features are known with equal chance: the study draws S_t uniformly
+    over the steps of an acquisition.
+    """
+    # Ranks among features; keys of what was not recorded are from 1 up, so it ranks last.
+    rank = (order + (~r)).argsort(-1).argsort(-1)
     count = (share * (r.sum(-1, keepdim=True) + 1)).floor()
-    a = place < count
-    keeps_baseline = coin(generator, (tasks, 1, 1), stage.baseline_known)
-    return (a | (keeps_baseline & ~batch.acquirable[:, None])) & r
+    return ((rank < count) | always) & r
 
 
 def _pick(generator: torch.Generator, options: tuple):

@@ -1,4 +1,4 @@
-"""Early stopping: keep the best weights that were seen, and stop when nothing better came for a while."""
+"""Early stopping: keeps the best weights so far, and stops when they have not improved for a while."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class EarlyStopping:
-    """Watches one held-out number (lower is better); `over` after `patience` looks without a new lowest."""
+    """Watches one held-out number (lower is better); `is_over` after `patience` evaluations without a new lowest."""
 
     def __init__(self, watch: str, patience: int):
         self.watch, self.patience = watch, patience
@@ -16,10 +16,10 @@ class EarlyStopping:
         self.value, self.waited = math.inf, 0
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self.waited >= self.patience
 
-    def look(self, report: dict[str, float], model: nn.Module) -> None:
+    def update(self, report: dict[str, float], model: nn.Module) -> None:
         """`model` holds the weights that the report is about."""
         if report[self.watch] < self.value:
             self.value, self.waited = report[self.watch], 0

@@ -121,7 +121,7 @@ def _first_stay(patient: pd.DataFrame, outcome: str) -> dict | None:
     born, died = _time(patient, BIRTH), _end_of_date(_time(patient, DEATH))
     admissions = patient[patient["kind"] == ADMISSION].sort_values("time")
     discharges = patient[patient["kind"] == DISCHARGE].sort_values("time")
-    for place, admission in enumerate(admissions.itertuples()):
+    for index, admission in enumerate(admissions.itertuples()):
         start = admission.time
         ends = discharges[discharges["time"] > start]
         if ends.empty or born is None:
@@ -134,7 +134,7 @@ def _first_stay(patient: pd.DataFrame, outcome: str) -> dict | None:
             continue
         if outcome == "readmitted" and dead_in_hospital:
             continue
-        following = admissions["time"].iloc[place + 1 :]
+        following = admissions["time"].iloc[index + 1 :]
         again = bool(((following > end) & (following <= end + pd.Timedelta(days=READMISSION_DAYS))).any())
         happened = {
             "long_stay": end >= known_until + pd.Timedelta(days=LONG_STAY_DAYS),

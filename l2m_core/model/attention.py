@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+# Rows of queries below which plain matrix products beat the fused kernel on a CPU.
 FEW_QUERIES = 4
 SHORT = 64  # keys; so few are read with plain products on a GPU too, whose fused kernel takes at most 65,535 batches
 
@@ -22,11 +23,15 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tenso
     few = q.shape[-2] <= FEW_QUERIES
     is_short = max(q.shape[-2], k.shape[-2]) <= SHORT
     if (q.is_cuda and not is_short) or not (q.is_cuda or few or torch.is_grad_enabled()):
+        # (…, heads, n, h) → (batch, heads, n, h): the kernel knows one batch dimension only. `expand` copies nothing
+        # until `flatten`, which must.
         k, v = (t.expand(*q.shape[:-2], *t.shape[-2:]).flatten(0, -4) for t in (k, v))
         read = F.scaled_dot_product_attention(q.flatten(0, -4), k, v, attn_mask=mask, scale=1.0)
         return read.view(*q.shape[:-1], v.shape[-1])
+    # (…, heads, n, N): the only tensor here that grows with queries times context.
     scores = q @ k.transpose(-1, -2)
     if mask is not None:
+        # -inf becomes a weight of exactly 0, so what is masked cannot leak by rounding.
         scores = scores.masked_fill(~mask, float("-inf"))
     return scores.softmax(-1) @ v
 
@@ -52,6 +57,7 @@ class SelfAttention(nn.Module):
 
         Scaling the small weight instead of the many queries is exact and saves a pass over them.
         """
+        # 1 / sqrt(h), as h = width / heads.
         scale = math.sqrt(self.heads / tokens.shape[-1])
         weight = self.to_q.weight * (scale if sharp is None else scale * sharp[:, None])
         q = self._split(F.linear(tokens, weight.to(tokens.dtype)))
@@ -61,9 +67,11 @@ class SelfAttention(nn.Module):
         return self.read(tokens, *self.remember(tokens), mask)
 
     def _split(self, tokens: Tensor) -> Tensor:
+        # (…, N, width) → (…, heads, N, h)
         return tokens.unflatten(-1, (self.heads, -1)).transpose(-2, -3)
 
     def _merge(self, tokens: Tensor) -> Tensor:
+        # (…, heads, N, h) → (…, N, width)
         return tokens.transpose(-2, -3).flatten(-2)
 
 

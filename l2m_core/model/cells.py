@@ -37,6 +37,7 @@ class Block(nn.Module):
     def mix_cells(self, tokens: Tensor, columns: int | None = None) -> Tensor:
         """(B, R, C, width) → the same, each row's cells having read each other; or of the first `columns` only."""
         normed = self.across_norm(tokens)
+        # Every cell is still read; only the cells that are needed later do the reading.
         kept, reading = (t if columns is None else t[:, :, :columns] for t in (tokens, normed))
         return kept + self.across.read(reading, *self.across.remember(normed))
 
@@ -47,13 +48,15 @@ class Block(nn.Module):
 
     def read(self, tokens: Tensor, normed: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Tokens (B, n, C, width) read the context's keys and values, then pass the feed-forward."""
+        # Softmax over N keys flattens as N grows. A factor on the logits of 1 + c · log(N / 128), with a learned c
+        # for each channel, lets a layer stay as selective on long contexts as on short ones.
         sharp = 1 + math.log(k.shape[-2] / CONTEXT_UNIT) * self.sharpen
         tokens = tokens + self.down.read(normed, k, v, sharp=sharp).transpose(1, 2)
         return tokens + self.feed(self.feed_norm(tokens))
 
 
 class Cells(nn.Module):
-    """See the module's docstring."""
+    """The cells encoder, with its heads."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -64,7 +67,9 @@ class Cells(nn.Module):
         self.hidden = HIDDEN[config.values]
         self.outcome_class = nn.Embedding(config.max_classes, width)
         self.outcome_value = nn.Linear(3, width)
+        # What a query shows in the outcome's column in place of a class or a number.
         self.outcome_unknown = nn.Parameter(torch.zeros(2, width))  # one for classes, one for continuous
+        # Rows that belong to no patient: room to keep what was learned about the table as a whole.
         self.thinking = nn.Parameter(0.02 * torch.randn(config.thinking, 2, width)) if config.thinking else None
         nn.init.normal_(self.outcome_class.weight, std=0.5)
         nn.init.normal_(self.outcome_unknown, std=0.5)
@@ -84,11 +89,14 @@ class Cells(nn.Module):
         """
         columns = fit_columns(context.x, context.r, context.categorical)
         shift, scale = outcome_scale(context)
+        # (B, N, d, CHANNELS), then tokens (B, N, 1 + d, width) with the outcome's token first.
         cells = embed_values(columns, context.x, context.r)
         tokens = torch.cat([self._embed_outcome(context, shift, scale), self._embed_cells(cells)], dim=2)
         tokens = self._add_thinking(tokens)
         keys, values = [], []
         for index, block in enumerate(self.blocks):
+            # Nobody reads the context's tokens after the last block, so it makes keys and values only; without
+            # ranking, those of the outcome's column alone.
             last = index == len(self.blocks) - 1
             tokens, k, v = _pass_context(block, tokens, last, chunk, None if rank or not last else 1)
             # Kept as attention reads them: a step for one patient then copies nothing.
@@ -99,6 +107,8 @@ class Cells(nn.Module):
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
         """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal, rank: see Encoder."""
         tokens = self.encode_query(memory, x, a, reveal, rank)
+        # (B, n, width) decides the prediction; (B, n, d, width) gives each feature its own score, which is why the
+        # model takes any number of features and does not depend on their order.
         outcome, features = tokens[:, :, 0], tokens[:, :, 1:]
         if memory.n_classes is None:
             prediction = self.density(outcome)
@@ -121,12 +131,16 @@ class Cells(nn.Module):
             raise ValueError("This memory was made for predictions only; condition with rank=True to rank features.")
         cells = self._embed_cells(embed_values(memory.columns, x, a))
         if reveal is not None:
+            # A relaxed choice of features (straight-through Gumbel softmax) interpolates between the token of the
+            # unknown and of the known value, so that the gradient says what knowing it more would change.
             measured = self._embed_cells(embed_values(memory.columns, x, torch.ones_like(a)))
             cells = torch.lerp(cells, measured, reveal.to(cells.dtype)[..., None])
         unknown = self.outcome_unknown[int(memory.n_classes is None)]
         unknown = unknown.to(cells.dtype).expand(*cells.shape[:2], 1, -1)
         tokens = torch.cat([unknown, cells], dim=2)
         for index, (block, k, v) in enumerate(zip(self.blocks, memory.keys, memory.values, strict=True)):
+            # Predictions read the outcome's token only: in the last block the other columns would be work for
+            # nothing.
             if not rank and index == len(self.blocks) - 1:
                 tokens, k, v = block.mix_cells(tokens, 1), k[:, :1], v[:, :1]
             else:
@@ -144,6 +158,7 @@ class Cells(nn.Module):
         """(B, N, 1, width)."""
         if context.n_classes is not None:
             return self.outcome_class(context.y)[:, :, None].to(self.cell_out.weight.dtype)
+        # One number in three shapes: as it is, squashed (the middle), and on a log scale (the tails).
         z = ((context.y.float() - shift) / scale).clamp(-30, 30)
         channels = torch.stack([z, torch.tanh(z), z.sign() * z.abs().log1p()], dim=-1)
         return self.outcome_value(channels.to(self.outcome_value.weight.dtype))[:, :, None]
@@ -160,6 +175,8 @@ class Cells(nn.Module):
         if self.thinking is None:
             return tokens
         rows, columns = self.thinking.shape[0], tokens.shape[2]
+        # (thinking, 1 + d, width): the outcome's token, then one token repeated for every feature, so that nothing
+        # depends on the number or order of features.
         extra = torch.cat([self.thinking[:, :1], self.thinking[:, 1:].expand(-1, columns - 1, -1)], dim=1)
         return torch.cat([extra.to(tokens.dtype).expand(tokens.shape[0], rows, columns, -1), tokens], dim=1)
 

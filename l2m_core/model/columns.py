@@ -35,8 +35,10 @@ class Columns:
 def fit_columns(x: Tensor, r: Tensor, categorical: Tensor) -> Columns:
     """x, r: (B, N, d); categorical: (B, d)."""
     x = x.float()
+    # Only recorded values enter any statistic: what is hidden must not leak through a mean.
     count = r.sum(1)  # (B, d)
     safe = count.clamp_min(1)
+    # (B, d, N) ascending; +inf sorts what is missing to the end, where `count` cuts it off.
     ordered = x.masked_fill(~r, float("inf")).transpose(1, 2).contiguous().sort(-1).values
     # Tails are brought in to the 1st and 99th percentiles before mean and spread are taken: one typing error
     # in a lab must not flatten all other values.
@@ -45,6 +47,8 @@ def fit_columns(x: Tensor, r: Tensor, categorical: Tensor) -> Columns:
     tamed = torch.where(r, tamed, torch.zeros_like(tamed))
     mean = tamed.sum(1) / safe
     variance = (torch.where(r, tamed - mean[:, None], torch.zeros_like(tamed)).square()).sum(1) / safe
+    # Steps in the sorted values: 1 + their number is how many distinct values the column has. It tells codes and
+    # grades from measurements.
     new_value = (ordered[..., 1:] != ordered[..., :-1]) & ordered[..., 1:].isfinite()
     distinct = 1 + new_value.sum(-1)
     about = torch.stack(
@@ -56,17 +60,25 @@ def fit_columns(x: Tensor, r: Tensor, categorical: Tensor) -> Columns:
 
 def embed_values(columns: Columns, x: Tensor, known: Tensor) -> Tensor:
     """(B, n, d) values and mask → (B, n, d, CHANNELS); what is not known never shows."""
+    # Unknown values are the mean only so that no NaN arises below; they are multiplied by 0 in the end.
     x = torch.where(known, x.float(), columns.mean[:, None].expand_as(x))
     z = (x - columns.mean[:, None]) / columns.std.clamp_min(1e-6)[:, None]
     z = torch.where(columns.std[:, None] > 0, z, torch.zeros_like(z)).clamp(-1e4, 1e4)
+    # About linear near 0, logarithmic in the tails: an outlier stays visible and does not dominate.
     size = z.sign() * z.abs().log1p()
     values = x.transpose(1, 2).contiguous()
+    # The rank among the context's values, ties at their middle: (values below + values up to) / 2, as a share in 0 …
+    # 1. It is searched in the sorted column, so a query costs log N.
     below = torch.searchsorted(columns.ordered, values, right=False)
     upto = torch.searchsorted(columns.ordered, values, right=True)
     count = columns.count.clamp_min(1)[..., None]
     middle = ((torch.minimum(below, count) + torch.minimum(upto, count)) / (2.0 * count)).transpose(1, 2)
+    # Half a rank from the ends keeps the normal score finite.
     edge = 0.5 / count.transpose(1, 2)
+    # The rank as a normal quantile: Φ⁻¹(rank), whatever the column's own distribution was.
     score = math.sqrt(2.0) * torch.erfinv(2 * torch.minimum(torch.maximum(middle, edge), 1 - edge) - 1)
+    # Cosines and sines of the rank at rising frequency: a column of a few codes falls on a few points, which a linear
+    # layer can tell apart whatever their order.
     angle = math.pi * middle
     channels = [size, score, torch.tanh(2 * z)]
     channels += [
@@ -78,12 +90,13 @@ def embed_values(columns: Columns, x: Tensor, known: Tensor) -> Tensor:
     ]
     seen = known.to(size.dtype)
     about = columns.about[:, None].expand(*x.shape, 3)
+    # The last shown channel says that the value is known at all: a known mean is not an unknown value.
     shown = torch.stack([*channels, torch.ones_like(size)], dim=-1) * seen[..., None]
     return torch.cat([shown, about], dim=-1)
 
 
 def _quantile(ordered: Tensor, count: Tensor, level: float) -> Tensor:
     """The `level` quantile (nearest rank) of each column's observed values; 0 where there are none."""
-    place = ((count - 1) * level).round().long()
-    value = ordered.gather(-1, place[..., None])[..., 0]
+    rank = ((count - 1) * level).round().long()
+    value = ordered.gather(-1, rank[..., None])[..., 0]
     return torch.where(value.isfinite(), value, torch.zeros_like(value))

@@ -23,6 +23,7 @@ TAIL = 0.5  # mean excess, in standard deviations of the outcome, beyond the out
 @functools.cache
 def _edges(bins: int) -> Tensor:
     """(bins - 1,) inner edges: dense in the middle (logistic quantiles), reaching about ±4.6 for 64 bins."""
+    # Quantiles of a logistic distribution of scale 1.1: narrow bins where standardised outcomes are common.
     share = torch.arange(1, bins, dtype=torch.float64) / bins
     return (1.1 * torch.log(share / (1 - share))).float()
 
@@ -43,12 +44,17 @@ class Density:
         """y: (B, n) on the outcome's own scale → log density."""
         z = ((y.float() - self.shift) / self.scale).contiguous()
         edges = self.edges
+        # Bin i lies between edges i - 1 and i; bins 0 and `bins - 1` are open to their side.
         bin_index = torch.searchsorted(edges, z)  # (B, n)
+        # log p(y) = log P(bin) + log density within the bin + log |dz / dy|
         mass = self.logits.float().log_softmax(-1).gather(-1, bin_index[..., None])[..., 0]
         low, high = edges[0], edges[-1]
         padded = torch.cat([edges[:1], edges, edges[-1:]])
+        # Uniform within an inner bin: a density of 1 / width. The outermost bins are padded to width 0 and get their
+        # tails below.
         inner = -(padded[bin_index + 1] - padded[bin_index]).clamp_min(1e-9).log()
         beyond = torch.maximum(low - z, z - high).clamp_min(0.0)
+        # Exponential tails of mean TAIL, so that no outcome has a density of 0.
         tail = -beyond / TAIL - math.log(TAIL)
         outside = (bin_index == 0) | (bin_index == len(edges))
         return mass + torch.where(outside, tail, inner) - self.scale.log()
@@ -61,8 +67,10 @@ class Density:
         """(bins,) mean and second moment of the standardised outcome within each bin."""
         edges = self.edges
         middle = (edges[1:] + edges[:-1]) / 2
+        # Mean of a uniform bin, and of the exponential tails.
         first = torch.cat([edges[:1] - TAIL, middle, edges[-1:] + TAIL])
         tail = edges.new_tensor([TAIL**2])
+        # E[z²] = mean² + variance: width² / 12 of a uniform bin, TAIL² of an exponential tail.
         return first, first.square() + torch.cat([tail, (edges[1:] - edges[:-1]).square() / 12, tail])
 
     @property
@@ -80,6 +88,8 @@ class Density:
         """(B, n) values that the outcome stays below with probability `level`."""
         _check_level(level)
         edges = self.edges
+        # Find the bin in which the distribution function passes the level, then go into it by the share of its mass
+        # that is still missing.
         cumulative = self.probabilities.cumsum(-1).contiguous()
         target = torch.full_like(cumulative[..., :1], level)
         index = torch.searchsorted(cumulative, target).clamp_max(len(edges))
@@ -89,6 +99,7 @@ class Density:
         padded = torch.cat([edges[:1], edges, edges[-1:]])
         low, high = padded[index], padded[index + 1]
         z = low + inside * (high - low)
+        # In the tails the distribution function is exponential, not linear.
         z = torch.where(index == 0, edges[0] + TAIL * inside.log(), z)
         z = torch.where(index == len(edges), edges[-1] - TAIL * (1 - inside).log(), z)
         return self.shift + self.scale * z[..., 0]
@@ -113,6 +124,8 @@ class Gaussian:
 
     @property
     def std(self) -> Tensor:
+        # The study's head bounds the spread from below: a likelihood could otherwise grow without end on tasks that
+        # are nearly free of noise.
         return self.scale * (LEAST_STD + (1 - LEAST_STD) * F.softplus(self.raw[..., 1].float()))
 
     def log_prob(self, y: Tensor) -> Tensor:
@@ -127,6 +140,7 @@ class Gaussian:
 
     def divergence(self, other: Gaussian) -> Tensor:
         """(B, n) KL(self ‖ other) in nats."""
+        # KL of two normal distributions in closed form.
         ratio = (self.std / other.std).square()
         return 0.5 * (ratio + ((self.mean - other.mean) / other.std).square() - 1 - ratio.log())
 

@@ -19,6 +19,7 @@ class Readout(nn.Module):
         self.norm = nn.LayerNorm(width * inputs)
         self.hidden = nn.Linear(width * inputs, width)
         self.out = nn.Linear(width, out)
+        # Zero at the start: a fresh model says that every class, and every feature, is alike.
         nn.init.zeros_(self.out.weight)
         nn.init.zeros_(self.out.bias)
 
@@ -61,10 +62,13 @@ class Vote(nn.Module):
 
         length: log of the context's length in units of the length at which attention starts unscaled.
         """
+        # As in the blocks: sharper for longer contexts, by a learned factor for each channel.
         sharp = (1 + length * self.sharpen) / math.sqrt(k.shape[-1])
         q = F.linear(self.norm(outcome), (self.to_q.weight * sharp[:, None]).to(outcome.dtype))
         q = q.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, heads, n, h)
+        # The labels are the values: each head returns the class frequencies of the rows that it attends to.
         votes = attend(q, k, labels[:, None].expand(-1, self.heads, -1, -1).to(q.dtype))  # (B, heads, n, K)
+        # Log frequencies add to logits. The weights begin at 0, so a fresh vote is silent.
         return ((votes.float() + LEAST_VOTE).log() * self.weight.float()[:, None, None]).sum(1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -10,9 +10,7 @@ from torch import Tensor
 
 from l2m_core.errors import ConfigError
 from l2m_core.model.columns import HIDDEN
-
-# Two numbers are a mean and a spread (rows), so a density over bins has at least three.
-_LEAST = {"layers": 1, "width": 1, "heads": 1, "feedforward": 1, "max_classes": 2, "bins": 3, "embedder_depth": 2}
+from l2m_core.settings import check_least
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,9 @@ class ModelConfig:
     """Whether values and a continuous outcome are brought to the context's mean and spread (rows; cells always)."""
 
     def __post_init__(self) -> None:
+        check_least(self, "model", layers=1, width=1, heads=1, feedforward=1, max_classes=2, embedder_depth=2)
+        # Two numbers are a mean and a spread (rows), so a density over bins has at least three.
+        check_least(self, "model", bins=3)
         if self.encoder not in ("cells", "rows"):
             raise ConfigError(f"model.encoder is {self.encoder!r}; it must be 'cells' or 'rows'.")
         if self.width % self.heads:
@@ -59,17 +60,6 @@ class ModelConfig:
             raise ConfigError("A rows model needs model.features (at least 1) and model.outcome (classes, continuous).")
         if self.values not in HIDDEN:
             raise ConfigError(f"model.values is {self.values!r}; it must be one of {', '.join(HIDDEN)}.")
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be at least {least}.")
-
-    @classmethod
-    def from_dict(cls, settings: dict) -> ModelConfig:
-        known = {f.name for f in fields(cls)}
-        unknown = sorted(set(settings) - known)
-        if unknown:
-            raise ConfigError(f"Unknown model setting {unknown[0]!r}; known settings are {', '.join(sorted(known))}.")
-        return cls(**settings)
 
 
 @dataclass(frozen=True)
@@ -128,7 +118,7 @@ class Memory:
 
 
 class Encoder(Protocol):
-    """The two encoders' common face."""
+    """What both encoders offer."""
 
     config: ModelConfig
 
@@ -151,14 +141,3 @@ def outcome_scale(context: Context) -> tuple[Tensor, Tensor]:
         return torch.zeros_like(ones), ones
     y = context.y.float()
     return y.mean(1, keepdim=True), y.std(1, keepdim=True, correction=0).clamp_min(1e-6)
-
-
-def build(config: ModelConfig) -> torch.nn.Module:
-    """The module for a config, with fresh weights drawn from torch's global generator (seed it first)."""
-    if config.encoder == "cells":
-        from l2m_core.model.cells import Cells
-
-        return Cells(config)
-    from l2m_core.model.rows import Rows
-
-    return Rows(config)

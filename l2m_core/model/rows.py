@@ -47,6 +47,7 @@ class Embedder(nn.Module):
     def forward(self, row: Tensor) -> Tensor:
         tokens = F.gelu(self.first(row))
         for layer in self.inner:
+            # Residual, so that depth does not wash the single values out.
             tokens = tokens + F.gelu(layer(tokens))
         return self.last(tokens)
 
@@ -69,11 +70,12 @@ class RowBlock(nn.Module):
 
 
 class Rows(nn.Module):
-    """See the module's docstring."""
+    """The rows encoder, with its heads."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
         self.config = config
+        # A class is one-hot; a continuous outcome is its value and a flag that it is known.
         outcome = config.max_classes if config.outcome == "classes" else 2
         self.embed = Embedder(2 * config.features + outcome, config.width, config.embedder_depth)
         self.blocks = nn.ModuleList(RowBlock(config) for _ in range(config.layers))
@@ -92,6 +94,8 @@ class Rows(nn.Module):
         tokens = self._embed_known(context, scale, shift, spread)
         keys, values = [], []
         for index, block in enumerate(self.blocks):
+            # Keys and values of all rows come first: every row of a context reads every other (no mask), chunk by
+            # chunk, so that the N × N scores are never held at once.
             parts = tokens.split(chunk or tokens.shape[-2], dim=-2)
             remembered = [block.remember(part) for part in parts]
             k, v = (torch.cat(pieces, dim=-2) for pieces in zip(*remembered, strict=True))
@@ -121,16 +125,21 @@ class Rows(nn.Module):
         memory = Memory((), (), scale, context.n_classes, shift, spread)
         m, joined = a.shape[1], own.shape[-2]
         # Queries one after another by target, its m ways side by side: whoever reads the same keys stays together.
+        # Two orders of the same queries: in memory by target, in the result by way.
         ways = a.transpose(1, 2).flatten(1, 2)[:, None]  # (B, 1, T·m, d)
         queries = self._embed_query(memory, targets.x.repeat_interleave(m, 1)[:, None], ways, None)
         keys, values = [], []
         for index, block in enumerate(self.blocks):
             (own_k, own_v), (joining_k, joining_v) = block.remember(own), block.remember(joining)
             k, v = torch.cat([own_k, joining_k], -2), torch.cat([own_v, joining_v], -2)
+            # A query of target t reads the context and targets before t: `joined + t` keys. The mask of the study
+            # (its figure of the attention mask) in blocks, without the (2N - m)² matrix.
             queries = _read_in_order(block, queries, k, v, joined, m)
             keys.append(k)
             values.append(v)
             if index < len(self.blocks) - 1:
+                # Context reads context alone; a target reads the context, earlier targets and itself: hence joined +
+                # 1.
                 own, joining = block.read(own, own_k, own_v), _read_in_order(block, joining, k, v, joined + 1)
         memory = Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
         queries = queries[:, 0].unflatten(1, (-1, m)).transpose(1, 2).flatten(1, 2)
@@ -151,6 +160,7 @@ class Rows(nn.Module):
             zeros = torch.zeros_like(context.x[:, 0], dtype=torch.float32)
             return Scale(zeros, torch.ones_like(zeros)), zeros[:, :1], torch.ones_like(zeros[:, :1])
         x, count = context.x.float(), context.r.sum(1).clamp_min(1)
+        # Mean and variance of recorded values only: what is hidden must not leak into the scale.
         mean = torch.where(context.r, x, 0.0).sum(1) / count
         variance = torch.where(context.r, x - mean[:, None], 0.0).square().sum(1) / count
         std = variance.sqrt()
@@ -169,6 +179,7 @@ class Rows(nn.Module):
         """x, a: (B, m, n, d) → (B, m, n, width); the outcome's channels are all 0."""
         assert isinstance(memory.columns, Scale)
         scale = Scale(memory.columns.mean[:, None], memory.columns.std[:, None])
+        # The study's z_qry = [x⊙a, a, 0]
         outcome = torch.zeros(*a.shape[:-1], self.answer.out.out_features, device=a.device)
         if reveal is None:
             return self._embed(scale, x, a.float(), a, outcome)
@@ -177,8 +188,10 @@ class Rows(nn.Module):
     def _embed(self, scale: Scale, x: Tensor, share: Tensor, seen: Tensor, outcome: Tensor) -> Tensor:
         """share: how far a value is known, 0 … 1; seen: bool, elsewhere x can be anything."""
         z = ((x.float() - scale.mean[..., None, :]) / scale.std[..., None, :]).clamp(-1e4, 1e4)
+        # `where` first: x may hold NaN where it was not recorded, and NaN · 0 is NaN.
         z = torch.where(seen, z, 0.0) * share
         missing = self.config.features - x.shape[-1]
+        # The study's z_ctx = [x⊙r, r, y]; features that the task lacks are columns never recorded.
         row = torch.cat([F.pad(z, (0, missing)), F.pad(share, (0, missing)), outcome], dim=-1)
         return self.embed(row.to(self.embed.first.weight.dtype))
 
@@ -199,6 +212,7 @@ def _read_in_order(block: nn.Module, tokens: Tensor, k: Tensor, v: Tensor, first
     for begin in range(0, tokens.shape[-2], SEGMENT * ways):
         part = tokens[..., begin : begin + SEGMENT * ways, :]
         steps = part.shape[-2] // ways
+        # Keys beyond this are hidden from every token of the segment, so they are not even multiplied.
         reach = first + begin // ways + steps - 1  # of the segment's last token
         mask = _staircase(steps, reach, ways, tokens.device)
         parts.append(block.read(part, k[..., :reach, :], v[..., :reach, :], mask))

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import os
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from l2m_core.errors import CohortError
 from l2m_core.schema import LONGEST_NAME
 
 CHUNK = 20_000  # cells that are held as Python strings at a time
+PIECE = 1 << 20  # bytes that are decoded at a time
 FED = 4096  # bytes of a gzip file that are unpacked at a time, into some 4 MB at most
 SEPARATOR = "\0"  # between the cells of a stored column; a file that holds this character is refused
 
@@ -218,27 +221,37 @@ def _refuse_other_formats(data):
 # Text
 
 
-def _encoding(data) -> tuple[str, list[str]]:
+Opener = Callable[[], BinaryIO]  # opens the unpacked bytes, each time from their beginning
+
+
+def _encoding(opener: Opener) -> tuple[str, list[str]]:
     """The encoding that the bytes are in, and warnings."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        _decode_check(data, "utf-16", "UTF-16")
+    if next(_pieces(opener), b"").startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        _decode_check(opener, "utf-16", "UTF-16")
         return "utf-16", []
-    if b"\0" in data:
-        raise CohortError(
-            f"The file holds a NUL byte at position {data.index(0):,}: it is binary, or UTF-16 without its mark. "
-            "Save it as CSV (UTF-8)."
-        )
-    if _decodes(data, "utf-8"):
+    for number, piece in enumerate(_pieces(opener)):
+        if b"\0" in piece:
+            position = number * PIECE + piece.index(0)
+            raise CohortError(
+                f"The file holds a NUL byte at position {position:,}: it is binary, or UTF-16 without its mark. "
+                "Save it as CSV (UTF-8)."
+            )
+    if _decodes(opener, "utf-8"):
         return "utf-8-sig", []
-    _decode_check(data, "cp1252", "UTF-8 or Windows-1252")
+    _decode_check(opener, "cp1252", "UTF-8 or Windows-1252")
     return "cp1252", ["The file is not UTF-8; it was read as Windows-1252. Check names with accents."]
 
 
-def _decodes(data, encoding) -> bool:
+def _pieces(opener: Opener) -> Iterator[bytes]:
+    with opener() as file:
+        yield from iter(partial(file.read, PIECE), b"")
+
+
+def _decodes(opener: Opener, encoding) -> bool:
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        for start in range(0, len(data), 1 << 20):
-            if SEPARATOR in decoder.decode(data[start : start + (1 << 20)]):
+        for piece in _pieces(opener):
+            if SEPARATOR in decoder.decode(piece):
                 return False
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
@@ -246,8 +259,8 @@ def _decodes(data, encoding) -> bool:
     return True
 
 
-def _decode_check(data, encoding, what):
-    if not _decodes(data, encoding):
+def _decode_check(opener: Opener, encoding, what):
+    if not _decodes(opener, encoding):
         raise CohortError(f"The file is not {what} text. Save it as CSV (UTF-8).")
 
 
@@ -255,7 +268,7 @@ def _decode_check(data, encoding, what):
 class _Rows:
     """The records of a CSV, one after the other, with the row number that a spreadsheet shows."""
 
-    data: bytes
+    opener: Opener
     encoding: str
     delimiter: str
     skip: int = 0  # lines before the header
@@ -263,7 +276,7 @@ class _Rows:
     number: int = field(default=0, init=False)
 
     def __iter__(self) -> Iterator[list[str]]:
-        lines = io.TextIOWrapper(io.BytesIO(self.data), encoding=self.encoding, newline="")
+        lines = io.TextIOWrapper(self.opener(), encoding=self.encoding, newline="")
         for _ in range(self.skip):
             lines.readline()
             self.number += 1
@@ -292,13 +305,13 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NUMBER_LIKE = re.compile(r"\s*[-+]?[\d.,' \u00a0\u202f]*\d[\d.]*([eE][-+]?\d+)?\s*")
 
 
-def _find_delimiter(data, encoding, skip, limits) -> str:
+def _find_delimiter(opener: Opener, encoding, skip, limits) -> str:
     """The one under which rows are as long as the header; then the one whose cells are numbers; then the most cells."""
     samples: dict[str, list[list[str]]] = {}
     scores: dict[str, tuple[float, float, int]] = {}
     unreadable = None
     for delimiter in DELIMITERS:
-        rows = iter(_Rows(data, encoding, delimiter, skip, strict=False))
+        rows = iter(_Rows(opener, encoding, delimiter, skip, strict=False))
         try:
             header = next(rows, [])
             check_width(len(header), limits)
@@ -335,16 +348,51 @@ def _stated_delimiter(data, encoding) -> str | None:
 
 
 def _read_csv(data, delimiter, limits, name) -> Table:
-    encoding, warnings = _encoding(data)
+    opener = partial(io.BytesIO, data)
+    encoding, warnings = _encoding(opener)
     stated = _stated_delimiter(data, encoding)
     skip = 0 if stated is None else 1
     if delimiter is not None and delimiter not in DELIMITERS:
         raise CohortError(f"delimiter is {delimiter!r}; it must be one of {', '.join(map(repr, DELIMITERS))}.")
-    delimiter = delimiter or stated or _find_delimiter(data, encoding, skip, limits)
-    rows = _Rows(data, encoding, delimiter, skip)
+    delimiter = delimiter or stated or _find_delimiter(opener, encoding, skip, limits)
+    rows = _Rows(opener, encoding, delimiter, skip)
     header, columns, numbers = _collect(rows, limits)
     names, repeated, header_warnings = clean_names(header)
     return Table(names, columns, numbers, tuple(warnings + header_warnings), name, delimiter, repeated)
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """The records of a CSV or gzipped CSV of any size, decoded as `read_table` decodes them, one after the other."""
+
+    path: Path
+    encoding: str
+    stated: str | None
+    """The delimiter of a first line such as 'sep=;'."""
+
+    @classmethod
+    def of(cls, path: Path) -> RowStream:
+        opener = partial(_open_unpacked, path)
+        try:
+            with opener() as file:
+                start = file.read(200)
+            _refuse_other_formats(start)
+            encoding, _ = _encoding(opener)
+        except (OSError, EOFError, zlib.error) as error:
+            raise CohortError(f"The file cannot be read ({error}). Copy or export it again.") from error
+        return cls(path, encoding, _stated_delimiter(start, encoding))
+
+    def rows(self, delimiter: str = ",") -> Iterator[list[str]]:
+        """The header first. Blank lines are passed over; that rows are as long as the header is left to the caller."""
+        yield from _Rows(
+            partial(_open_unpacked, self.path), self.encoding, self.stated or delimiter, int(self.stated is not None)
+        )
+
+
+def _open_unpacked(path: Path) -> BinaryIO:
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if is_packed else path.open("rb")  # type: ignore[return-value]
 
 
 def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np.ndarray]:

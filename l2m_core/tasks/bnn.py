@@ -119,12 +119,14 @@ def label(generator: torch.Generator, z: Tensor, config: BNNConfig) -> tuple[Ten
     cluster = _nearest_centre(generator, z, clusters, config)
     informative = sample_informative(generator, (B, config.clusters[1]), d, config.informative)
     score = _score(generator, z, cluster, informative, config)
+    # (B, N, d): which features tell depends on the row, through its cluster.
     truth = Truth(informative=_of_cluster(informative, cluster))
     if config.outcome == "continuous":
         std = log_uniform(generator, (B, 1), *config.noise).expand(B, N)
         y, drawn = draw_continuous(generator, score.squeeze(2), std)
         return y, None, replace(truth, mean=drawn.mean, std=drawn.std)
     n_classes = integers(generator, (B,), *config.classes)
+    # Temperature before the biases, so that a sharp task is not also a lopsided one.
     logits = score / log_uniform(generator, (B, 1, 1), *config.temperature)
     logits = logits + config.class_bias * normal(generator, (B, 1, logits.shape[2]))
     y, probabilities = draw_classes(generator, logits, n_classes, uniform(generator, (B,), *config.prevalence))
@@ -136,6 +138,7 @@ def _nearest_centre(generator: torch.Generator, z: Tensor, clusters: Tensor, con
     B, _, d = z.shape
     most = config.clusters[1]
     centres = config.centre_scale * normal(generator, (B, most, d))
+    # Tasks with fewer clusters than the most: their missing centres are infinitely far.
     absent = torch.arange(most, device=z.device) >= clusters.unsqueeze(1)
     return torch.cdist(z, centres).masked_fill(absent.unsqueeze(1), float("inf")).argmin(dim=2)
 
@@ -145,6 +148,8 @@ def _score(generator: torch.Generator, z: Tensor, cluster: Tensor, informative: 
     columns = 1 if config.outcome == "continuous" else config.classes[1]
     score = standardise(_network(generator, z, cluster, informative, columns, config))
     if isinstance(config, BNNPlanConfig):
+        # x · x' alone tells nothing of one feature by itself: a greedy policy sees no gain in the first of a pair,
+        # which is what the study's BNN-Plan tests.
         together = standardise(_interactions(generator, z, cluster, informative, columns, config))
         score = standardise(score + together * log_uniform(generator, (len(z), 1, 1), *config.interaction_share))
     if columns == 2:
@@ -159,14 +164,18 @@ def _network(
     """tanh(z W + b) V with weights of the row's own cluster: (B, N, columns)."""
     B, N, d = z.shape
     C, H = informative.shape[1], config.hidden
+    # Features that the cluster does not read have an importance of 0.
     importance = log_uniform(generator, (B, C, d, 1), *config.importance) * informative.unsqueeze(3)
     inner = normal(generator, (B, C, d, H)) * importance
+    # Each hidden unit's input has unit variance for standard normal covariates, however many features the cluster
+    # reads; then `scale` decides how far into tanh's bend it goes.
     inner = inner / inner.square().sum(dim=2, keepdim=True).sqrt().clamp_min(1e-6)
     inner = inner * log_uniform(generator, (B, C, 1, 1), *config.scale)
     outer = normal(generator, (B, C, H, columns))
     # (B, N, C, H), of which each row keeps its own cluster's: one product for all clusters, no loop.
     every = torch.einsum("bnd,bcdh->bnch", z, inner) + normal(generator, (B, 1, C, H))
     own = every.gather(2, cluster[:, :, None, None].expand(B, N, 1, H)).squeeze(2)
+    # One-hot clusters pick each row's own output weights inside the product below.
     member = torch.nn.functional.one_hot(cluster, C).to(z.dtype)
     return torch.einsum("bnh,bnc,bchk->bnk", torch.tanh(own), member, outer)
 
@@ -177,9 +186,11 @@ def _interactions(
     """Sum over the cluster's pairs of w · z_i · z_j where z_i · z_j > τ: (B, N, columns)."""
     B, N, d = z.shape
     C, most = informative.shape[1], config.interactions[1]
+    # Up to `most` pairs are drawn for every cluster; those beyond its own count get a weight of 0 below.
     count = integers(generator, (B, C, 1), *config.interactions)
     # Two of a cluster's informative features at random: the smallest keys, others' being at least 1.
     key = uniform(generator, (B, C, most, d)) + (~informative).unsqueeze(2)
+    # With a single feature the pair is that feature with itself.
     pair = key.topk(min(2, d), dim=3, largest=False).indices  # (B, C, most, 2)
     weight = normal(generator, (B, C, most, columns))
     weight = weight * (torch.arange(most, device=z.device) < count).unsqueeze(3)
@@ -187,6 +198,7 @@ def _interactions(
     own = cluster[:, :, None].expand(B, N, most)
     first, second = (pair[..., end].gather(1, own) for end in (0, -1))  # (B, N, most)
     product = z.gather(2, first) * z.gather(2, second)
+    # The study's w · x_i · x_j · 1[x_i · x_j > τ]
     active = torch.where(product > threshold, product, torch.zeros_like(product))
     return torch.einsum("bnm,bnmk->bnk", active, _of_cluster(weight.flatten(2), cluster).view(B, N, most, columns))
 

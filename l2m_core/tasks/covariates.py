@@ -34,6 +34,7 @@ def gaussian(generator: torch.Generator, tasks: int, rows: int, features: int) -
     size = loadings.square().sum(1, keepdim=True).sqrt().clamp_min(1e-6)
     share = uniform(generator, (tasks, 1, 1)) * uniform(generator, (tasks, 1, features), 0.3, 1.0)
     own = normal(generator, (tasks, rows, features))
+    # Variance `share` from the factors, the rest of a feature's own: the sum is 1.
     z = share.sqrt() * common / size + (1 - share).sqrt() * own
     return Latent(z, score=common[..., :1] if factors else None)
 
@@ -47,17 +48,22 @@ def graph(generator: torch.Generator, tasks: int, rows: int, features: int) -> L
     skewed = coin(generator, (tasks, 1, width), 0.3)
     roots = torch.where(skewed, standardise(roots.exp().clamp_max(8.0)), roots)
     nodes = [roots]
+    # From nearly deterministic graphs to ones in which an effect hardly tells of its cause.
     noise = log_uniform(generator, (tasks, 1, 1), 0.02, 1.0)
     state = roots
     for _ in range(layers):
+        # 1.5 to 5 parents for each node on average.
         sparsity = uniform(generator, (tasks, 1, 1), 1.5, 5.0) / width
         weights = normal(generator, (tasks, width, width)) * coin(generator, (tasks, width, width), sparsity)
+        # Standardised before and after: a random function would else blow up or die out along the layers.
         state = standardise(_activate(generator, standardise(state @ weights)))
         state = standardise(state + noise * normal(generator, (tasks, rows, width)))
+        # Every layer's nodes can become features or hidden causes.
         nodes.append(state)
     everything = torch.cat(nodes, -1)  # (B, N, width * (layers + 1))
     # Deep nodes are as likely as shallow ones, so outcomes have both causes and effects among the features.
     order = torch.rand(tasks, everything.shape[-1], generator=generator, device=roots.device).argsort(1)
+    # `features` nodes are seen; four more stay hidden, for labels that read causes or effects of what is seen.
     picked = order[:, : features + 4]
     chosen = everything.gather(2, picked[:, None, :].expand(-1, rows, -1))
     return Latent(chosen[..., :features], score=chosen[..., features:])
@@ -68,10 +74,12 @@ def clusters(generator: torch.Generator, tasks: int, rows: int, features: int) -
     count = 10
     used = integers(generator, (tasks,), 2, count)
     weights = log_uniform(generator, (tasks, count), 0.1, 1.0)
+    # Groups beyond a task's own number get no members.
     weights = weights.masked_fill(torch.arange(count, device=weights.device) >= used[:, None], 0.0)
     member = torch.multinomial(weights, rows, replacement=True, generator=generator)  # (B, N)
     differs = coin(generator, (tasks, 1, features), uniform(generator, (tasks, 1, 1), 0.1, 1.0))
     spread = log_uniform(generator, (tasks, 1, 1), 0.3, 4.0)
+    # Groups differ in the features of `differs` only, by `spread` standard deviations.
     centres = normal(generator, (tasks, count, features)) * differs * spread
     own = gaussian(generator, tasks, rows, features).z
     z = centres.gather(1, member[..., None].expand(-1, -1, features)) + own
@@ -86,7 +94,9 @@ def add_copies_and_noise(generator: torch.Generator, z: Tensor) -> Tensor:
     copied = z.gather(2, source[:, None, :].expand(-1, rows, -1))
     likeness = uniform(generator, (tasks, 1, features), 0.6, 1.0)
     fresh = normal(generator, (tasks, rows, features))
+    # Correlation `likeness` with the source, and still unit variance.
     copied = likeness * copied + (1 - likeness.square()).clamp_min(0).sqrt() * fresh
+    # The square makes few copies common and many rare.
     is_copy = coin(generator, (tasks, 1, features), 0.5 * uniform(generator, (tasks, 1, 1)).square())
     is_noise = coin(generator, (tasks, 1, features), 0.5 * uniform(generator, (tasks, 1, 1)).square())
     z = torch.where(is_copy, copied, z)
@@ -96,6 +106,7 @@ def add_copies_and_noise(generator: torch.Generator, z: Tensor) -> Tensor:
 def _activate(generator: torch.Generator, values: Tensor) -> Tensor:
     """A random function per node: (B, N, width) in and out."""
     tasks, _, width = values.shape
+    # 5 is none of the functions below: the node stays linear.
     pick = integers(generator, (tasks, 1, width), 0, 5)
     out = values
     functions = (torch.tanh, torch.relu, torch.abs, lambda v: v.square().clamp_max(6.0), lambda v: (v > 0).to(v.dtype))

@@ -111,6 +111,7 @@ class DigitsPrior:
 
     def _make_groups(self) -> Tensor:
         down, across = self.config.blocks
+        # Integer division maps pixel rows to `down` bands and columns to `across` bands, as equal as can be.
         row = torch.arange(self._height) * down // self._height
         column = torch.arange(self._width) * across // self._width
         single = row.unsqueeze(1) * across + column  # (H, W)
@@ -131,6 +132,7 @@ class DigitsPrior:
                 f"A task drew digits with {int(fits.sum(dim=1).min())} images, fewer than {rows} rows; "
                 "ask for fewer rows, give more images, or raise DigitsConfig.used."
             )
+        # Smallest random keys; images of digits that the task does not use have keys from 1 up and are never taken.
         return (uniform(generator, tuple(fits.shape)) + ~fits).topk(rows, dim=1, largest=False).indices
 
     def _side_by_side(self, left: Tensor, right: Tensor) -> Tensor:
@@ -156,6 +158,7 @@ class DigitsPrior:
     def _sample_recorded(self, generator: torch.Generator, x: Tensor) -> Tensor:
         """Blocks are missing as wholes: mechanisms see a block's mean brightness."""
         blocks = int(self.groups.max()) + 1
+        # (d, blocks), divided by a block's size: x @ it is each block's mean brightness, (B, N, blocks).
         member = torch.nn.functional.one_hot(self.groups, blocks).to(x.dtype)  # (d, blocks)
         acquirable = torch.ones(len(x), blocks, dtype=torch.bool, device=x.device)
         r = sample_missingness(generator, x @ (member / member.sum(dim=0)), acquirable, self.config.missingness)
@@ -164,5 +167,6 @@ class DigitsPrior:
 
 def _which(digit: Tensor, used: Tensor) -> tuple[Tensor, Tensor]:
     """digit: (B, N), used: (B, 10) → class codes (B, N), numbered among the digits in use, and their count (B,)."""
+    # The k-th digit in use gets code k, so codes have no gaps.
     code = used.long().cumsum(dim=1) - 1
     return code.gather(1, digit), used.sum(dim=1)

@@ -42,6 +42,8 @@ def subset(generator: torch.Generator, size: Tensor, features: int, allowed: Ten
     key = uniform(generator, (*size.shape, features))
     if allowed is not None:
         key = key + (~allowed).to(key.dtype)
+    # argsort twice gives each entry's rank; the `size` lowest ranks are a draw without replacement. Entries that are
+    # not allowed have keys from 1 up and so rank last.
     rank = key.argsort(dim=-1).argsort(dim=-1)
     chosen = rank < size.unsqueeze(-1)
     return chosen if allowed is None else chosen & allowed
@@ -49,6 +51,7 @@ def subset(generator: torch.Generator, size: Tensor, features: int, allowed: Ten
 
 def categorical(generator: torch.Generator, probabilities: Tensor) -> Tensor:
     """probabilities: (..., K) → (...) int64, one draw for each row of probabilities."""
+    # Inverse of the distribution function: how many cumulative sums lie below a uniform draw.
     threshold = uniform(generator, tuple(probabilities.shape[:-1])).unsqueeze(-1)
     cumulative = probabilities.cumsum(dim=-1)
     # A draw beyond a total that rounds to less than one would name a class that does not exist.

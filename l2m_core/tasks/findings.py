@@ -59,9 +59,10 @@ class FindingsPrior:
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
         config = self.config
         n_classes, prevalence = _draw_classes(generator, config, tasks)
-        centres = _draw_centres(generator, config, prevalence, features)  # (B, K, d)
+        centres = draw_centres(generator, config, prevalence, features)  # (B, K, d)
         loadings, own = _draw_common_noise(generator, tasks, features)
         y = categorical(generator, prevalence[:, None].expand(-1, rows, -1))  # (B, N)
+        # Findings of one class still go together, through a few shared factors (Σ = ΛᵀΛ + diag).
         noise = normal(generator, (tasks, rows, FACTORS)) @ loadings + own * normal(generator, (tasks, rows, features))
         z = centres.gather(1, y[..., None].expand(-1, -1, features)) + noise
         x, is_code = observe_like_a_chart(generator, standardise(z))
@@ -81,15 +82,17 @@ def _draw_classes(generator: torch.Generator, config: FindingsConfig, tasks: int
     n_classes = torch.where(is_binary, 2, several)
     exists = torch.arange(int(n_classes.max()), device=generator.device) < n_classes[:, None]
     rarest = log_uniform(generator, (tasks, 1), *config.least_prevalence)
+    # Prevalences log-uniform between the rarest and 1, then normalised: a few common classes, a tail of rare ones.
     weight = rarest ** uniform(generator, tuple(exists.shape)) * exists
     return n_classes, weight / weight.sum(1, keepdim=True)
 
 
-def _draw_centres(generator: torch.Generator, config: FindingsConfig, prevalence: Tensor, features: int) -> Tensor:
+def draw_centres(generator: torch.Generator, config: FindingsConfig, prevalence: Tensor, features: int) -> Tensor:
     """(B, K, d): where each class has the middle of each finding."""
     tasks, classes = prevalence.shape
     shape = (tasks, classes, features)
     tells = coin(generator, (tasks, 1, features), uniform(generator, (tasks, 1, 1), *config.informative))
+    # A class moves only some of the findings that tell at all, as a disease shows in some of its signs.
     moves = coin(generator, shape, log_uniform(generator, (tasks, 1, 1), *config.raised))
     # A finding mostly goes one way, whichever class moves it.
     way = torch.where(coin(generator, shape, 0.85), 1.0, -1.0)
@@ -116,6 +119,7 @@ def _draw_common_noise(generator: torch.Generator, tasks: int, features: int) ->
 def _posterior(z: Tensor, centres: Tensor, loadings: Tensor, own: Tensor, prevalence: Tensor) -> Tensor:
     """(B, N, K) p(y | z) of normal classes that share one covariance."""
     covariance = loadings.transpose(1, 2) @ loadings + torch.diag_embed(own[:, 0].square())  # (B, d, d)
+    # Whitened by Σ = L Lᵀ, the classes are round and the posterior is a softmax of distances to their middles.
     root = torch.linalg.cholesky(covariance)
     values = torch.linalg.solve_triangular(root, z.transpose(1, 2), upper=False)  # (B, d, N)
     middles = torch.linalg.solve_triangular(root, centres.transpose(1, 2), upper=False)  # (B, d, K)

@@ -63,9 +63,11 @@ class GPPrior:
         x = normal(generator, (tasks, rows, features))
         informative = sample_informative(generator, (tasks,), features, config.informative)
         length = uniform(generator, (tasks, features), *config.length_scale)
+        # A feature of a huge length-scale does not change the function: that is how it is made uninformative.
         length = torch.where(informative, length, torch.full_like(length, FLAT))
         scale = uniform(generator, (tasks, 1, 1), *config.output_scale)
         covariance = scale.square() * _correlation(generator, config.kernel, x, length)
+        # f = L ε with L Lᵀ = K is a draw of N(0, K).
         function = (_cholesky(covariance) @ normal(generator, (tasks, rows, 1))).squeeze(-1)
         y, truth = draw_continuous(generator, function, torch.full_like(function, config.noise))
         acquirable = sample_acquirable(generator, tasks, features, config.baseline)
@@ -85,11 +87,13 @@ def rbf(distance: Tensor) -> Tensor:
 
 
 def matern32(distance: Tensor) -> Tensor:
+    # k(r) = (1 + √3 r) exp(-√3 r)
     scaled = 3**0.5 * distance
     return (1 + scaled) * torch.exp(-scaled)
 
 
 def matern52(distance: Tensor) -> Tensor:
+    # k(r) = (1 + √5 r + 5 r² / 3) exp(-√5 r)
     scaled = 5**0.5 * distance
     return (1 + scaled + scaled.square() / 3) * torch.exp(-scaled)
 
@@ -113,10 +117,12 @@ def _cholesky(covariance: Tensor) -> Tensor:
 
     The covariance is written over.
     """
+    # Jitter relative to the variance, so that the output scale does not matter.
     size = covariance.diagonal(dim1=-2, dim2=-1).mean(dim=-1, keepdim=True)
     _add_to_diagonal(covariance, 1e-5 * size)
     factor, failed = torch.linalg.cholesky_ex(covariance)
     left = failed.nonzero().squeeze(1)
+    # Only the tasks that failed are tried again, with ten times the jitter each time.
     for jitter in (1e-4, 1e-3, 1e-2):
         if len(left) == 0:
             return factor

@@ -15,6 +15,7 @@ from l2m_core.tasks.draws import coin, integers, log_uniform, normal, uniform
 
 
 def linear(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    # Coefficients of random sign and of sizes from half to one and a half: importance decides, not one lucky draw.
     sign = torch.where(coin(generator, (*importance.shape, classes), 0.5), 1.0, -1.0)
     size = uniform(generator, (*importance.shape, classes), 0.5, 1.5)
     return z @ (importance[..., None] * sign * size)
@@ -26,6 +27,7 @@ def interactions(generator: torch.Generator, z: Tensor, importance: Tensor, clas
     tasks, features = importance.shape
     first = torch.multinomial(weight + 1e-9, 4, replacement=True, generator=generator)
     second = torch.multinomial(weight + 1e-9, 4, replacement=True, generator=generator)
+    # Four pairs, drawn by the square roots of the importances, so that weak features pair up too.
     product = _columns(z, first) * _columns(z, second)  # (B, N, 4)
     active = torch.where(product > uniform(generator, (tasks, 1, 1), 0.0, 1.0), product.clamp_max(4.0), 0.0)
     share = uniform(generator, (tasks, 1, 1), 0.3, 3.0)
@@ -38,8 +40,10 @@ def network(generator: torch.Generator, z: Tensor, importance: Tensor, classes: 
     hidden = 8
     scale = log_uniform(generator, (tasks, 1, 1), 0.5, 3.0)
     inner = normal(generator, (tasks, features, hidden)) * importance[..., None]
+    # Unit variance into tanh whatever the number of inputs, then `scale`: near linear to near steps.
     inner = scale * inner / inner.square().sum(1, keepdim=True).sqrt().clamp_min(1e-6)
     shift = normal(generator, (tasks, 1, hidden))
+    # Hidden units of unequal weight: some tasks depend on few of them.
     outer = normal(generator, (tasks, hidden, classes)) * log_uniform(generator, (tasks, hidden, 1), 0.1, 1.0)
     return torch.tanh(z @ inner + shift) @ outer
 
@@ -51,8 +55,10 @@ def trees(generator: torch.Generator, z: Tensor, importance: Tensor, classes: in
     count = int(integers(generator, (1,), 1, 6))
     for _ in range(count):
         depth = int(integers(generator, (1,), 1, 4))
+        # Each level asks a feature drawn by importance; 1e-9 keeps the draw valid where all are 0.
         asked = torch.multinomial(importance + 1e-9, depth, replacement=True, generator=generator)
         answers = _columns(z, asked) > 0.8 * normal(generator, (tasks, 1, depth))
+        # The answers as bits of the leaf's number: 2^depth leaves, one gather, no loop over nodes.
         leaf = (answers.long() << torch.arange(depth, device=z.device)).sum(-1)  # (B, N)
         values = normal(generator, (tasks, 2**depth, classes))
         score = score + values.gather(1, leaf[..., None].expand(-1, -1, classes))
@@ -65,7 +71,9 @@ def rules(generator: torch.Generator, z: Tensor, importance: Tensor, classes: in
     weight = (importance / importance.amax(1, keepdim=True).clamp_min(1e-6))[:, None, :, None]
     sign = torch.where(coin(generator, (tasks, 1, features, classes), 0.5), 1.0, -1.0)
     cut = uniform(generator, (tasks, 1, features, classes), 0.0, 1.5)
+    # How far beyond its cut a finding lies, on its abnormal side; the sigmoid makes it a soft yes or no.
     excess = (sign * z[..., None] - cut) * log_uniform(generator, (tasks, 1, 1, 1), 1.0, 8.0)
+    # The strongest finding decides, the others add nothing: noisy or.
     return (weight * torch.sigmoid(excess)).amax(2)
 
 
@@ -73,6 +81,8 @@ def waves(generator: torch.Generator, z: Tensor, importance: Tensor, classes: in
     """A smooth random function (random Fourier features of an RBF kernel with a length-scale per feature)."""
     tasks, features = importance.shape
     terms = 48
+    # Frequencies drawn from a normal of this rate: features of little importance vary slowly, which is a long length-
+    # scale.
     rate = importance / importance.amax(1, keepdim=True).clamp_min(1e-6) * log_uniform(generator, (tasks, 1), 0.3, 1.5)
     frequency = normal(generator, (tasks, features, terms)) * rate[..., None]
     phase = uniform(generator, (tasks, 1, terms), 0.0, 2 * math.pi)

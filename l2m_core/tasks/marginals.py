@@ -23,9 +23,11 @@ def observe_like_a_chart(generator: torch.Generator, z: Tensor) -> tuple[Tensor,
     shape = (tasks, 1, features)
     power = log_uniform(generator, shape, 0.2, 1.5)
     flip = torch.where(coin(generator, shape, 0.5), 1.0, -1.0)
+    # Rounding: from a tenth of a standard deviation to a whole one.
     step = log_uniform(generator, shape, 0.1, 1.0)
     cut = _skewed_threshold(generator, shape)
     grade = _grade(generator, z)
+    # In the order of KINDS. All are computed for every cell and one is kept: cheaper than a loop over features.
     candidates = (
         z,
         (power * flip * z).clamp_max(6.0).exp(),
@@ -54,6 +56,7 @@ def _grade(generator: torch.Generator, z: Tensor) -> Tensor:
     levels = integers(generator, (tasks, 1, features), 3, MAX_LEVELS)
     centre = uniform(generator, (tasks, 1, features), -0.5, 1.0)
     width = log_uniform(generator, (tasks, 1, features), 0.5, 1.5)
+    # Φ maps the latent value to 0 … 1; its centre and width make the grades unequally common.
     position = torch.special.ndtr((z - centre) / width) * levels
     return position.floor().clamp(min=torch.zeros_like(levels), max=levels - 1)
 
@@ -61,5 +64,6 @@ def _grade(generator: torch.Generator, z: Tensor) -> Tensor:
 def _recode(generator: torch.Generator, grade: Tensor) -> Tensor:
     """The same levels under shuffled codes, so that their order says nothing."""
     tasks, rows, features = grade.shape
+    # A random permutation of the codes for each feature, applied by a gather.
     code = torch.rand(tasks, MAX_LEVELS, features, generator=generator, device=grade.device).argsort(1)
     return code.gather(1, grade.long()).to(grade.dtype)

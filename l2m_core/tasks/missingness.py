@@ -109,6 +109,7 @@ def sample_missingness(
     if config.outcome > 0 and y is None:
         raise ConfigError("Missingness.outcome has a weight above 0, which needs y; pass y or set it to 0.")
     B, N, d = x.shape
+    # One mechanism for each task; then all tasks of one mechanism are worked on together.
     weights = torch.tensor([float(getattr(config, name)) for name in MECHANISMS], device=x.device)
     drawn = categorical(generator, weights.expand(B, -1))
     panel = _sample_panels(generator, acquirable, config)
@@ -119,6 +120,7 @@ def sample_missingness(
         if name == "none" or len(tasks) == 0:
             continue
         view = _View(x[tasks], r[tasks], acquirable[tasks], panel[tasks], None if y is None else y[tasks])
+        # A mechanism decides about acquirable features only; baseline ones miss by `baseline_rate` alone.
         r[tasks] = r[tasks] & (_SAMPLERS[name](generator, view, config) | ~view.acquirable.unsqueeze(1))
     kept = _keep_one(generator, r)
     return kept if recorded is None else kept & recorded
@@ -170,8 +172,10 @@ def _sample_panels(generator: torch.Generator, acquirable: Tensor, config: Missi
     """(B, d) int64: a feature outside any panel has its own position as its number."""
     B, d = acquirable.shape
     alone = torch.arange(d, device=acquirable.device).expand(B, d)
+    # So many panels that each has `size` members on average.
     size = integers(generator, (B, 1), *config.panel_size)
     count = (acquirable.sum(dim=1, keepdim=True) * config.panel_share / size).ceil().clamp_min(1)
+    # Panel numbers from d up cannot be mistaken for a feature's own position, below d.
     number = d + (uniform(generator, (B, d)) * count).long()
     belongs = (uniform(generator, (B, d)) < config.panel_share) & (uniform(generator, (B, 1)) < config.panels)
     return torch.where(belongs & acquirable, number, alone)
@@ -198,7 +202,9 @@ def _record(generator: torch.Generator, missing_probability: Tensor, panel: Tens
 
 def _mcar(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     B, N, d = view.x.shape
+    # A task has its own interval of rates: real tables differ more from each other than their columns do.
     ends = uniform(generator, (B, 2, 1), *config.rate).sort(dim=1).values
+    # (B, d) rates within the task's own interval.
     rate = ends[:, 0] + uniform(generator, (B, d)) * (ends[:, 1] - ends[:, 0])
     rate = torch.where(uniform(generator, (B, d)) < config.complete, torch.zeros_like(rate), rate)
     return _record(generator, rate.unsqueeze(1).expand(B, N, d), view.panel)
@@ -207,8 +213,10 @@ def _mcar(generator: torch.Generator, view: _View, config: Missingness) -> Tenso
 def _mar_baseline(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     """p(missing) = maximum · scale · sigmoid(network(recorded baseline values)); constant if there is no baseline."""
     B, N, d = view.x.shape
+    # Recorded baseline values alone decide, so the mask is missing at random.
     baseline = view.r & ~view.acquirable.unsqueeze(1)
     inputs = standardise(view.x, baseline, limit=4.0)
+    # A two-layer network from baseline values to a logit for each feature: p(R_j = 0 | X_baseline), as in the study.
     bias = normal(generator, (B, 1, config.hidden))
     hidden = torch.tanh(inputs @ normal(generator, (B, d, config.hidden)) + bias)
     logit = standardise(hidden @ normal(generator, (B, config.hidden, d)))
@@ -219,13 +227,16 @@ def _mar_baseline(generator: torch.Generator, view: _View, config: Missingness) 
 def _mar_recorded(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     """Baseline features come first, the others in a random order; each listens to recorded values before it."""
     B, N, d = view.x.shape
+    # Keys below 1 for baseline features, from 1 for the others: baseline first, both in random order.
     order = (uniform(generator, (B, d)) + view.acquirable).argsort(dim=1)
     along = order.unsqueeze(1).expand(B, N, d)
     x, possible = view.x.gather(2, along), view.r.gather(2, along)
     acquirable = view.acquirable.gather(1, order)
     leader = _leaders(view.panel.gather(1, order))
+    # With j features before it, each is a parent with probability parents / j: `parents` of them on average.
     chance = config.parents / torch.arange(1, d + 1, device=x.device).clamp_min(config.parents)
     listens = uniform(generator, (B, d, d)) < chance
+    # A sum over about `parents` terms has the wanted standard deviation when each is smaller by its root.
     spread = _strength(generator, B, config) / max(config.parents, 1.0) ** 0.5
     from_value = normal(generator, (B, d, d)) * listens * spread
     # A test that was not done makes the next one less likely to be done: nearly monotone patterns.
@@ -234,11 +245,14 @@ def _mar_recorded(generator: torch.Generator, view: _View, config: Missingness) 
     draw = uniform(generator, (B, N, d))
     done = torch.ones_like(possible)  # the test was done; its value is recorded if that is possible as well
     r = torch.empty_like(possible)
+    # In turn, because whether feature j was recorded decides what the later ones may see of it.
     for j in range(d):
         drawn = draw[:, :, j] >= _ceiling(config) * torch.sigmoid(logit[:, :, j])
         done[:, :, j] = drawn | ~acquirable[:, None, j]
+        # A panel is done when its first feature is. That one stands earlier in the order, so it is decided.
         done[:, :, j] = done.gather(2, leader[:, None, j, None].expand(B, N, 1)).squeeze(2)
         r[:, :, j] = done[:, :, j] & possible[:, :, j]
+        # 0 where not recorded: a hidden value adds nothing to any logit, which is what makes this MAR.
         value = standardise(x[:, :, j], r[:, :, j], limit=4.0)
         logit[:, :, j + 1 :] += value.unsqueeze(2) * from_value[:, None, j, j + 1 :]
         logit[:, :, j + 1 :] += (~r[:, :, j]).unsqueeze(2) * from_absence[:, None, j, j + 1 :]
@@ -250,8 +264,10 @@ def _block(generator: torch.Generator, view: _View, config: Missingness) -> Tens
     B, N, d = view.x.shape
     time = uniform(generator, (B, N, 1))
     length = uniform(generator, (B, 1, d), *config.block_length)
+    # Features outside are done throughout the period.
     limited = uniform(generator, (B, 1, d)) < config.block_share
     start = uniform(generator, (B, 1, d)) * (1 - length)
+    # The row's time is never shown: holes come in stretches that the features themselves do not explain.
     outside = limited & ((time < start) | (time > start + length))
     rate = uniform(generator, (B, 1, d)) * config.block_rate
     return _record(generator, torch.where(outside, 1.0, rate), view.panel)
@@ -259,6 +275,7 @@ def _block(generator: torch.Generator, view: _View, config: Missingness) -> Tens
 
 def _mnar(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     B, _, d = view.x.shape
+    # The value decides about itself, recorded or not: not at random, on purpose.
     logit = standardise(view.x, limit=4.0) * normal(generator, (B, 1, d)) * _strength(generator, B, config)
     logit = logit + normal(generator, (B, 1, d))
     return _record(generator, _ceiling(config) * torch.sigmoid(logit), view.panel)
@@ -268,6 +285,7 @@ def _outcome(generator: torch.Generator, view: _View, config: Missingness) -> Te
     """A class code is no quantity, so a random curve through y decides, not y itself."""
     B, _, d = view.x.shape
     assert view.y is not None
+    # A random cosine of y: each feature is done most often around some outcome of its own.
     y = standardise(view.y.to(view.x.dtype), limit=4.0).unsqueeze(2)
     curve = torch.cos(y * uniform(generator, (B, 1, d), 0.5, 2.0) + uniform(generator, (B, 1, d), 0.0, 6.2832))
     logit = standardise(curve) * _strength(generator, B, config) + normal(generator, (B, 1, d))
@@ -286,6 +304,7 @@ def _keep_one(generator: torch.Generator, r: Tensor) -> Tensor:
     """A feature with no recorded value gets one back, in a random row."""
     B, N, d = r.shape
     row = integers(generator, (B, 1, d), 0, N - 1)
+    # A column without any value has no scale, and no patient could learn from it.
     rescued = torch.zeros_like(r).scatter_(1, row, True) & ~r.any(dim=1, keepdim=True)
     return r | rescued
 

@@ -66,6 +66,7 @@ class MixturePrior:
         if self.config.by == "batch":
             picked = int(choice(generator, 1, self._weights))
             return self.priors[picked].sample(generator, tasks, rows, features)
+        # (B,) the part that each task comes from; each part then draws all of its tasks in one call.
         source = choice(generator, tasks, self._weights)
         counts = torch.bincount(source, minlength=len(self.priors)).tolist()
         batches = [
@@ -73,7 +74,7 @@ class MixturePrior:
             for prior, count in zip(self.priors, counts, strict=True)
             if count > 0
         ]
-        # The batches follow one another by prior; each task moves to the place that drew its prior.
+        # The batches follow one another by prior; each task moves to the index that drew its prior.
         return concatenate(batches).select(source.argsort(stable=True).argsort())
 
 
@@ -93,6 +94,7 @@ def _concatenate_truths(batches: Sequence[TaskBatch]) -> Truth | None:
     joined: dict[str, Tensor | None] = {}
     for truth_field in fields(Truth):
         values = [getattr(truth, truth_field.name) for truth in truths]
+        # Any part that has this truth gives its type; if none has it, there is none.
         known = next((value for value in values if value is not None), None)
         if known is None:
             joined[truth_field.name] = None

@@ -14,6 +14,7 @@ def match_prevalence(logit: Tensor, prevalence: Tensor) -> Tensor:
     target = torch.logit(prevalence)
     # At these ends every row lies below, or above, the target, so the bias is between them.
     low, high = target - logit.amax(dim=1), target - logit.amin(dim=1)
+    # Bisection: the mean of the sigmoids rises with the bias. 40 halvings reach the precision of float32.
     for _ in range(40):
         middle = (low + high) / 2
         too_low = torch.sigmoid(logit + middle.unsqueeze(1)).mean(dim=1) < prevalence
@@ -32,6 +33,7 @@ def draw_classes(
     bias = match_prevalence(logits[..., 1] - logits[..., 0], prevalence)
     shift = torch.zeros_like(logits[:, 0])
     shift[:, 1] = torch.where(n_classes == 2, bias, torch.zeros_like(bias))
+    # -inf gives classes that a task does not have a probability of exactly 0.
     absent = torch.arange(K, device=logits.device) >= n_classes.unsqueeze(1)
     probabilities = (logits + shift.unsqueeze(1)).masked_fill(absent.unsqueeze(1), float("-inf")).softmax(dim=-1)
     return categorical(generator, probabilities), probabilities

@@ -92,8 +92,10 @@ class SemiSyntheticPrior:
             raise ConfigError(
                 f"The table has {M} rows and {D} columns, fewer than the {rows} rows and {features} features asked for."
             )
+        # Rows without replacement: no patient is both in the context and among the queries.
         row = uniform(generator, (tasks, M)).argsort(dim=1)[:, :rows].unsqueeze(2)
         column = self._sample_columns(generator, tasks, features).unsqueeze(1)
+        # (B, N, 1) row numbers against (B, 1, d) column numbers: each task's own part of the table.
         recorded = self._recorded[row, column]
         x = torch.where(recorded, self._x[row, column], self._sample_donors(generator, column, rows))
         acquirable = self._acquirable[column.squeeze(1)]
@@ -108,6 +110,7 @@ class SemiSyntheticPrior:
         r = sample_missingness(generator, x, acquirable, self.config.missingness, y, had)
         if self.config.graft > 0:
             grafted = graft_missingness(generator, x, self._recorded, acquirable, column.squeeze(1))
+            # Whole tasks take the table's own mask, the others the drawn mechanism.
             r = torch.where(coin(generator, (tasks, 1, 1), self.config.graft), grafted, r)
         if self.config.keep_missing:
             r = r & recorded
@@ -125,11 +128,13 @@ class SemiSyntheticPrior:
         D = self._x.shape[1]
         key = uniform(generator, (tasks, D))
         first = torch.where(self._acquirable, key, 2.0).argmin(dim=1, keepdim=True)
+        # The acquirable column with the smallest key is moved to the front, so it is certainly among those kept.
         key = key.scatter(1, first, -1.0)
         return key.argsort(dim=1)[:, :features].sort(dim=1).values
 
     def _sample_donors(self, generator: torch.Generator, column: Tensor, rows: int) -> Tensor:
         """(B, N, d): for every cell a recorded value of the same column, from any row of the table."""
+        # A random rank among the recorded rows of the column, looked up in the list that has them first.
         count = self._donor_count[column]
         draw = uniform(generator, (column.shape[0], rows, column.shape[2]))
         rank = (draw * count).long().clamp_max(count - 1)
@@ -140,6 +145,7 @@ def _latent(generator: torch.Generator, x: Tensor, categorical: Tensor) -> Tenso
     """(B, N, d) what the label mechanism reads: numbers standardised, each category's code a random number."""
     B, N, d = x.shape
     code = torch.where(categorical.unsqueeze(1), x, torch.zeros_like(x)).long().clamp_min(0)
+    # A table of random effects for each task and column, looked up by code.
     effect = normal(generator, (B, int(code.max()) + 1, d)).gather(1, code)
     return standardise(torch.where(categorical.unsqueeze(1), effect, standardise(x)), limit=4.0)
 

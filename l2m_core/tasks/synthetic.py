@@ -58,6 +58,7 @@ class SyntheticPrior:
 
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
         """The most predictable-enough `tasks` out of a quarter more draws: hopeless tasks teach nothing."""
+        # A quarter more than needed, of which the least predictable are dropped.
         drawn = tasks + max(1, tasks // 4)
         batch, explained = self._draw(generator, drawn, rows, features)
         # A stable sort puts the tasks worth learning first and otherwise keeps the order of drawing.
@@ -68,6 +69,7 @@ class SyntheticPrior:
         config = self.config
         latent = _draw_covariates(generator, config, tasks, rows, features)
         x, categorical = observe_like_a_chart(generator, latent.z)
+        # Some outcomes follow what a chart shows (grades, cuts), others the latent quantity behind it.
         reads_chart = coin(generator, (tasks, 1, 1), 0.4)
         seen = torch.where(reads_chart, standardise(x).clamp(-4.0, 4.0), latent.z)
         importance = _draw_importance(generator, tasks, features)
@@ -83,6 +85,7 @@ class SyntheticPrior:
             else _draw_continuous(generator, config, scores[..., 0])
         )
         acquirable = ~coin(generator, (tasks, features), uniform(generator, (tasks, 1), 0.0, 0.6))
+        # At least one feature can be asked for.
         acquirable[:, -1] = True
         r = sample_missingness(generator, x, acquirable, config.missingness)
         truth = replace(truth, informative=informative)
@@ -109,11 +112,13 @@ def _draw_covariates(generator, config: SyntheticConfig, tasks: int, rows: int, 
 
 def _draw_importance(generator, tasks: int, features: int) -> Tensor:
     """(B, d): how much each feature matters; often few matter, and one much more than the rest."""
+    # How many features matter: mostly few (log-uniform), at times any number.
     few = log_uniform(generator, (tasks,), 1.0, features + 0.999).long()
     many = integers(generator, (tasks,), 1, features)
     size = torch.where(coin(generator, (tasks,), 0.6), few, many)
     chosen = subset(generator, size, features)
     steepness = uniform(generator, (tasks, 1), 0.0, 2.0)
+    # Exponential weights to a random power: from all alike to one that dwarfs the rest.
     weight = -uniform(generator, (tasks, features), 1e-4, 1.0).log()
     return torch.where(chosen, weight.clamp_min(1e-3) ** steepness, 0.0)
 
@@ -136,15 +141,18 @@ def _draw_scores(generator, config: SyntheticConfig, z: Tensor, importance: Tens
         if len(which):
             scores[which] = mechanism(generator, z[which], importance[which], width)
     hidden = kinds == len(labels.MECHANISMS)
+    # Outcomes of hidden nodes do not read the features: knowing more features tells of the nodes.
     scores = torch.where(hidden[:, None, None], _hidden_scores(generator, latent, width), scores)
     scores = standardise(scores)
-    place = integers(generator, (tasks, 1, 1), 0, z.shape[-1] - 1)
+    gate_index = integers(generator, (tasks, 1, 1), 0, z.shape[-1] - 1)
     has_gate = coin(generator, (tasks, 1, 1), config.gated_share)
-    gated = has_gate & (z.gather(2, place.expand(-1, rows, -1)) > 0.5 * normal(generator, (tasks, 1, 1)))
+    # Rows beyond a threshold of one feature follow other features altogether: what to measure next then depends on
+    # the patient, not on the task alone.
+    gated = has_gate & (z.gather(2, gate_index.expand(-1, rows, -1)) > 0.5 * normal(generator, (tasks, 1, 1)))
     others = _draw_importance(generator, *importance.shape)
     scores = torch.where(gated, standardise(labels.linear(generator, z, others, width)), scores)
     reads = torch.where(gated, (others > 0)[:, None], ((importance > 0) | hidden[:, None])[:, None])
-    gate = torch.arange(z.shape[-1], device=z.device) == place
+    gate = torch.arange(z.shape[-1], device=z.device) == gate_index
     return standardise(scores), reads | (has_gate & gate)
 
 
@@ -156,6 +164,7 @@ def _hidden_scores(generator, latent: covariates.Latent, width: int) -> Tensor:
     # -|z - centre|² / 2 per feature, so that wide tables do not become noiseless by width alone
     middles = latent.centres
     near = latent.z @ middles.transpose(1, 2) - 0.5 * middles.square().sum(-1)[:, None]  # (B, N, C)
+    # Each cluster belongs to one class at random; a class's score is that of its nearest cluster.
     group = torch.nn.functional.one_hot(integers(generator, near.shape[::2], 0, width - 1), width)  # (B, C, K)
     from_groups = (near[..., None] + torch.where(group > 0, 0.0, -1e4)[:, None]).amax(2)
     from_groups = from_groups.clamp_min(-50.0)
@@ -168,8 +177,9 @@ def _draw_classes(generator, config: SyntheticConfig, scores: Tensor, n_classes:
     tasks, rows, width = scores.shape
     exists = torch.arange(width, device=scores.device) < n_classes[:, None]  # (B, K)
     graded = coin(generator, (tasks, 1, 1), 0.3) & (n_classes > 2)[:, None, None]
-    place = torch.linspace(-1.5, 1.5, width, device=scores.device) if width > 1 else scores.new_zeros(1)
-    scores = torch.where(graded, scores[..., :1] * place * 2 - place.square(), scores)
+    grade = torch.linspace(-1.5, 1.5, width, device=scores.device) if width > 1 else scores.new_zeros(1)
+    # Ordered classes: -(s - g)² up to a shared term, for grades g along one score.
+    scores = torch.where(graded, scores[..., :1] * grade * 2 - grade.square(), scores)
     sharp = log_uniform(generator, (tasks, 1, 1), *config.temperature)
     sharp = torch.where(coin(generator, (tasks, 1, 1), config.noiseless_share), 40.0, sharp)
     logits = (scores * sharp).masked_fill(~exists[:, None], float("-inf"))
@@ -177,6 +187,7 @@ def _draw_classes(generator, config: SyntheticConfig, scores: Tensor, n_classes:
     logits = _match_prevalence(logits, target, exists)
     # Which class is which says nothing.
     order = torch.rand(tasks, width, generator=generator, device=scores.device)
+    # Classes that a task lacks sort to the end, so codes 0 … K - 1 stay in use.
     order = order.masked_fill(~exists, 2.0).argsort(1)
     logits = logits.gather(2, order[:, None].expand(-1, rows, -1))
     p = logits.softmax(-1)
@@ -190,6 +201,7 @@ def _draw_prevalence(generator, config: SyntheticConfig, exists: Tensor, n_class
     weight = weight ** uniform(generator, (tasks, 1), 0.2, 1.2) * exists + 0.02 * exists
     rare = log_uniform(generator, (tasks,), *config.rare_prevalence)
     common = uniform(generator, (tasks,), 0.1, 0.9)
+    # Rare outcomes are common in medicine: a share of the tasks has one for certain.
     positive = torch.where(coin(generator, (tasks,), config.rare_share), rare, common)
     pair = torch.zeros_like(weight)
     pair[:, 0], pair[:, 1] = 1 - positive, positive
@@ -203,6 +215,7 @@ def _match_prevalence(logits: Tensor, target: Tensor, exists: Tensor) -> Tensor:
     spread = logits.masked_fill(~exists[:, None], 0.0).std(1).clamp_min(1.0)  # sharp tasks need longer strides
     for _ in range(24):
         p = (logits + shift[:, None]).softmax(-1).mean(1)
+        # The fixed point: shift each class by log(target / mean p), cut to 1 a round and damped.
         step = (target.clamp_min(1e-6).log() - p.clamp_min(1e-6).log()).clamp(-1.0, 1.0)
         shift = torch.where(exists, shift + 0.7 * spread.sqrt() * step, shift)
     return logits + shift[:, None]
@@ -211,6 +224,7 @@ def _match_prevalence(logits: Tensor, target: Tensor, exists: Tensor) -> Tensor:
 def _explained(p: Tensor) -> Tensor:
     """(B,) share of the outcome's entropy that the mechanism's inputs explain."""
     marginal = p.mean(1)
+    # (H(Y) - H(Y | inputs)) / H(Y), the share of the entropy that knowing everything would remove.
     total = -(marginal * marginal.clamp_min(1e-9).log()).sum(-1)
     left = -(p * p.clamp_min(1e-9).log()).sum(-1).mean(1)
     return 1 - left / total.clamp_min(1e-6)
@@ -221,13 +235,16 @@ def _draw_continuous(generator, config: SyntheticConfig, score: Tensor):
     tasks, _ = score.shape
     noise = log_uniform(generator, (tasks, 1), *config.noise)
     grows = coin(generator, (tasks, 1), 0.2)
+    # Heteroscedastic noise in a fifth of the tasks: it grows with the score.
     std = noise * torch.where(grows, (0.7 * score).clamp(-2, 2).exp(), torch.ones_like(score))
     error = normal(generator, score.shape)
     heavy = coin(generator, (tasks, 1), 0.15)
+    # Dividing by the root of a uniform draw gives heavy tails.
     error = torch.where(heavy, error / uniform(generator, score.shape, 0.15, 1.0).sqrt(), error)
     y = score + std * error
     skewed = coin(generator, (tasks, 1), 0.25)
     bent = (y * log_uniform(generator, (tasks, 1), 0.2, 0.8)).clamp(-6, 6).exp()
+    # No closed form where the outcome is bent or the noise is not normal: the truth says so by NaN.
     mean, spread = score.masked_fill(skewed, float("nan")), std.masked_fill(skewed | heavy, float("nan"))
     scale = log_uniform(generator, (tasks, 1), 0.1, 100.0)
     shift = normal(generator, (tasks, 1)) * scale

@@ -22,7 +22,8 @@ from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_checkpoint, load_tensors, save_checkpoint
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 
 CONFIG = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
 WEIGHTS = "weights-00.safetensors"
@@ -75,7 +76,7 @@ def canary(tmp_path: Path) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "models" / "gift"
-    save_model(folder, build(CONFIG), CONFIG, TrainedRange(), AnswerSettings(), {})
+    save_model(folder, build_model(CONFIG), CONFIG, TrainedRange(), AnswerSettings(), {})
     return folder
 
 

@@ -13,7 +13,8 @@ from l2m_core.answering.release import FACTS, find_model, load_release, save_mod
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, ModelFileError
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def folder(tmp_path):
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
     save_model(
         tmp_path / "tiny",
-        build(config),
+        build_model(config),
         config,
         TrainedRange(features=7),
         AnswerSettings(temperature=1.3),
@@ -164,10 +165,10 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
 
     monkeypatch.setattr("l2m_core.answering.release.write_text", full)
     with pytest.raises(OSError, match="space"):
-        save_model(folder, build(release.config), release.config, release.trained, release.inference, {}, "# New")
+        save_model(folder, build_model(release.config), release.config, release.trained, release.inference, {}, "# New")
     assert load_release(folder).fingerprint == release.fingerprint
     monkeypatch.undo()
-    save_model(folder, build(release.config), release.config, release.trained, release.inference, {}, "# New")
+    save_model(folder, build_model(release.config), release.config, release.trained, release.inference, {}, "# New")
     again = load_release(folder)
     assert again.card == "# New" and again.fingerprint != release.fingerprint
     assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name] and (folder / "curve.jsonl").exists()

@@ -13,12 +13,12 @@ import yaml
 
 from app.jobs import study_jobs, templates, trainer
 from l2m_core.errors import LONGEST_MESSAGE, ConfigError
+from l2m_core.settings import build_settings, to_plain
 from tests.core.opened import outside, watched
 from tests.core.test_paths_in_schemas import PLACES
 from train.__main__ import main
 from train.__main__ import settings_of as job_settings
-from train.config import build, to_plain
-from train.study.experiments.experiment import read_settings
+from train.study.experiments.experiment import experiment_settings
 
 UNFOLDING = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
 ODD = ["when: 2020-13-45", "[" * 1000, "a: \0", "a: !!python/name:os.system", "- ../../etc", "../../etc/passwd"]
@@ -28,7 +28,7 @@ def settings_of(job: str) -> dict[str, Any]:
     """The smallest offered settings, defaults included, and without what the app decides."""
     plain = trainer.read_settings(job, templates.of(job)[0].text)
     decided = dict.fromkeys(set(trainer.DECIDED[job]) & {"folder", "init", "cohort"}, "x")
-    whole = to_plain(build(job_settings(job), plain | decided))
+    whole = to_plain(build_settings(job_settings(job), plain | decided))
     return {name: value for name, value in whole.items() if name not in trainer.DECIDED[job]}
 
 
@@ -78,7 +78,7 @@ def test_what_names_a_folder_is_not_a_persons_to_write(job: str) -> None:
 
 @pytest.mark.parametrize("experiment", study_jobs.experiments())
 def test_a_place_in_the_settings_of_an_experiment_is_refused(experiment: str) -> None:
-    settings = to_plain(read_settings(experiment, "small"))
+    settings = to_plain(experiment_settings(experiment, "small"))
     paths = list(texts(settings))
     assert all(study_jobs.overrides(yaml.safe_dump({k: v})) for k, v in settings.items() if k != study_jobs.FOLDER)
     for path in paths:
@@ -128,6 +128,16 @@ def test_settings_that_unfold_or_never_end_are_refused(read, text: str, words: s
     with pytest.raises(ConfigError, match=words) as refusal:
         read(text)
     assert len(str(refusal.value)) < 200
+
+
+@pytest.mark.parametrize("text", [UNFOLDING, "a: &a 1\nb: *a", "seed: 1\nseed: 2", "a: !!set {b, c}"])
+def test_the_trainer_reads_a_file_as_strictly_as_the_page(text: str, tmp_path: Path, capsys) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        trainer.read_settings("predictor", text)
+    config = tmp_path / trainer.CONFIG
+    config.write_text(text)
+    assert main(["predictor", "--config", str(config), "--check"]) == trainer.REFUSED
+    assert capsys.readouterr().err.strip() == f"error: {trainer.CONFIG}: {refusal.value}"
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -61,7 +61,7 @@ def test_the_trainer_says_what_is_wrong_in_its_own_words(services: Services, tex
 
 
 def test_the_trainers_refusal_is_short_however_long_what_it_quotes(services: Services) -> None:
-    with pytest.raises(ConfigError, match="loop.lr must be float") as refusal:
+    with pytest.raises(ConfigError, match=r"loop.lr is 'x+\.\.\.x+'; give a number") as refusal:
         trainer.check("predictor", f"loop: {{lr: {'x' * 90_000}}}", {"folder": "run"}, services.settings)
     assert len(str(refusal.value)) <= LONGEST_MESSAGE
 

@@ -1,4 +1,4 @@
-"""Small exercises and loops that take milliseconds."""
+"""Small episodes and loops that take milliseconds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import torch
 
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss
-from l2m_core.learn.stages import ExerciseStream, Stage
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.learn.stages import EpisodeStream, Stage
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 from l2m_core.tasks.registry import build_prior
 
 STAGES = (
@@ -22,14 +23,14 @@ def priors() -> dict:
     return {kind: build_prior("bnn", {"outcome": kind}) for kind in ("classes", "continuous")}
 
 
-def stream(seed: int = 0, stages: tuple[Stage, ...] = STAGES) -> ExerciseStream:
-    return ExerciseStream(priors(), stages, seed)
+def stream(seed: int = 0, stages: tuple[Stage, ...] = STAGES) -> EpisodeStream:
+    return EpisodeStream(priors(), stages, seed)
 
 
 def fresh_model(seed: int = 0, **settings) -> torch.nn.Module:
     torch.manual_seed(seed)
     settings = {"layers": 2, "width": 16, "heads": 2, "feedforward": 24, "max_classes": 2, "bins": 8, **settings}
-    return build(ModelConfig(**settings))
+    return build_model(ModelConfig(**settings))
 
 
 def shaken_model(seed: int = 0, **settings) -> torch.nn.Module:
@@ -45,7 +46,7 @@ def small_loop(folder: Path | None, seed: int = 0, draw=None, loss=None, stages=
     options = {name: settings.pop(name) for name in ("evaluate", "stopping", "rate_of", "facts") if name in settings}
     config = LoopConfig(**{"warmup": 3, "evaluate_every": 0, "log_every": 1, **settings})
     loss = loss or PredictorLoss(fresh_model(seed))
-    return Loop(loss, draw or stream(seed).exercise, stages, config, folder, quiet=True, **options)
+    return Loop(loss, draw or stream(seed).episode, stages, config, folder, quiet=True, **options)
 
 
 def weights(loop: Loop) -> dict[str, torch.Tensor]:

@@ -10,7 +10,7 @@ import torch
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
-from l2m_core.learn.finetune import CohortExercises, FinetuneConfig, finetune, split_rows, start_finetuning
+from l2m_core.learn.finetune import CohortEpisodes, FinetuneConfig, finetune, split_rows, start_finetuning
 from l2m_core.learn.stages import seeded
 from tests.learn.examples import fresh_model, shaken_model
 
@@ -58,14 +58,14 @@ def test_a_training_that_does_harm_returns_the_first_weights():
 def test_it_resumes_where_it_was_stopped(tmp_path, monkeypatch):
     model, table = shaken_model(), cohort("continuous")
     whole = finetune(model, table, QUICK, seeded("cpu", 1)).state_dict()
-    draw = CohortExercises.draw
+    draw = CohortEpisodes.draw
 
-    def stop(exercises, step):
+    def stop(episodes, step):
         if step == 7:
             os.kill(os.getpid(), signal.SIGTERM)
-        return draw(exercises, step)
+        return draw(episodes, step)
 
-    monkeypatch.setattr(CohortExercises, "draw", stop)
+    monkeypatch.setattr(CohortEpisodes, "draw", stop)
     finetune(model, table, QUICK, seeded("cpu", 1), folder=tmp_path)
     assert [p.name for p in (tmp_path / "checkpoints").glob("step-*")] == ["step-000000008"]
     monkeypatch.undo()
@@ -75,11 +75,11 @@ def test_it_resumes_where_it_was_stopped(tmp_path, monkeypatch):
 
 
 def test_stopping_rows_are_never_trained_on():
-    exercises = CohortExercises(cohort(), QUICK, seed=3)
-    apart = {tuple(row) for row in exercises.x[exercises.stop].tolist()}
+    episodes = CohortEpisodes(cohort(), QUICK, seed=3)
+    apart = {tuple(row) for row in episodes.x[episodes.stop].tolist()}
     for step in range(5):
-        assert not apart & {tuple(row) for row in exercises.draw(step).tasks.x.flatten(0, 1).tolist()}
-    judged = exercises.stopping()
+        assert not apart & {tuple(row) for row in episodes.draw(step).tasks.x.flatten(0, 1).tolist()}
+    judged = episodes.stopping()
     assert {tuple(row) for row in judged.tasks.x[0, judged.context :].tolist()} == apart
 
 

@@ -10,7 +10,8 @@ from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn.inherited_settings import inherited
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 
 CARE = AnswerSettings(temperature=0.9, views=2, policy="learned")
 
@@ -24,7 +25,7 @@ def checkpoint(folder: Path, **job: object) -> str:
 @pytest.fixture
 def released(tmp_path: Path) -> str:
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
-    save_model(tmp_path / "released", build(config), config, TrainedRange(), CARE, {})
+    save_model(tmp_path / "released", build_model(config), config, TrainedRange(), CARE, {})
     return str(tmp_path / "released")
 
 

@@ -13,7 +13,7 @@ import torch
 
 from l2m_core.errors import ConfigError, ModelFileError, TrainingError
 from l2m_core.learn import checkpoints
-from l2m_core.learn.logs import Log
+from l2m_core.learn.logs import TrainingLog
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.learn.stopping import EarlyStopping
 from tests.learn.examples import STAGES, fresh_model, same, shaken_model, small_loop, stream, weights
@@ -51,7 +51,7 @@ def test_fifty_steps_after_a_restart_are_those_of_the_unbroken_job(tmp_path):
     stages = (STAGES[0], replace(STAGES[1], steps=50))
 
     def loop(name: str, seed: int):
-        draw = stream(0, stages).exercise
+        draw = stream(0, stages).episode
         return small_loop(tmp_path / name, draw=draw, loss=PredictorLoss(fresh_model(seed)), stages=stages)
 
     whole, first, second = loop("whole", 0), loop("broken", 0), loop("broken", 5)
@@ -64,24 +64,24 @@ def test_fifty_steps_after_a_restart_are_those_of_the_unbroken_job(tmp_path):
 
 
 def test_training_lowers_the_loss(tmp_path):
-    exercise = stream().exercise(0)
-    loop = small_loop(tmp_path, draw=lambda step: exercise, lr=5e-3, dtype="float32")
+    episode = stream().episode(0)
+    loop = small_loop(tmp_path, draw=lambda step: episode, lr=5e-3, dtype="float32")
     loop.run(30)
     recorded = [line["loss"] for line in lines(tmp_path)]
     assert recorded[-1] < recorded[0] - 0.02
 
 
 class Spoilt(PredictorLoss):
-    """A loss that is NaN at some steps, told by their exercises' seeds."""
+    """A loss that is NaN at some steps, told by their episodes' seeds."""
 
     def __init__(self, model, bad):
         super().__init__(model)
-        exercises = stream()
-        self.seeds = {exercises.exercise(step).seed for step in range(20) if bad(step)}
+        episodes = stream()
+        self.seeds = {episodes.episode(step).seed for step in range(20) if bad(step)}
 
-    def forward(self, exercise):
-        loss, report = super().forward(exercise)
-        factor = float("nan") if exercise.seed in self.seeds else 1.0
+    def forward(self, episode):
+        loss, report = super().forward(episode)
+        factor = float("nan") if episode.seed in self.seeds else 1.0
         return loss * factor, {"loss": report["loss"] * factor}
 
 
@@ -110,12 +110,12 @@ def test_a_run_of_nan_losses_stops_the_job_and_says_which_draws(tmp_path):
 
 
 def test_the_signal_to_end_saves_and_stops(tmp_path):
-    exercises = stream()
+    episodes = stream()
 
     def draw(step):
         if step == 5:
             os.kill(os.getpid(), signal.SIGTERM)
-        return exercises.exercise(step)
+        return episodes.episode(step)
 
     handler = signal.getsignal(signal.SIGTERM)
     loop = small_loop(tmp_path, draw=draw)
@@ -158,7 +158,7 @@ def test_a_disk_too_full_for_the_record_stops_the_job_in_words(tmp_path, monkeyp
     loop = small_loop(tmp_path)
     loop.resume()
 
-    monkeypatch.setattr(Log, "write", full)
+    monkeypatch.setattr(TrainingLog, "write", full)
     with pytest.raises(TrainingError, match="record of step 4.*No space left.*free some space"):
         loop.run(5)
     assert checkpoints.load_checkpoint(tmp_path / "checkpoints")[1]["step"] == 3
@@ -203,7 +203,7 @@ def test_early_stopping_keeps_the_best_weights_and_survives_a_restart(tmp_path):
     assert resumed.stopping.value == loop.stopping.value == 1.0
     assert same(loop.stopping.best, resumed.stopping.best)
     resumed.run(40)
-    assert resumed.step == 8 and resumed.stopping.over
+    assert resumed.step == 8 and resumed.stopping.is_over
     assert same(loop.stopping.best, resumed.stopping.best)
 
 
@@ -235,7 +235,7 @@ def test_everything_frozen_is_refused():
 def test_operations_are_counted():
     loop = small_loop(None)
     loop.run(6)
-    assert loop.work.total > 1e6 and loop.work.seconds > 0
+    assert loop.meter.total > 1e6 and loop.meter.seconds > 0
     assert "GFLOP/s" in loop.summary()
 
 

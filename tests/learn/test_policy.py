@@ -7,7 +7,7 @@ from torch import nn
 from l2m_core.errors import ConfigError
 from l2m_core.learn.losses import GainLoss, RowsPredictorLoss, divergence, open_softmax, random_orders, random_unknown
 from l2m_core.learn.policy import PolicyConfig, PolicyLoss, straight_through
-from l2m_core.learn.stages import Exercise, Stage
+from l2m_core.learn.stages import Episode, Stage
 from l2m_core.model.interface import Memory, Output
 from l2m_core.tasks.batch import TaskBatch
 from tests.learn.examples import fresh_model, stream
@@ -45,12 +45,12 @@ class Table(nn.Module):
         return Output(torch.stack([-sure, sure], -1), policy, torch.zeros_like(x))
 
 
-def exercise(seed: int = 0, missing: float = 0.0) -> Exercise:
+def episode(seed: int = 0, missing: float = 0.0) -> Episode:
     """Everybody has outcome 1; nothing is known; some values were never recorded."""
     r = torch.rand(2, 20, D, generator=torch.Generator().manual_seed(seed)) >= missing
     y, classes = torch.ones(2, 20, dtype=torch.long), torch.full((2,), 2)
     tasks = TaskBatch(torch.zeros(2, 20, D), r, y, classes, torch.ones(2, D).bool(), torch.zeros(2, D).bool())
-    return Exercise(tasks, 4, torch.zeros(2, 16, D, dtype=torch.bool), seed)
+    return Episode(tasks, 4, torch.zeros(2, 16, D, dtype=torch.bool), seed)
 
 
 def learn(tells, config: PolicyConfig, steps: int = 60) -> torch.Tensor:
@@ -59,7 +59,7 @@ def learn(tells, config: PolicyConfig, steps: int = 60) -> torch.Tensor:
     optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
     for step in range(steps):
         optimiser.zero_grad()
-        PolicyLoss(model, config)(exercise(step))[0].backward()
+        PolicyLoss(model, config)(episode(step))[0].backward()
         optimiser.step()
     return model.logits[0].detach().softmax(-1)
 
@@ -87,7 +87,7 @@ def test_looking_ahead_finds_a_pair_that_tells_only_together(estimator):
 def test_every_objective_works_with_both_encoders_and_moves_the_policy(objective, estimator, encoder, outcome):
     features = 4 if encoder == "rows" else 0
     model = tiny_model(encoder, outcome, **({"features": 4} if features else {}))
-    given = next(e for e in map(stream(3).exercise, range(100)) if e.tasks.continuous == (outcome == "continuous"))
+    given = next(e for e in map(stream(3).episode, range(100)) if e.tasks.continuous == (outcome == "continuous"))
     loss, report = PolicyLoss(model, PolicyConfig(objective, estimator, steps=2))(given)
     loss.backward()
     moved = [p.grad for name, p in model.named_parameters() if name.startswith("policy")]
@@ -97,7 +97,7 @@ def test_every_objective_works_with_both_encoders_and_moves_the_policy(objective
 
 @pytest.mark.parametrize("objective, estimator", EVERYTHING)
 def test_a_blocked_feature_is_never_picked(objective, estimator, monkeypatch):
-    given = exercise(1, missing=0.4)
+    given = episode(1, missing=0.4)
     asked = []
 
     class Watched(Table):
@@ -156,7 +156,7 @@ def test_the_gain_head_learns_what_a_reveal_tells():
     optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
     for step in range(150):
         optimiser.zero_grad()
-        loss, report = GainLoss(model, "realised")(exercise(step))
+        loss, report = GainLoss(model, "realised")(episode(step))
         loss.backward()
         optimiser.step()
     p = torch.sigmoid(2 * torch.tensor([0.0, 0.5, 1.5, 0.0]))
@@ -170,7 +170,7 @@ def test_an_unknown_target_is_refused():
 
 
 def test_random_reveals_are_different_unknown_features():
-    given = exercise(2, missing=0.5)
+    given = episode(2, missing=0.5)
     unknown = given.tasks.r[:, 4:]
     picks = random_unknown(unknown, 3, given)
     for row, chosen in zip(unknown.flatten(0, 1), picks.flatten(0, 1).tolist(), strict=True):
@@ -179,7 +179,7 @@ def test_random_reveals_are_different_unknown_features():
 
 
 def test_random_orders_are_parts_of_what_was_recorded_and_grow_along_the_way():
-    given = stream(Stage(steps=1).steps).exercise(0)
+    given = stream(Stage(steps=1).steps).episode(0)
     a = random_orders(given, 4)
     assert not (a & ~given.tasks.r[:, None, given.context :]).any()
     share = a.float().mean((0, 2, 3))
@@ -188,7 +188,7 @@ def test_random_orders_are_parts_of_what_was_recorded_and_grow_along_the_way():
 
 def test_the_rows_loss_is_the_mean_over_context_sizes():
     model = tiny_model("rows", "classes", features=4)
-    given = next(e for e in map(stream(3).exercise, range(100)) if not e.tasks.continuous)
+    given = next(e for e in map(stream(3).episode, range(100)) if not e.tasks.continuous)
     loss, _ = RowsPredictorLoss(model, orders=2)(given)
     loss.backward()
     assert loss.isfinite() and all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)

@@ -27,7 +27,7 @@ def train(folder, name: str, steps: int = 4):
     """Some steps of each kind; an odd number of tasks, so that the shares differ."""
     stages = (Stage(steps=20, tasks=5, rows=(24,), features=(4,), continuous=0.4),)
     loss = LOSSES[name](shaken_model())
-    loop = small_loop(folder, draw=stream(0, stages).exercise, loss=loss, stages=stages, dtype="float32", muon=False)
+    loop = small_loop(folder, draw=stream(0, stages).episode, loss=loss, stages=stages, dtype="float32", muon=False)
     losses = []
     one_step = loop._one_step
 
@@ -78,12 +78,12 @@ def test_two_processes_take_the_steps_of_one(tmp_path, name):
 
 def test_when_one_process_is_asked_to_stop_all_stop_at_the_same_step(tmp_path):
     def work(rank):
-        exercises = stream()
+        episodes = stream()
         loop = small_loop(None, dtype="float32")
 
         def draw(step):
             loop._stop_asked |= rank == 1 and step == 3
-            return exercises.exercise(step)
+            return episodes.episode(step)
 
         loop.draw = draw
         loop.run(20)
@@ -106,13 +106,13 @@ def test_a_gradient_that_no_process_has_stays_away(tmp_path):
 
 def test_fewer_tasks_than_processes_are_refused():
     loop = small_loop(None)
-    loop.world = 8
+    loop.world_size = 8
     with pytest.raises(ConfigError, match="4 tasks for 8 processes"):
         loop.run(1)
 
 
 def test_the_shares_of_a_batch_are_the_batch_draws_included():
-    whole = stream().exercise(0)
+    whole = stream().episode(0)
     parts = [share_of(whole, rank, 3) for rank in range(3)]
     assert sum(len(part.tasks.y) for part in parts) == len(whole.tasks.y)
     for rank, part in enumerate(parts):

@@ -24,12 +24,12 @@ def resident_megabytes() -> float:
 
 def growth(folder: Path, warm_up: int, steps: int, dtype: str) -> tuple[float, int]:
     """Megabytes that stayed after `steps` more steps, and how many shapes those and the warm-up had."""
-    drawn, exercises = set(), stream(0, (STAGE,))
+    drawn, episodes = set(), stream(0, (STAGE,))
 
     def draw(step: int):
-        exercise = exercises.exercise(step)
-        drawn.add((*exercise.tasks.x.shape, exercise.context, exercise.tasks.continuous))
-        return exercise
+        episode = episodes.episode(step)
+        drawn.add((*episode.tasks.x.shape, episode.context, episode.tasks.continuous))
+        return episode
 
     loop = small_loop(folder, draw=draw, stages=(STAGE,), dtype=dtype)
     loop.run(warm_up)

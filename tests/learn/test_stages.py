@@ -5,22 +5,22 @@ import torch
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import SHAPES, draw_held_out, evaluate
-from l2m_core.learn.stages import ExerciseStream, Stage, draw_known, seeded, stage_at
+from l2m_core.learn.stages import EpisodeStream, Stage, draw_known, seeded, stage_at
 from tests.learn.examples import STAGES, fresh_model, priors, stream
 
 
 def test_a_step_draws_the_same_whatever_came_before():
     straight, jumping = stream(), stream()
-    expected = [straight.exercise(step) for step in range(14)]
+    expected = [straight.episode(step) for step in range(14)]
     for step in (13, 2, 9, 8):
-        found = jumping.exercise(step)
+        found = jumping.episode(step)
         assert torch.equal(found.tasks.x, expected[step].tasks.x) and torch.equal(found.a, expected[step].a)
         assert found.seed == expected[step].seed
 
 
 def test_other_steps_and_seeds_draw_other_tasks():
     first = stream(0)
-    drawn = [first.exercise(0), first.exercise(1), first.exercise(4), stream(1).exercise(0)]
+    drawn = [first.episode(0), first.episode(1), first.episode(4), stream(1).episode(0)]
     sums = {round(float(each.tasks.x.sum()), 4) for each in drawn}
     assert len(sums) == 4 and len({each.seed for each in drawn}) == 4
 
@@ -66,7 +66,7 @@ def test_held_out_tasks_are_fixed_and_an_untrained_model_is_not_under_their_base
     }
     first, again = (draw_held_out(priors(), pools=2, shapes=shapes) for _ in range(2))
     assert [group.name for group in first] == ["small", "continuous"]
-    assert torch.equal(first[1].exercises[1].tasks.x, again[1].exercises[1].tasks.x)
+    assert torch.equal(first[1].episodes[1].tasks.x, again[1].episodes[1].tasks.x)
     report = evaluate(fresh_model(), first)
     assert report["small"] > report["small_base"] - 0.05
     assert 1.0 < report["continuous_base"] < 2.0
@@ -79,5 +79,5 @@ def test_shapes_of_a_kind_that_the_prior_lacks_are_left_out():
 
 
 def test_a_prior_of_one_kind_serves_every_stage():
-    only = ExerciseStream({"continuous": priors()["continuous"]}, STAGES, 0)
-    assert all(only.exercise(step).tasks.continuous for step in (0, 4, 8))
+    only = EpisodeStream({"continuous": priors()["continuous"]}, STAGES, 0)
+    assert all(only.episode(step).tasks.continuous for step in (0, 4, 8))

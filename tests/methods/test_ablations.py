@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from l2m_core.learn.losses import PredictorLoss, context_of
-from l2m_core.learn.stages import ExerciseStream, Stage
+from l2m_core.learn.stages import EpisodeStream, Stage
 from l2m_core.methods.cnp import PooledCells
 from l2m_core.methods.maml import InnerUpdates
 from l2m_core.model.interface import Context, ModelConfig
@@ -114,12 +114,12 @@ def test_a_fresh_model_comes_to_read_its_context(kind):
     torch.manual_seed(0)
     model = kind(ModelConfig(layers=2, width=16, heads=2, feedforward=16, max_classes=2, bins=8))
     stage = Stage(steps=20, tasks=4, rows=(32,), features=(4,), continuous=0.0)
-    stream = ExerciseStream({"classes": build_prior("bnn", {})}, (stage,), 0)
+    stream = EpisodeStream({"classes": build_prior("bnn", {})}, (stage,), 0)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     loss_module = PredictorLoss(model)
     for step in range(8):
         optimiser.zero_grad()
-        loss_module(stream.exercise(step))[0].backward()
+        loss_module(stream.episode(step))[0].backward()
         optimiser.step()
     batch = build_prior("bnn", {}).sample(torch.Generator().manual_seed(1), 2, 40, 4)
     context, x = context_of(batch, 30), batch.x[:, 30:]
@@ -132,8 +132,8 @@ def test_a_fresh_model_comes_to_read_its_context(kind):
 def test_training_reaches_every_part(kind):
     model, _ = make(kind)
     stage = Stage(steps=1, tasks=2, rows=(24,), features=(4,), continuous=0.0)
-    exercise = ExerciseStream({"classes": build_prior("bnn", {})}, (stage,), 0).exercise(0)
-    loss, _ = PredictorLoss(model)(exercise)
+    episode = EpisodeStream({"classes": build_prior("bnn", {})}, (stage,), 0).episode(0)
+    loss, _ = PredictorLoss(model)(episode)
     loss.backward()
     unused = ("policy", "gain", "density", "outcome_value", "outcome_unknown", "thinking")
     for name, parameter in model.named_parameters():

@@ -10,14 +10,15 @@ from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
 from l2m_core.methods.interface import Gaussian, Method, make_method
 from l2m_core.methods.l2m import BaseRate, L2MMethod
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 
 
 @pytest.fixture(scope="module")
 def model() -> L2M:
     torch.manual_seed(0)
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16, bins=16)
-    module = build(config)
+    module = build_model(config)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     return L2M(Release("tiny", module.eval().requires_grad_(False), config, fingerprint="tiny"))

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from l2m_core.learn.stages import seeded
-from l2m_core.model.interface import Context, ModelConfig, Output, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import Context, ModelConfig, Output
 
 KINDS = [(encoder, outcome) for encoder in ("cells", "rows") for outcome in ("classes", "continuous")]
 FEATURES = 5
@@ -26,7 +27,7 @@ def tiny_model(encoder: str, outcome: str, seed: int = 0, **settings) -> torch.n
     )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = build(config)
+        model = build_model(config)
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(0.2 * torch.randn_like(parameter))

@@ -24,12 +24,12 @@ from l2m_core.evidence import EvidenceSettings
 from l2m_core.methods import METHODS, Gaussian
 from l2m_core.model.interface import Context, Output
 from l2m_core.schema import Feature, Outcome, Schema
+from l2m_core.settings import build_settings, read_settings
 from l2m_core.tasks.registry import PRIORS
 from tests.packaging.sources import modules
 from tests.prerequisites import REPOSITORY
 from train.__main__ import COMMANDS, JOBS, settings_of
 from train.__main__ import parse as job_parse
-from train.config import build, read_config
 from train.study import evaluate
 
 PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *REPOSITORY.glob("pretrained/*/*.md")])
@@ -227,7 +227,7 @@ def parse_module(module: str, words: list[str]) -> None:
         store_parser().parse_args(words)
     elif module == "train" and words[0] in JOBS:
         given = job_parse(words)
-        build(settings_of(given.job), read_config(REPOSITORY / given.config, given.overrides))
+        build_settings(settings_of(given.job), read_settings(REPOSITORY / given.config, given.overrides))
     elif module == "train":
         assert words[0] in COMMANDS
         importlib.import_module(COMMANDS[words[0]]).parse(words[1:])

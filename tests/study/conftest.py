@@ -12,7 +12,8 @@ import yaml
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def tiny_model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "tiny"
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16, max_classes=10, bins=16)
     torch.manual_seed(0)
-    save_model(folder, build(config), config, TrainedRange(), AnswerSettings(), {"note": "for tests"})
+    save_model(folder, build_model(config), config, TrainedRange(), AnswerSettings(), {"note": "for tests"})
     return folder
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from l2m_core.errors import CohortError, ConfigError
 from train import acquire as command
-from train.acquire import Context, acquire, identity, main, parse
+from train.acquire import AcquireSettings, acquire, identity, main, parse
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -33,7 +33,7 @@ def files(tmp_path) -> tuple[Path, Path]:
     return tmp_path / "cohort.csv", tmp_path / "patients.csv"
 
 
-def context(cohort: Path, model: Path, **settings) -> Context:
+def context(cohort: Path, model: Path, **settings) -> AcquireSettings:
     given = dict(
         model=str(model),
         cohort=str(cohort),
@@ -45,7 +45,7 @@ def context(cohort: Path, model: Path, **settings) -> Context:
         least_gain=None,
         threads=1,
     )
-    return Context(**{**given, **settings})  # type: ignore[arg-type]
+    return AcquireSettings(**{**given, **settings})  # type: ignore[arg-type]
 
 
 def test_the_command_answers_for_every_patient_in_order(files, tiny_model, tmp_path, capsys):
@@ -174,6 +174,26 @@ def test_patients_may_come_zipped_and_with_the_mark_of_a_spreadsheet(files, tiny
     assert (tmp_path / "plain.csv").read_text() == (tmp_path / "zipped.csv").read_text()
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252"])
+def test_patients_may_come_in_every_encoding_that_a_cohort_may_come_in(files, tiny_model, tmp_path, encoding):
+    for path in files:
+        path.write_text(path.read_text().replace("north", "Nörd"), encoding="utf-8")
+    cohort, patients = files
+    acquire(context(cohort, tiny_model, keep=("ward",)), patients, tmp_path / "plain.csv")
+    patients.write_bytes(patients.read_text(encoding="utf-8").encode(encoding))
+    acquire(context(cohort, tiny_model, keep=("ward",)), patients, tmp_path / "other.csv")
+    assert "Nörd" in (tmp_path / "plain.csv").read_text(encoding="utf-8")
+    assert (tmp_path / "plain.csv").read_bytes() == (tmp_path / "other.csv").read_bytes()
+
+
+def test_a_first_line_that_states_the_delimiter_is_followed(files, tiny_model, tmp_path):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "plain.csv")
+    patients.write_text("sep=;\n" + patients.read_text().replace(",", ";"))
+    acquire(context(cohort, tiny_model), patients, tmp_path / "stated.csv")
+    assert (tmp_path / "plain.csv").read_text() == (tmp_path / "stated.csv").read_text()
+
+
 def test_patients_may_come_as_the_cohort_did_with_semicolons(files, tiny_model, tmp_path):
     cohort, patients = files
     acquire(context(cohort, tiny_model), patients, tmp_path / "commas.csv")
@@ -253,7 +273,7 @@ def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
     cohort, _ = files
     long = tmp_path / "long.csv"
     table(60_000, 2).to_csv(long, index=False)
-    jobs = command._jobs(context(cohort, tiny_model), long, 500, tmp_path)
+    jobs = command.chunk_jobs(context(cohort, tiny_model), long, 500, tmp_path)
     next(jobs)
     tracemalloc.start()
     count = sum(1 for _ in jobs)

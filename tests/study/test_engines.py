@@ -13,7 +13,7 @@ import pytest
 
 from l2m_core.errors import CohortError, ConfigError, TrainingError
 from train.engines import cores, fan_out
-from train.study.resumable_table import PartialTable, read_lines
+from train.study.resumable_table import ResumableTable, read_lines
 
 
 def test_two_processes_give_what_one_gives():
@@ -97,35 +97,35 @@ KEYS = ("cohort", "seed")
 
 def test_a_partial_table_remembers_what_is_finished(tmp_path):
     path = tmp_path / "partial" / "real.jsonl"
-    PartialTable(path, KEYS).append([{"cohort": "a", "seed": 0, "loss": 0.5}])
-    again = PartialTable(path, KEYS)
+    ResumableTable(path, KEYS).append([{"cohort": "a", "seed": 0, "loss": 0.5}])
+    again = ResumableTable(path, KEYS)
     assert again.has({"cohort": "a", "seed": 0})
     assert not again.has({"cohort": "a", "seed": 1})
 
 
 def test_a_failed_record_is_tried_again_and_then_replaced(tmp_path):
-    table = PartialTable(tmp_path / "t.jsonl", KEYS)
+    table = ResumableTable(tmp_path / "t.jsonl", KEYS)
     table.append([{"cohort": "a", "seed": 0, "error": "no memory"}])
     assert not table.has({"cohort": "a", "seed": 0})
     table.append([{"cohort": "a", "seed": 0, "loss": 0.5}])
-    assert PartialTable(tmp_path / "t.jsonl", KEYS).has({"cohort": "a", "seed": 0})
+    assert ResumableTable(tmp_path / "t.jsonl", KEYS).has({"cohort": "a", "seed": 0})
 
 
 def test_a_line_cut_short_by_a_kill_costs_that_line_only(tmp_path):
     path = tmp_path / "t.jsonl"
-    table = PartialTable(path, KEYS)
+    table = ResumableTable(path, KEYS)
     table.append([{"cohort": "a", "seed": 0}])
     with path.open("a") as file:
         file.write('{"cohort": "b", "se')
-    PartialTable(path, KEYS).append([{"cohort": "c", "seed": 0}])
+    ResumableTable(path, KEYS).append([{"cohort": "c", "seed": 0}])
     assert [r["cohort"] for r in read_lines(path)] == ["a", "c"]
 
 
 def test_two_processes_can_append_to_one_table(tmp_path):
     path = tmp_path / "t.jsonl"
     code = (
-        "import sys; from pathlib import Path; from train.study.resumable_table import PartialTable\n"
-        "table = PartialTable(Path(sys.argv[1]), ('cohort', 'seed'))\n"
+        "import sys; from pathlib import Path; from train.study.resumable_table import ResumableTable\n"
+        "table = ResumableTable(Path(sys.argv[1]), ('cohort', 'seed'))\n"
         "for seed in range(200): table.append([{'cohort': sys.argv[2], 'seed': seed, 'pad': 'x' * 500}])"
     )
     runs = [subprocess.Popen([sys.executable, "-c", code, str(path), name]) for name in "ab"]
@@ -136,6 +136,6 @@ def test_two_processes_can_append_to_one_table(tmp_path):
 
 
 def test_a_table_of_numbers_from_numpy_is_written_as_plain_numbers(tmp_path):
-    table = PartialTable(tmp_path / "t.jsonl", KEYS)
+    table = ResumableTable(tmp_path / "t.jsonl", KEYS)
     table.append([{"cohort": "a", "seed": 0, "loss": float(np.float32(0.25))}])
     assert read_lines(tmp_path / "t.jsonl")[0]["loss"] == 0.25

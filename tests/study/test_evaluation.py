@@ -20,12 +20,12 @@ from train.study import evaluate
 from train.study.evaluate import evaluate_real, main, parse, published_command, with_config
 from train.study.evaluation import versions
 from train.study.evaluation.cells import Cell, draw_trial, fitting_contexts, real_cells, stratified_order, task_trial
-from train.study.evaluation.compare import Choice, compare
 from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.evaluation.report import make_page
 from train.study.evaluation.scores import informative_share, score, with_floor
 from train.study.evaluation.summary import paired, summarise
-from train.study.resumable_table import PartialTable
+from train.study.evaluation.trial_runs import MethodChoice, run_trial
+from train.study.resumable_table import ResumableTable
 
 SHARED = default_data_folder()
 needs_shared = pytest.mark.skipif(not (SHARED / "manifest.yaml").is_file(), reason=f"{SHARED.name} is not here")
@@ -154,7 +154,7 @@ def test_a_task_becomes_a_trial_of_what_was_recorded():
 
 def test_methods_are_compared_on_the_same_rows_and_a_failure_does_not_stop_the_others():
     trial = draw_trial(make_cohort(), Cell("made", 100, 0.0, 0), test_rows=50)
-    good, bad = compare(trial, [Choice("base_rate"), Choice("base_rate", {"depth": 3})], budget=3)
+    good, bad = run_trial(trial, [MethodChoice("base_rate"), MethodChoice("base_rate", {"depth": 3})], budget=3)
     assert good.rollout is not None and len(good.rollout.predictions) == 4
     assert bad.rollout is None and "depth" in bad.error
 
@@ -287,10 +287,10 @@ def test_the_time_to_first_advice_is_measured_once_for_each_model(folder, tiny_m
 
 def test_two_workers_find_what_one_finds(folder, tmp_path):
     run(folder)
-    alone = PartialTable(folder / "partial" / "real.jsonl", ("cohort", "method")).records
+    alone = ResumableTable(folder / "partial" / "real.jsonl", ("cohort", "method")).records
     (folder / "partial" / "real.jsonl").unlink()
     run(folder, "--workers", "2")
-    together = PartialTable(folder / "partial" / "real.jsonl", ("cohort", "method")).records
+    together = ResumableTable(folder / "partial" / "real.jsonl", ("cohort", "method")).records
     strip = lambda r: {k: v for k, v in r.items() if "seconds" not in k}  # noqa: E731
     assert {k: strip(v) for k, v in alone.items()} == {k: strip(v) for k, v in together.items()}
 
@@ -308,6 +308,19 @@ def test_a_method_s_mark_follows_its_code_and_not_its_comments(tmp_path, monkeyp
     networks.write_text(networks.read_text() + "\nEXTRA = 1\n")
     assert mark("gdfs") != before["gdfs"]
     assert mark("logistic") == before["logistic"] and mark("l2m_gain") == ""
+
+
+def test_a_method_s_mark_does_not_follow_where_modules_lie_or_how_they_are_laid_out(tmp_path, monkeypatch):
+    folder = tmp_path / "methods"
+    shutil.copytree(versions.FOLDER, folder)
+    monkeypatch.setattr(versions, "FOLDER", folder)
+    mark = versions.code_version.__wrapped__
+    before = mark("gdfs")
+    networks = folder / "networks.py"
+    moved = networks.read_text().replace("from l2m_core.methods.interface import", "from elsewhere import")
+    assert "from elsewhere import" in moved
+    networks.write_text(moved.replace("\n\n\n", "\n\n\n\n") + "\nimport os\n")
+    assert mark("gdfs") == before
 
 
 def test_methods_whose_code_has_changed_are_run_again_when_asked(folder, capsys):

@@ -18,17 +18,17 @@ from train.study.experiments.experiment import (
     NOT_SEEN,
     NOT_TESTABLE,
     SEEN,
-    Places,
+    Folders,
     Verdict,
     all_of,
+    experiment_settings,
     find,
     judge,
     pairs,
-    read_settings,
     reproduce,
 )
 from train.study.experiments.families import Family, draw, stand_ins
-from train.study.experiments.gradients import _cosine
+from train.study.experiments.gradients import cosine
 from train.study.experiments.uncertainty import random_trajectories
 from train.study.reproduce import main
 
@@ -78,30 +78,30 @@ SMALLEST = {
 
 
 @pytest.fixture
-def places(tmp_path) -> Places:
+def folders(tmp_path) -> Folders:
     (tmp_path / "data").mkdir()
-    return Places(tmp_path / "data", tmp_path / "partial", tmp_path / "results")
+    return Folders(tmp_path / "data", tmp_path / "partial", tmp_path / "results")
 
 
 @pytest.mark.parametrize("name", sorted(SMALLEST))
-def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, places, tmp_path):
+def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, folders, tmp_path):
     overrides = [*SMALLEST[name]]
     if name in ("planning", "ablations"):
         overrides.append(f"folder={tmp_path / 'trained'}")
     if name != "ablations":
         overrides.append(f"model={tiny_model}")
     said: list[str] = []
-    verdict = reproduce(name, "small", places, "the command", overrides=overrides, say=said.append)
+    verdict = reproduce(name, "small", folders, "the command", overrides=overrides, say=said.append)
     assert verdict.status in (SEEN, NOT_SEEN, NOT_TESTABLE) and verdict.reason
     assert said
-    page = (places.out / f"{name}.md").read_text()
+    page = (folders.out / f"{name}.md").read_text()
     assert "the command" in page and "Scale small" in page and verdict.reason in page
     assert find(name).CLAIM in page and find(name).RULE in page
-    table = pd.read_csv(places.out / f"{name}.csv")
+    table = pd.read_csv(folders.out / f"{name}.csv")
     assert len(table) > 0 and set(table["scale"]) == {"small"}
-    assert f"{find(name).TITLE} (scale small)" in (places.out / f"{name}.html").read_text()
+    assert f"{find(name).TITLE} (scale small)" in (folders.out / f"{name}.html").read_text()
     again: list[str] = []
-    assert reproduce(name, "small", places, "the command", overrides=overrides, say=again.append) == verdict
+    assert reproduce(name, "small", folders, "the command", overrides=overrides, say=again.append) == verdict
     assert again == []
 
 
@@ -109,29 +109,29 @@ def test_every_experiment_is_tested_and_has_both_scales():
     assert set(SMALLEST) == set(EXPERIMENTS)
     for name in EXPERIMENTS:
         for scale in experiment.SCALES:
-            assert read_settings(name, scale)
+            assert experiment_settings(name, scale)
 
 
 def test_two_workers_find_what_one_finds(tiny_model, tmp_path):
     tables = []
     for workers in (1, 2):
         (tmp_path / "data").mkdir(exist_ok=True)
-        places = Places(tmp_path / "data", tmp_path / f"partial{workers}", tmp_path / f"out{workers}")
+        folders = Folders(tmp_path / "data", tmp_path / f"partial{workers}", tmp_path / f"out{workers}")
         overrides = [*SMALLEST["acquisition"], f"model={tiny_model}"]
-        reproduce("acquisition", "small", places, "c", workers=workers, overrides=overrides, say=lambda text: None)
-        tables.append((places.out / "acquisition.csv").read_text())
+        reproduce("acquisition", "small", folders, "c", workers=workers, overrides=overrides, say=lambda text: None)
+        tables.append((folders.out / "acquisition.csv").read_text())
     assert tables[0] == tables[1]
 
 
-def reproduced(tiny_model, places, **options) -> list[str]:
+def reproduced(tiny_model, folders, **options) -> list[str]:
     """The keys of the jobs that were run."""
     said: list[str] = []
     overrides = [*SMALLEST["acquisition"], f"model={tiny_model}"]
-    reproduce("acquisition", "small", places, "c", overrides=overrides, say=said.append, **options)
+    reproduce("acquisition", "small", folders, "c", overrides=overrides, say=said.append, **options)
     return sorted(text.split(": ")[1] for text in said)
 
 
-def test_a_run_cut_short_goes_on_where_it_stopped(tiny_model, places, monkeypatch):
+def test_a_run_cut_short_goes_on_where_it_stopped(tiny_model, folders, monkeypatch):
     module, done = find("acquisition"), []
     whole = module.work
 
@@ -143,28 +143,28 @@ def test_a_run_cut_short_goes_on_where_it_stopped(tiny_model, places, monkeypatc
 
     monkeypatch.setattr(module, "work", failing)
     with pytest.raises(KeyboardInterrupt):
-        reproduced(tiny_model, places)
-    assert not places.out.exists()
+        reproduced(tiny_model, folders)
+    assert not folders.out.exists()
     monkeypatch.setattr(module, "work", whole)
-    rest = reproduced(tiny_model, places)
+    rest = reproduced(tiny_model, folders)
     assert len(rest) > 0 and not set(rest) & set(done)
-    cut = (places.out / "acquisition.csv").read_text()
-    elsewhere = Places(places.data, places.partial / "other", places.out / "other")
+    cut = (folders.out / "acquisition.csv").read_text()
+    elsewhere = Folders(folders.data, folders.partial / "other", folders.out / "other")
     assert sorted(rest + done) == reproduced(tiny_model, elsewhere)
     assert (elsewhere.out / "acquisition.csv").read_text() == cut
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'")
 @pytest.mark.slow
-def test_two_ray_workers_find_what_one_process_finds_and_go_on_where_it_stopped(tiny_model, places):
-    every = reproduced(tiny_model, places)
-    alone = (places.out / "acquisition.csv").read_text()
-    partial = places.partial / "acquisition-small.jsonl"
+def test_two_ray_workers_find_what_one_process_finds_and_go_on_where_it_stopped(tiny_model, folders):
+    every = reproduced(tiny_model, folders)
+    alone = (folders.out / "acquisition.csv").read_text()
+    partial = folders.partial / "acquisition-small.jsonl"
     lines = partial.read_text().splitlines(keepends=True)
     partial.write_text("".join(lines[:2]) + lines[2][:40])
-    again = reproduced(tiny_model, places, engine="ray", workers=2)
+    again = reproduced(tiny_model, folders, engine="ray", workers=2)
     assert len(again) == len(every) - 2
-    assert (places.out / "acquisition.csv").read_text() == alone
+    assert (folders.out / "acquisition.csv").read_text() == alone
 
 
 def test_the_command_writes_the_overview(tiny_model, tmp_path, capsys):
@@ -182,7 +182,7 @@ def test_the_command_writes_the_overview(tiny_model, tmp_path, capsys):
     assert "model=tiny" in page and str(tiny_model.parent) not in page and str(tmp_path) not in page
 
 
-def test_one_experiment_that_cannot_be_run_does_not_stop_the_others(places, monkeypatch, capsys):
+def test_one_experiment_that_cannot_be_run_does_not_stop_the_others(folders, monkeypatch, capsys):
     tried = []
 
     def reproduced(name, *arguments, **options):
@@ -192,8 +192,8 @@ def test_one_experiment_that_cannot_be_run_does_not_stop_the_others(places, monk
         return Verdict(SEEN, "because")
 
     monkeypatch.setattr(command, "reproduce", reproduced)
-    places.out.mkdir()
-    arguments = ["--data", str(places.data), "--partial", str(places.partial), "--out", str(places.out)]
+    folders.out.mkdir()
+    arguments = ["--data", str(folders.data), "--partial", str(folders.partial), "--out", str(folders.out)]
     with pytest.raises(TrainingError, match="1 of 12 experiments could not be run: planning"):
         main(["all", *arguments])
     assert tuple(tried) == EXPERIMENTS
@@ -310,40 +310,40 @@ def test_pairs_are_made_on_the_same_task_only():
 
 def test_settings_that_do_not_exist_are_refused_by_name():
     with pytest.raises(ConfigError, match="lenghts"):
-        read_settings("context_length", "small", ["lenghts=[1]"])
+        experiment_settings("context_length", "small", ["lenghts=[1]"])
     with pytest.raises(ConfigError, match="'nothing'"):
         find("nothing")
     with pytest.raises(ConfigError, match="large"):
-        read_settings("adaptivity", "large")
+        experiment_settings("adaptivity", "large")
 
 
-def versions(tiny_model, places, *overrides: str) -> dict[str, str]:
-    settings = read_settings("acquisition", "small", [f"model={tiny_model}", "methods=[l2m, gdfs]", *overrides])
-    return {job.key: experiment.version_of(job) for job in find("acquisition").jobs(settings, places.data)}
+def versions(tiny_model, folders, *overrides: str) -> dict[str, str]:
+    settings = experiment_settings("acquisition", "small", [f"model={tiny_model}", "methods=[l2m, gdfs]", *overrides])
+    return {job.key: experiment.version_of(job) for job in find("acquisition").jobs(settings, folders.data)}
 
 
-def test_another_model_makes_other_records_of_itself_only(tiny_model, places):
-    before = versions(tiny_model, places, f"families=[{BNN}]")
+def test_another_model_makes_other_records_of_itself_only(tiny_model, folders):
+    before = versions(tiny_model, folders, f"families=[{BNN}]")
     facts = tiny_model / "model.yaml"
     kept = facts.read_text()
     facts.write_text(kept.replace("for tests", "for other tests"))
     try:
-        after = versions(tiny_model, places, f"families=[{BNN}]")
+        after = versions(tiny_model, folders, f"families=[{BNN}]")
     finally:
         facts.write_text(kept)
     changed = {key for key in before if before[key] != after[key]}
     assert changed == {key for key in before if key.endswith("l2m")} and len(before) == 2 * len(changed)
 
 
-def test_more_tasks_or_methods_keep_what_is_done_and_other_tasks_do_not(tiny_model, places):
-    before = versions(tiny_model, places, f"families=[{BNN}]")
+def test_more_tasks_or_methods_keep_what_is_done_and_other_tasks_do_not(tiny_model, folders):
+    before = versions(tiny_model, folders, f"families=[{BNN}]")
     more = versions(
-        tiny_model, places, f"families=[{BNN.replace('tasks: 2', 'tasks: 3')}]", "methods=[l2m, gdfs, dime]"
+        tiny_model, folders, f"families=[{BNN.replace('tasks: 2', 'tasks: 3')}]", "methods=[l2m, gdfs, dime]"
     )
     assert before.items() < more.items()
-    larger = versions(tiny_model, places, f"families=[{BNN.replace('context: 40', 'context: 50')}]")
+    larger = versions(tiny_model, folders, f"families=[{BNN.replace('context: 40', 'context: 50')}]")
     assert not set(before.values()) & set(larger.values())
 
 
 def test_cosine_of_opposite_gradients_is_minus_one():
-    assert _cosine(torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])) == pytest.approx(-1)
+    assert cosine(torch.tensor([1.0, 2.0]), torch.tensor([-1.0, -2.0])) == pytest.approx(-1)

@@ -120,12 +120,14 @@ def test_one_temperature_is_judged_at_the_fewest_samples_and_the_bias_of_reweigh
 
 @pytest.mark.parametrize(("noisy", "agreement"), [(False, 1.0), (True, 0.0)])
 def test_what_the_reference_is_worth_is_published_beside_it(noisy, agreement, tmp_path, monkeypatch):
-    def estimate(settings, module, exercise, estimator, temperature, samples, seed):
+    def estimate(settings, module, episode, estimator, temperature, samples, seed):
         return torch.tensor([1.0, 0.0]) if seed % 2 or not noisy else torch.tensor([0.0, 1.0])
 
     monkeypatch.setattr(gradients, "_estimate", estimate)
     family = Family("bnn_plan", prior="bnn_plan", features=5, context=40)
-    settings = gradients.Settings((family,), samples=(2,), temperatures=(0.5,), reference=8, repeats=1, queries=3)
+    settings = gradients.GradientsSettings(
+        (family,), samples=(2,), temperatures=(0.5,), reference=8, repeats=1, queries=3
+    )
     found = gradients.by_samples(settings, family, tmp_path, torch.Generator().manual_seed(0))
     assert [record["reference_agreement"] for record in found] == pytest.approx([agreement] * 2)
 
@@ -237,7 +239,7 @@ def shares(first: list[float], middle: list[float]) -> list[dict]:
 
 def test_only_features_that_can_be_chosen_are_in_a_map(ward, tmp_path):
     family = Family("ward", source="cohort", data="ward", context=80, test_rows=20, tasks=1, budget=2)
-    settings = policy_maps.Settings((family,), methods=("base_rate",))
+    settings = policy_maps.PolicyMapsSettings((family,), methods=("base_rate",))
     (job,) = policy_maps.jobs(settings, ward)
     (found,) = policy_maps.work(job)
     assert list(found["shares"]) == ["sodium", "lactate", "glucose"]

@@ -2,7 +2,7 @@
 
 import torch
 
-from l2m_core.tasks.findings import FindingsConfig, FindingsPrior, _draw_centres
+from l2m_core.tasks.findings import FindingsConfig, FindingsPrior, draw_centres
 
 
 def drawn(seed: int = 0, tasks: int = 60, rows: int = 400, features: int = 8, **settings):
@@ -58,5 +58,5 @@ def test_wide_tables_tell_more_than_narrow_ones():
 def test_one_class_moves_nothing_where_a_task_has_healthy_patients():
     prevalence = torch.full((50, 4), 0.25)
     config = FindingsConfig(healthy_share=1.0, informative=(1.0, 1.0), raised=(1.0, 1.0))
-    centres = _draw_centres(torch.Generator().manual_seed(4), config, prevalence, 6)
+    centres = draw_centres(torch.Generator().manual_seed(4), config, prevalence, 6)
     assert ((centres == 0).all(-1).sum(1) == 1).all()

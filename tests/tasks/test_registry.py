@@ -7,9 +7,10 @@ import inspect
 import pytest
 
 from l2m_core.errors import ConfigError
+from l2m_core.settings import build_settings
 from l2m_core.tasks.missingness import Missingness
 from l2m_core.tasks.mixture import Part
-from l2m_core.tasks.registry import PRIORS, build_config, build_prior
+from l2m_core.tasks.registry import PRIORS, build_prior
 
 CONFIGS = [entry.config for entry in PRIORS.values()] + [Missingness, Part]
 
@@ -24,15 +25,15 @@ def test_a_config_survives_plain_settings_and_back():
     for entry in PRIORS.values():
         if entry.config is not PRIORS["mixture"].config:
             config = entry.config()
-            assert build_config(entry.config, dataclasses.asdict(config)) == config
+            assert build_settings(entry.config, dataclasses.asdict(config)) == config
 
 
 @pytest.mark.parametrize(
     "name, settings, message",
     [
-        ("gpp", {}, "no prior 'gpp'; did you mean 'gp'"),
-        ("gp", {"kernal": "rbf"}, "gp has no setting 'kernal'; did you mean 'kernel'"),
-        ("gp", {"missingness": {"mcra": 1}}, "gp.missingness has no setting 'mcra'; did you mean 'mcar'"),
+        ("gpp", {}, "no prior 'gpp'. Did you mean 'gp'"),
+        ("gp", {"kernal": "rbf"}, "no setting gp.kernal. Did you mean 'kernel'"),
+        ("gp", {"missingness": {"mcra": 1}}, "no setting gp.missingness.mcra. Did you mean 'mcar'"),
         ("gp", {"noise": "loud"}, "gp.noise is 'loud'; give a number"),
         ("gp", {"noise": True}, "gp.noise is True; give a number"),
         ("gp", {"informative": [1.5, 2]}, r"gp.informative\[0\] is 1.5; give a whole number"),
@@ -40,8 +41,8 @@ def test_a_config_survives_plain_settings_and_back():
         ("gp", {"length_scale": 1}, "gp.length_scale is 1; give a list"),
         ("gp", {"missingness": 3}, "gp.missingness are 3; give names and values"),
         ("mixture", {}, "mixture needs the setting 'parts'"),
-        ("mixture", {"parts": [{"prior": "bnm"}]}, "did you mean 'bnn'"),
-        ("mixture", {"parts": [{"prior": "bnn", "settings": {"hiden": 1}}]}, "bnn has no setting 'hiden'"),
+        ("mixture", {"parts": [{"prior": "bnm"}]}, "Did you mean 'bnn'"),
+        ("mixture", {"parts": [{"prior": "bnn", "settings": {"hiden": 1}}]}, "no setting bnn.hiden"),
         ("digits", {}, "pass images and labels; images is missing"),
     ],
 )

@@ -5,7 +5,8 @@ import torch
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
-from l2m_core.model.interface import ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
 from train.__main__ import main
 from train.study import benchmark
 
@@ -14,7 +15,7 @@ def test_one_run_prints_every_figure_beside_what_is_owed(tmp_path, monkeypatch, 
     for name, value in {"SIZES": ((30, 3),), "STEPS": 2, "TASKS": 1, "ROWS": 16, "TRAINING_STEPS": 1}.items():
         monkeypatch.setattr(benchmark, name, value)
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16)
-    save_model(tmp_path / "tiny", build(config), config, TrainedRange(), AnswerSettings(), {})
+    save_model(tmp_path / "tiny", build_model(config), config, TrainedRange(), AnswerSettings(), {})
     out = tmp_path / "benchmark.md"
     threads = torch.get_num_threads()
     command = ["benchmark", "--model", str(tmp_path / "tiny"), "--threads", "1", "--patients", "5", "--out", str(out)]

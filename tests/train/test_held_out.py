@@ -15,7 +15,7 @@ from l2m_core.learn import held_out
 from l2m_core.learn.stages import Stage
 from tests.learn.examples import fresh_model, shaken_model
 from train.__main__ import main
-from train.initial_model import load_initial
+from train.initial_model import load_initial_model
 from train.priors import priors_of
 from train.study.held_out import BASE_RATE, mean_and_error, page, prior_of, task_losses
 
@@ -73,7 +73,7 @@ def test_models_are_judged_side_by_side_on_the_same_tasks(
 
 
 def held_out_model(name: str):
-    return load_initial(name).eval()
+    return load_initial_model(name).eval()
 
 
 def test_tasks_are_also_told_apart_by_their_number_of_classes(models: list[str]) -> None:

@@ -10,6 +10,7 @@ import torch
 import yaml
 
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
+from l2m_core.settings import build_settings, read_settings
 from train.__main__ import main, settings_of
 
 CONFIGS = Path(__file__).resolve().parents[2] / "train" / "configs"
@@ -128,9 +129,9 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     [
         ("predictor", "lopp.lr=1", "Did you mean 'loop'"),
         ("predictor", "loop.learning_rate=1", "config.loop.learning_rate"),
-        ("predictor", "loop.lr=fast", "config.loop.lr must be float"),
+        ("predictor", "loop.lr=fast", "config.loop.lr is 'fast'; give a number"),
         ("predictor", "held_out=[huge]", "held_out names 'huge'"),
-        ("predictor", "prior.name=bmm", "no prior 'bmm'; choose one of gp, bnn"),
+        ("predictor", "prior.name=bmm", "no prior 'bmm'. There are: 'gp', 'bnn'"),
         ("predictor", "seed", "must read key=value"),
         ("gain", "target=hoped", "target is 'hoped'"),
         ("gain", "init=nowhere", "neither a job's folder"),
@@ -149,15 +150,12 @@ def test_a_wrong_setting_is_refused_by_name_before_anything_is_written(
 
 
 def test_every_config_that_comes_with_l2m_can_be_read():
-
-    from train.config import build, read_config
-
     jobs = {"general": "predictor", "smoke": "predictor", "rows": "predictor", "gain": "gain", "policy": "policy"}
     read = 0
     for path in sorted(CONFIGS.glob("*.yaml")):
         job = jobs.get(path.stem.split("_")[0])
         if job is not None:
-            build(settings_of(job), read_config(path, []))
+            build_settings(settings_of(job), read_settings(path))
             read += 1
     assert read >= 5
 

@@ -20,13 +20,13 @@ from torch.overrides import TorchFunctionMode
 from l2m_core.errors import ModelFileError
 from l2m_core.learn import held_out
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
-from l2m_core.learn.stages import ExerciseStream, Stage
-from l2m_core.model.interface import build as build_model
+from l2m_core.learn.stages import EpisodeStream, Stage
+from l2m_core.model.encoders import build_model
+from l2m_core.settings import build_settings, read_settings
 from tests.learn.examples import same, small_loop, weights
 from tests.prerequisites import REPOSITORY
 from train import portable_state
 from train.__main__ import main
-from train.config import build, read_config
 from train.predictor import PredictorJob, predictor_loss
 from train.priors import priors_of
 
@@ -63,7 +63,7 @@ def test_a_leg_goes_on_where_the_last_one_stopped(tmp_path: Path, capsys: pytest
     assert 0 < first["step"] < second["step"]
     planned = [stage["steps"] for stage in first["job"]["stages"]]
     assert planned == [stage["steps"] for stage in second["job"]["stages"]]
-    assert planned != [stage.steps for stage in build(PredictorJob, read_config(CONFIG, [])).stages]
+    assert planned != [stage.steps for stage in build_settings(PredictorJob, read_settings(CONFIG, [])).stages]
     assert sorted(path.name for path in (tmp_path / "carried").glob("curve-*")) == ["curve-1.jsonl", "curve-2.jsonl"]
     assert "general" in (tmp_path / "out-2" / "held_out.md").read_text()
 
@@ -236,13 +236,13 @@ def devices_watched() -> Iterator[set[str]]:
 
 def test_a_step_makes_every_tensor_on_its_own_device() -> None:
     """Without a GPU at hand: what is made without naming a device would be made on the CPU, and fail beside others."""
-    job = build(PredictorJob, read_config(CONFIG, TINY))
+    job = build_settings(PredictorJob, read_settings(CONFIG, TINY))
     model = build_model(job.model)
     loss, priors = predictor_loss(model), priors_of(job.prior)
     with devices_watched() as found:
         for stage in job.stages:
             for seed in range(3):
-                value, _ = loss(ExerciseStream(priors, (stage,), seed).exercise(0))
+                value, _ = loss(EpisodeStream(priors, (stage,), seed).episode(0))
                 value.backward()
     # Both are turned into numbers, or moved, where they are used.
     allowed = ("log_low, log_high", "share = torch.arange(1, bins")

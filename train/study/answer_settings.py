@@ -1,4 +1,4 @@
-"""`python -m train care`: what each part of the care at inference is worth, on held-out synthetic tasks with classes.
+"""`python -m train answer_settings`: what each inference setting is worth, on held-out synthetic tasks with classes.
 
 The best setting by log loss is printed as the line that a release config takes.
 """
@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from l2m_core.answering.calibration import best_exponent, can_be_calibrated, cross_fitted, hide_random_parts
+from l2m_core.answering.calibration import best_exponent, can_be_calibrated, cross_fitted
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
-from l2m_core.learn.checkpoints import write_text
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import ece, log_loss, paired_interval
+from train.study.evaluation.report import publish
 from train.study.experiments.families import Family, draw
 from train.study.markdown import markdown_table
 
@@ -48,7 +48,7 @@ FAMILIES = tuple(
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m train care", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m train answer_settings", description=__doc__)
     parser.add_argument("--model", default="general", help="a released model's name or folder")
     parser.add_argument("--tasks", type=int, default=25, help="of each of the six families")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
@@ -60,27 +60,25 @@ def main(arguments: Sequence[str]) -> int:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RangeWarning)
                 rows += list(judge(model, family, index))
-    command = f"`python -m train care --tasks {given.tasks}`, model {model.fingerprint[:12]}."
+    command = f"`python -m train answer_settings --tasks {given.tasks}`, model {model.fingerprint[:12]}."
     page = f"{HEAD}\n{command}\n\n{table(rows, model.release.inference)}\n"
-    given.out.mkdir(parents=True, exist_ok=True)
-    write_text(given.out / "care.md", page)
-    print(page)
+    publish(given.out / "care.md", page)
     return 0
 
 
 def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
-    """Log loss and calibration of one task's queries, each known in a random part, under every setting."""
+    """Log loss and calibration error of one task under every setting; a random part of each query is known."""
     trial = draw(family, index, Path())
     x = known_in_part(trial.x, index)
     classes = trial.context.n_classes
     memories: dict[tuple[int, float], CohortMemory] = {}
     for views, against_rest in product(VIEWS, AGAINST_REST):
-        care = AnswerSettings(views=views, against_rest=against_rest)
+        inference = AnswerSettings(views=views, against_rest=against_rest)
         key = views, against_rest if classes > 2 else 0.0  # of two classes there is no rest
         if key not in memories:
-            memories[key] = with_care(model, care).condition(trial.context)
+            memories[key] = with_inference(model, inference).condition(trial.context)
         for prevalence in PREVALENCE:
-            moved = with_care(model, dataclasses.replace(care, prevalence=prevalence))
+            moved = with_inference(model, dataclasses.replace(inference, prevalence=prevalence))
             p = dataclasses.replace(memories[key], release=moved.release).predict_array(x)
             exponents = {0.0: 1.0}
             if (views, against_rest, prevalence) in SHARPENED:
@@ -102,16 +100,18 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
 
 
 def known_in_part(x: np.ndarray, seed: int) -> np.ndarray:
-    """(n, d) with values hidden, of each row another share."""
-    return hide_random_parts(x, np.random.default_rng(seed))
+    """(n, d) with a random share of each row hidden."""
+    generator = np.random.default_rng(seed)
+    hidden = generator.random(x.shape) < generator.random((len(x), 1))
+    return np.where(hidden, np.nan, x).astype(np.float32)
 
 
-def with_care(model: L2M, care: AnswerSettings) -> L2M:
-    return L2M(dataclasses.replace(model.release, inference=care))
+def with_inference(model: L2M, inference: AnswerSettings) -> L2M:
+    return L2M(dataclasses.replace(model.release, inference=inference))
 
 
 def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
-    """Spread → the cohort's exponent."""
+    """The cohort's exponent for each value of `sharpness`."""
     spreads = SHARPNESS[1:]
     if not can_be_calibrated(cohort):
         return dict.fromkeys(spreads, 1.0)
@@ -120,15 +120,15 @@ def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
 
 
 def table(rows: list[dict], shipped: AnswerSettings) -> str:
-    """Each part alone, the setting that the model is shipped with, and the best of all, beside no care."""
+    """Each setting alone, those of the released model, and the best of all, beside the plain answers."""
     frame = pd.DataFrame(rows).set_index(SETTINGS)
     plain = frame.loc[PLAIN].set_index(["family", "task"])["log_loss"]
     means = frame.groupby(level=SETTINGS)["log_loss"].mean()
     best = means.idxmin()
     parts = (VIEWS, AGAINST_REST, PREVALENCE, SHARPNESS, TEMPERATURE)
     alone: list[tuple[float, ...]] = [PLAIN]
-    for place, values in enumerate(parts):
-        alone += [(*PLAIN[:place], value, *PLAIN[place + 1 :]) for value in values if value != PLAIN[place]]
+    for index, values in enumerate(parts):
+        alone += [(*PLAIN[:index], value, *PLAIN[index + 1 :]) for value in values if value != PLAIN[index]]
     own = (shipped.views, shipped.against_rest, shipped.prevalence, shipped.sharpness, shipped.temperature)
     shown = []
     for setting in dict.fromkeys([*alone, *([own] if own in means.index else []), best]):

@@ -23,7 +23,8 @@ import torch
 import l2m_core as l2m
 from l2m_core.acquire.rollout import roll_out
 from l2m_core.learn.losses import PredictorLoss
-from l2m_core.model.interface import build
+from l2m_core.model.encoders import build_model
+from train.study.evaluation.report import publish
 from train.study.experiments import rows_speed
 
 SIZES = ((100, 10), (1000, 20), (2000, 40), (10_000, 20))
@@ -47,10 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.child:
         print(json.dumps(condition_once(given.model, *given.child)))
         return 0
-    text = report(given)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(text)
-    print(text)
+    publish(given.out, report(given))
     return 0
 
 
@@ -130,24 +128,24 @@ def bulk_rows(model_name: str, patients: int) -> list[str]:
 
 def training_rows(model_name: str) -> list[str]:
     """Rows of tasks trained on per second (bf16, forward and backward): the study's model, and the given one's shape."""
-    study, exercises = rows_speed.set_up(TASKS, ROWS, 20, TRAINING_STEPS)
-    speeds = rows_speed.measure(study, exercises, ORDERS)
+    study, episodes = rows_speed.set_up(TASKS, ROWS, 20, TRAINING_STEPS)
+    speeds = rows_speed.measure(study, episodes, ORDERS)
     # As code that knows nothing of bf16 would train; here the model and its work are in float32 as a whole.
     plain = rows_speed.measure(*rows_speed.set_up(TASKS, ROWS, 20, TRAINING_STEPS, dtype="float32"), ORDERS)
-    asked = ORDERS * exercises[0].a.shape[1] / ROWS  # questions about each row, context rows included
+    asked = ORDERS * episodes[0].a.shape[1] / ROWS  # questions about each row, context rows included
     config = l2m.load(model_name).release.config
-    cells = PredictorLoss(build(config).to(torch.bfloat16))
+    cells = PredictorLoss(build_model(config).to(torch.bfloat16))
     seconds = []
-    for exercise in exercises:
+    for episode in episodes:
         began = time.process_time()
-        cells(exercise)[0].backward()
+        cells(episode)[0].backward()
         cells.zero_grad()
         seconds.append(time.process_time() - began)
     shape = f"{TASKS} tasks of {ROWS} × 20"
     return [
         f"| training, rows encoder at study scale ({shape}, each query known in {ORDERS} ways) | "
         f"{speeds['blocks'] / asked:,.0f} rows/s, {speeds['blocks'] / speeds['naive']:.1f} times naively in bf16 "
-        f"(it passes {rows_speed.tokens_saved(exercises[0], ORDERS):.1f} times fewer tokens), "
+        f"(it passes {rows_speed.tokens_saved(episodes[0], ORDERS):.1f} times fewer tokens), "
         f"{speeds['blocks'] / plain['naive']:.1f} times naively in float32 | at least 3 times naively |",
         f"| training, {config.encoder} encoder of the released shape ({shape}) | "
         f"{TASKS * ROWS / np.median(seconds[1:]):,.0f} rows/s | |",

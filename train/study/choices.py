@@ -12,20 +12,20 @@ import pandas as pd
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, write_text
 from l2m_core.learn.held_out import draw_held_out, evaluate
-from train.config import assign, build
-from train.initial_model import load_initial
+from l2m_core.settings import build_settings, replace_setting
+from train.initial_model import load_initial_model
 from train.predictor import PredictorJob
 from train.predictor import run as run_predictor
 from train.priors import priors_of
-from train.study.markdown import markdown_table
-from train.study.resumable_table import PartialTable
+from train.study.evaluation.report import markdown_table
+from train.study.resumable_table import ResumableTable
 
 KEYS = ("variant", "steps", "seed")
 
 
 @dataclass(frozen=True)
 class ChoicesJob:
-    """Which choices are compared, and for how long."""
+    """The choices that are compared, and the length of each training."""
 
     folder: str
     """Where the runs and the table's finished rows go."""
@@ -56,13 +56,13 @@ class Variant:
 def run(job: ChoicesJob) -> None:
     base = _predictor(job, {})
     held_out = draw_held_out(priors_of(base.prior), base.device, job.pools)
-    table = PartialTable(Path(job.folder) / "choices.jsonl", KEYS)
+    table = ResumableTable(Path(job.folder) / "choices.jsonl", KEYS)
     for seed in job.seeds:
         for variant in in_order(job.variants):
             for mark in job.marks:
-                place = {"variant": variant.name, "steps": mark, "seed": seed}
-                if not table.has(place):
-                    table.append([{**place, "after": variant.after, **_judge(job, variant, mark, seed, held_out)}])
+                entry = {"variant": variant.name, "steps": mark, "seed": seed}
+                if not table.has(entry):
+                    table.append([{**entry, "after": variant.after, **_judge(job, variant, mark, seed, held_out)}])
                     write_table(Path(job.out), list(table.records.values()))
     print(write_table(Path(job.out), list(table.records.values())))
 
@@ -86,8 +86,8 @@ def _predictor(job: ChoicesJob, settings: dict[str, Any]) -> PredictorJob:
     plain = copy.deepcopy(job.base)
     plain["folder"] = job.folder
     for key, value in settings.items():
-        assign(plain, key.split("."), value, key)
-    return build(PredictorJob, plain, "base")
+        replace_setting(plain, key, value)
+    return build_settings(PredictorJob, plain, "base")
 
 
 def _judge(job: ChoicesJob, variant: Variant, mark: int, seed: int, held_out) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def _judge(job: ChoicesJob, variant: Variant, mark: int, seed: int, held_out) ->
     has_begun = (folder / "checkpoints").is_dir() and any((folder / "checkpoints").glob("step-*"))
     run_predictor(trained, resume=has_begun)
     _, facts = load_checkpoint(folder / "checkpoints")
-    if facts["step"] < mark:  # it was asked to stop; a place in the table is for all of the steps
+    if facts["step"] < mark:  # it was asked to stop; the table holds whole runs only
         raise SystemExit(f"Stopped at step {facts['step']} of {variant.name!r}. The same command goes on from there.")
-    losses = evaluate(load_initial(str(folder), trained.device).eval(), held_out)
+    losses = evaluate(load_initial_model(str(folder), trained.device).eval(), held_out)
     gained = {name: losses[f"{name}_base"] - loss for name, loss in losses.items() if f"{name}_base" in losses}
     return {"tasks": facts["tasks_seen"], "seconds": round(facts["seconds"], 1), **gained}
 

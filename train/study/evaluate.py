@@ -7,23 +7,22 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from l2m_core.errors import ConfigError
 from l2m_core.methods import METHODS
-from l2m_core.schema import did_you_mean
-from train.config import read_config
+from l2m_core.settings import read_settings, refuse_unknown
 from train.engines import ENGINES, cores, fan_out
 from train.study.evaluation.advice import measure_first_advice
 from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
-from train.study.evaluation.compare import Choice, compare, load_model, scored
 from train.study.evaluation.manifest import MOST_FEATURES, Source, default_data_folder, read_manifest
 from train.study.evaluation.report import write_report
 from train.study.evaluation.scores import score
+from train.study.evaluation.trial_runs import MethodChoice, load_model, run_trial, scored, work_groups
 from train.study.evaluation.versions import code_version
-from train.study.resumable_table import PartialTable
+from train.study.resumable_table import ResumableTable
 
 REAL_METHODS = ("l2m", "l2m_random", "base_rate", "logistic", "boosting", "mlp_random", "gdfs", "dime", "dqn")
 KEYS = ("cohort", "context", "missing", "seed", "method", "model", "budget", "test_rows")
@@ -92,9 +91,9 @@ def with_config(arguments: Sequence[str]) -> list[str]:
     overrides = [text for text in rest if "=" in text and not text.startswith("-")]
     known = {action.dest: action for action in make_parser()._actions if action.dest != "help"}
     options: list[str] = []
-    for key, value in read_config(found.config, overrides).items():
-        if key not in known:
-            raise ConfigError(f"Unknown setting config.{key}.{did_you_mean(str(key), known)}")
+    settings = read_settings(found.config, overrides)
+    refuse_unknown(settings, known)
+    for key, value in settings.items():
         if value is not None and value is not False:
             values = [] if value is True else value if isinstance(value, list) else [value]
             options += [known[key].option_strings[0], *map(str, values)]
@@ -145,7 +144,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
     for name, reason in skipped.items():
         print(f"left out: {name}: {reason}", file=sys.stderr, flush=True)
     cells = real_cells(sizes, given.contexts, given.missing, given.seeds)
-    table = PartialTable(given.partial / "real.jsonl", KEYS)
+    table = ResumableTable(given.partial / "real.jsonl", KEYS)
     if not given.report_only:
         jobs = _missing_jobs(table, sources, cells, methods, given, fingerprint)
         _run(table, jobs, given)
@@ -166,7 +165,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
 
 def check_methods(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
-        if not Choice(name).pretrained and name not in METHODS:
+        if not MethodChoice(name).pretrained and name not in METHODS:
             known = ", ".join(sorted(METHODS))
             raise ConfigError(f"There is no method '{name}'. Choose l2m, l2m_POLICY, or one of {known}.")
     return tuple(names)
@@ -174,7 +173,7 @@ def check_methods(names: Sequence[str]) -> tuple[str, ...]:
 
 def fingerprint_of(model: str, methods: Sequence[str]) -> str:
     """Which model the results belong to; empty where no method uses one."""
-    return load_model(model).fingerprint if any(Choice(name).pretrained for name in methods) else ""
+    return load_model(model).fingerprint if any(MethodChoice(name).pretrained for name in methods) else ""
 
 
 def choose(sources: Sequence[Source], names: Sequence[str] | None) -> list[Source]:
@@ -192,55 +191,56 @@ def too_wide(sources: Sequence[Source]) -> dict[str, str]:
 
 
 def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[RealJob]:
-    """Pretrained policies share a job, because they share a conditioned memory; others have one each."""
+    """A job for each cell and group of methods, without what is finished."""
     by_name = {source.name: source for source in sources}
-    pretrained = tuple(m for m in methods if Choice(m).pretrained)
-    groups = [pretrained] * bool(pretrained) + [(m,) for m in methods if not Choice(m).pretrained]
     jobs = []
     for cell in cells:
-        for group in groups:
+        for group in work_groups(methods):
             job = RealJob(by_name[cell.cohort], cell, group, given.model, fingerprint, given.budget, given.test_rows)
             left = tuple(m for m in group if not _finished(table, _identity(job, m), given.repeat_changed))
             if left:
-                jobs.append(RealJob(job.source, cell, left, given.model, fingerprint, given.budget, given.test_rows))
+                jobs.append(replace(job, methods=left))
     return jobs
 
 
-def _finished(table: PartialTable, identity: dict[str, Any], repeat_changed: bool) -> bool:
+def _finished(table: ResumableTable, identity: dict[str, Any], repeat_changed: bool) -> bool:
     if not table.has(identity):
         return False
     code = table.records[table.key(identity)].get("code", "")
     return identity["model"] != "" or not repeat_changed or code == code_version(identity["method"])
 
 
-def _run(table: PartialTable, jobs: list[RealJob], given: argparse.Namespace) -> None:
+def _run(table: ResumableTable, jobs: list[RealJob], given: argparse.Namespace) -> None:
     start = time.perf_counter()
     for done, (number, records) in enumerate(fan_out(run_real, jobs, engine=given.engine, workers=given.workers), 1):
         table.append(records)
         cell = jobs[number].cell
         results = ", ".join(f"{r['method']} {r.get('error') or format(r['log_loss'], '.4f')}" for r in records)
-        place = f"{cell.cohort} {cell.context} {cell.missing:g} seed {cell.seed}"
+        name = f"{cell.cohort} {cell.context} {cell.missing:g} seed {cell.seed}"
         seconds = time.perf_counter() - start
-        print(f"{done}/{len(jobs)} {place}: {results} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+        print(f"{done}/{len(jobs)} {name}: {results} ({seconds:.0f} s)", file=sys.stderr, flush=True)
 
 
 def run_real(job: RealJob) -> list[dict[str, Any]]:
     """The records of one job."""
     cohort = job.source.load()
     trial = draw_trial(cohort, job.cell, job.test_rows)
-    choices = [Choice(name) for name in job.methods]
+    choices = [MethodChoice(name) for name in job.methods]
     records = []
-    for outcome in compare(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
+    for method_run in run_trial(trial, choices, model=job.model, budget=job.budget, seed=job.cell.seed):
         facts = {
             "kind": cohort.kind,
             "features": len(cohort.names),
             "n_test": len(trial.y),
-            "code": "" if Choice(outcome.method).pretrained else code_version(outcome.method),
+            "code": "" if MethodChoice(method_run.method).pretrained else code_version(method_run.method),
         }
-        record = {**_identity(job, outcome.method), **facts}
-        record |= scored(outcome, lambda rollout: score(rollout, trial.y, trial.context))
+        record = {**_identity(job, method_run.method), **facts}
+        record |= scored(method_run, lambda rollout: score(rollout, trial.y, trial.context))
         if "error" not in record:
-            record |= {"fit_seconds": round(outcome.fit_seconds, 3), "query_seconds": round(outcome.query_seconds, 3)}
+            record |= {
+                "fit_seconds": round(method_run.fit_seconds, 3),
+                "query_seconds": round(method_run.query_seconds, 3),
+            }
         records.append(record)
     return records
 
@@ -254,7 +254,7 @@ def _identity(job: RealJob, method: str) -> dict[str, Any]:
         "missing": cell.missing,
         "seed": cell.seed,
         "method": method,
-        "model": job.fingerprint if Choice(method).pretrained else "",
+        "model": job.fingerprint if MethodChoice(method).pretrained else "",
         "budget": job.budget,
         "test_rows": job.test_rows,
     }

@@ -15,8 +15,8 @@ from torch import nn
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import HeldOut, draw_held_out, losses_of
-from train.config import build, read_config
-from train.initial_model import load_initial
+from l2m_core.settings import build_settings, read_settings
+from train.initial_model import load_initial_model
 from train.priors import PriorChoice, priors_of
 from train.study.markdown import markdown_table
 
@@ -55,17 +55,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def prior_of(config: Path | None) -> PriorChoice:
     if config is None:
         return PriorChoice()
-    settings = read_config(config, [])
+    settings = read_settings(config)
     if "stages" not in settings:
         raise ConfigError(f"{config} is no job that draws tasks: it has no stages.")
-    return build(PriorChoice, settings.get("prior") or {}, "config.prior")
+    return build_settings(PriorChoice, settings.get("prior") or {}, "config.prior")
 
 
 def task_losses(models: Sequence[str], held_out: Sequence[HeldOut], device: str = "cpu") -> pd.DataFrame:
     """One row per task: its shape, its number of classes (0: continuous), the base rate's log loss and each model's."""
     found: dict[str, pd.DataFrame] = {}
     for name in models:
-        model = load_initial(name, device).eval()
+        model = load_initial_model(name, device).eval()
         for group in held_out:
             _check_classes(name, model, group)
             losses = losses_of(model, group)
@@ -77,7 +77,7 @@ def task_losses(models: Sequence[str], held_out: Sequence[HeldOut], device: str 
 
 
 def _check_classes(name: str, model: nn.Module, group: HeldOut) -> None:
-    counts = [int(e.tasks.n_classes.max()) for e in group.exercises if e.tasks.n_classes is not None]
+    counts = [int(e.tasks.n_classes.max()) for e in group.episodes if e.tasks.n_classes is not None]
     most = model.config.max_classes  # type: ignore[union-attr]
     if counts and max(counts) > most:
         raise ConfigError(

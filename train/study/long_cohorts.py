@@ -21,11 +21,11 @@ from l2m_core.answering.calibration import best_exponent, cross_fitted
 from l2m_core.answering.context_rows import shorten
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
-from l2m_core.learn.checkpoints import write_text
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import log_loss, paired_interval
 from train.study.answer_settings import known_in_part
 from train.study.evaluation.cells import Trial
+from train.study.evaluation.report import publish
 from train.study.experiments.families import Family, draw
 from train.study.markdown import markdown_table
 
@@ -105,9 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         for limit in LIMITS:
             parts += [f"## {limit.title}", markdown_table(judge(model, limit, given.tasks))]
     page = "\n\n".join(parts) + "\n"
-    given.out.mkdir(parents=True, exist_ok=True)
-    write_text(given.out / "long_cohorts.md", page)
-    print(page)
+    publish(given.out / "long_cohorts.md", page)
     return 0
 
 
@@ -120,10 +118,10 @@ def judge(model: L2M, limit: Limit, tasks: int) -> pd.DataFrame:
         ]
     )
     rows = []
-    for place, name in enumerate(limit.variants):
-        lost = losses[:, place] - losses[:, 0]
-        interval = str(paired_interval(lost, np.random.default_rng(0))) if place else "—"
-        rows.append({"read": name, "log_loss": losses[:, place].mean(), "lost": interval, "tasks": len(losses)})
+    for index, name in enumerate(limit.variants):
+        lost = losses[:, index] - losses[:, 0]
+        interval = str(paired_interval(lost, np.random.default_rng(0))) if index else "—"
+        rows.append({"read": name, "log_loss": losses[:, index].mean(), "lost": interval, "tasks": len(losses)})
     return pd.DataFrame(rows)
 
 

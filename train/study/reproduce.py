@@ -13,7 +13,7 @@ from l2m_core.errors import L2MError, TrainingError
 from train.engines import ENGINES, cores
 from train.study.evaluation.manifest import default_data_folder
 from train.study.experiments.datasets import check_data_folder
-from train.study.experiments.experiment import EXPERIMENTS, SCALES, Places, reproduce
+from train.study.experiments.experiment import EXPERIMENTS, SCALES, Folders, reproduce
 from train.study.experiments.overview import write_overview
 
 
@@ -33,14 +33,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     check_data_folder(given.data)
-    places = Places(given.data, given.partial, given.out)
+    folders = Folders(given.data, given.partial, given.out)
     if given.name != "all":
-        run(given.name, given, places)
+        run(given.name, given, folders)
         return 0
     failed = []
     for name in EXPERIMENTS:
         try:
-            run(name, given, places)
+            run(name, given, folders)
         except L2MError as error:  # what one lacks (a GPU, a data set that can be read) need not stop the others
             failed.append(name)
             print(f"{name}: {error}", file=sys.stderr, flush=True)
@@ -49,13 +49,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def run(name: str, given: argparse.Namespace, places: Places) -> None:
+def run(name: str, given: argparse.Namespace, folders: Folders) -> None:
     start = time.perf_counter()
     command = published_command(name, given.scale, given.overrides)
     verdict = reproduce(
         name,
         given.scale,
-        places,
+        folders,
         command,
         engine=given.engine,
         workers=given.workers,

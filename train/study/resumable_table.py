@@ -14,8 +14,8 @@ except ImportError:  # Windows, where the engines write from one process
     fcntl = None  # type: ignore[assignment]
 
 
-class PartialTable:
-    """Records of one file. Of two with one key the later counts; a line cut short by a kill is passed over."""
+class ResumableTable:
+    """Records in a file. Of two with the same key the later one counts; a line that a crash cut short is skipped."""
 
     def __init__(self, path: Path, keys: Sequence[str]):
         self.path = Path(path)

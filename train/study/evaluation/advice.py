@@ -11,10 +11,10 @@ import pandas as pd
 import torch
 
 from l2m_core.errors import RangeWarning
-from train.study.evaluation.compare import load_model
 from train.study.evaluation.manifest import Source, read_cohort
-from train.study.markdown import markdown_table
-from train.study.resumable_table import PartialTable
+from train.study.evaluation.report import markdown_table
+from train.study.evaluation.trial_runs import load_model
+from train.study.resumable_table import ResumableTable
 
 THREADS = 2
 KEYS = ("cohort", "model", "threads")
@@ -54,7 +54,7 @@ def first_advice(source: Source, model_name: str) -> dict:
 def measure_first_advice(sources: Sequence[Source], model_name: str, partial: Path, run: bool) -> str:
     """A table of all cohorts, each measured once for each model."""
     fingerprint = load_model(model_name).fingerprint
-    table = PartialTable(partial / "advice.jsonl", KEYS)
+    table = ResumableTable(partial / "advice.jsonl", KEYS)
     for source in sources:
         mark = {"cohort": source.name, "model": fingerprint, "threads": THREADS}
         if run and not table.has(mark):

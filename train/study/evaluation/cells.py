@@ -14,7 +14,7 @@ from l2m_core.tasks.batch import TaskBatch
 
 LEAST_TEST_ROWS = 75
 SMALL_CONTEXT = 50
-"""Takes the place of a context that would leave too few rows to test on."""
+"""Rows of the context where a larger one would leave too few rows to test on."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Cell:
-    """One place in the table of comparisons."""
+    """One entry of the table of comparisons."""
 
     cohort: str
     context: int
@@ -97,11 +97,11 @@ def stratified_order(y: np.ndarray, generator: np.random.Generator, continuous: 
         strata = np.searchsorted(np.quantile(y, np.arange(1, 10) / 10), y)
     else:
         strata = np.asarray(y, dtype=np.int64)
-    place = np.empty(len(y))
+    position = np.empty(len(y))
     for stratum in np.unique(strata):
         members = generator.permutation(np.flatnonzero(strata == stratum))
-        place[members] = (np.arange(len(members)) + generator.random(len(members))) / len(members)
-    return np.argsort(place, kind="stable")
+        position[members] = (np.arange(len(members)) + generator.random(len(members))) / len(members)
+    return np.argsort(position, kind="stable")
 
 
 def with_every_class(y: np.ndarray, context: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,14 @@ from train.study.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, erro
 from train.study.evaluation.versions import code_version
 from train.study.markdown import markdown_table
 
+
+def publish(path: Path, page: str) -> None:
+    """Writes a command's page and shows it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, page)
+    print(page)
+
+
 CLASS_COLUMNS = [
     "information",
     "log_loss",

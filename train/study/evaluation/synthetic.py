@@ -18,12 +18,12 @@ from l2m_core.learn.checkpoints import write_text
 from l2m_core.metrics import paired_interval
 from train.engines import fan_out
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.compare import Choice, compare, could_be_had, load_model, scored
 from train.study.evaluation.exact import ExactTask, draw_exact
 from train.study.evaluation.scores import informative_share, score
+from train.study.evaluation.trial_runs import MethodChoice, could_be_had, load_model, run_trial, scored
 from train.study.experiments.families import Family, draw
 from train.study.markdown import markdown_table
-from train.study.resumable_table import PartialTable
+from train.study.resumable_table import ResumableTable
 
 SYNTHETIC_METHODS = ("l2m", "l2m_gain", "l2m_learned", "l2m_monte_carlo", "l2m_random")
 EXACT = "exact"
@@ -80,7 +80,7 @@ def read_heads(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
 def evaluate_synthetic(given: argparse.Namespace, command: str) -> str:
     methods = tuple(given.methods or SYNTHETIC_METHODS)
     fingerprint = load_model(given.model).fingerprint
-    table, heads = PartialTable(given.partial / "synthetic.jsonl", KEYS), read_heads(given.heads)
+    table, heads = ResumableTable(given.partial / "synthetic.jsonl", KEYS), read_heads(given.heads)
     wanted = [
         SyntheticJob(family, task, methods, given.model, fingerprint, given.budget, heads)
         for task in range(given.tasks)
@@ -90,12 +90,14 @@ def evaluate_synthetic(given: argparse.Namespace, command: str) -> str:
         jobs = [job for job in wanted if not all(table.has(_identity(job, *mark)) for mark in job.marks)]
         for _, records in fan_out(run_synthetic, jobs, engine=given.engine, workers=given.workers):
             table.append(records)
-    places = {(job.family, job.task) for job in wanted}
+    wanted_tasks = {(job.family, job.task) for job in wanted}
     marks = set(wanted[0].marks)
     records = [
         r
         for r in table.records.values()
-        if (r["family"], r["task"]) in places and r["budget"] == given.budget and (r["method"], r["model"]) in marks
+        if (r["family"], r["task"]) in wanted_tasks
+        and r["budget"] == given.budget
+        and (r["method"], r["model"]) in marks
     ]
     return write_synthetic(
         given.out, records, methods[0], command, f"model {Path(given.model).name} ({fingerprint[:12]})"
@@ -109,14 +111,14 @@ def run_synthetic(job: SyntheticJob) -> list[dict]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
         asked = {"budget": job.budget, "seed": job.task}
-        outcomes = compare(trial, [Choice(m) for m in job.methods], model=job.model, **asked)
+        method_runs = run_trial(trial, [MethodChoice(m) for m in job.methods], model=job.model, **asked)
         for name, folder in job.heads:
-            (outcome,) = compare(trial, [Choice("l2m_learned")], model=folder, **asked)
-            outcomes.append(replace(outcome, method=head_method(name)))
-    for outcome, mark in zip(outcomes, job.marks, strict=True):
+            (method_run,) = run_trial(trial, [MethodChoice("l2m_learned")], model=folder, **asked)
+            method_runs.append(replace(method_run, method=head_method(name)))
+    for method_run, mark in zip(method_runs, job.marks, strict=True):
         record = {**_identity(job, *mark), "kind": trial.context.kind}
-        record |= scored(outcome, lambda rollout: _scores(rollout, trial, exact))
-        records.append(record if "error" in record else {**record, "query_seconds": outcome.query_seconds})
+        record |= scored(method_run, lambda rollout: _scores(rollout, trial, exact))
+        records.append(record if "error" in record else {**record, "query_seconds": method_run.query_seconds})
     return records
 
 

@@ -1,4 +1,7 @@
-"""Which code a method's results came from: a mark that changes when what is computed may change, not with comments."""
+"""Which code a method's results came from: a mark that changes when what is computed may change.
+
+Comments, docstrings, formatting and where a module lies leave the mark as it is.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ import inspect
 from functools import lru_cache
 from pathlib import Path
 
-import l2m_core.methods as baselines
+import l2m_core.methods as methods
 from l2m_core.methods import METHODS
 
-FOLDER = Path(baselines.__file__).parent
-PACKAGE = baselines.__name__
+FOLDER = Path(methods.__file__).parent
+PACKAGE = methods.__name__
 
 
 @lru_cache(maxsize=64)
@@ -25,8 +28,8 @@ def code_version(method: str) -> str:
     found: dict[str, ast.Module] = {}
     _collect(module.__name__.removeprefix(PACKAGE + "."), found)
     digest = hashlib.sha256()
-    for name in sorted(found):
-        digest.update(ast.dump(_without_docstrings(found[name])).encode())
+    for code in sorted(ast.dump(_what_computes(tree)) for tree in found.values()):
+        digest.update(code.encode())
     return digest.hexdigest()[:12]
 
 
@@ -41,12 +44,15 @@ def _collect(name: str, found: dict[str, ast.Module]) -> None:
             _collect(node.module.removeprefix(PACKAGE + "."), found)
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    """Bare strings say something to people only."""
+def _what_computes(tree: ast.Module) -> ast.Module:
+    """The tree without bare strings, which speak to people only, and without imports, which say where a name lies."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [  # type: ignore[attr-defined]
-                line for line in body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
-            ]
+            node.body = [line for line in body if not _computes_nothing(line)]  # type: ignore[attr-defined]
     return tree
+
+
+def _computes_nothing(line: ast.stmt) -> bool:
+    is_text = isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+    return is_text or isinstance(line, ast.Import | ast.ImportFrom)

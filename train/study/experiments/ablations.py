@@ -17,14 +17,14 @@ from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss
-from l2m_core.learn.stages import ExerciseStream, Stage
+from l2m_core.learn.stages import EpisodeStream, Stage
 from l2m_core.memory import L2M
 from l2m_core.methods.cnp import PooledCells
 from l2m_core.methods.l2m import L2MMethod
 from l2m_core.methods.maml import InnerUpdates
 from l2m_core.model.cells import Cells
 from l2m_core.model.interface import ModelConfig
-from train.config import to_plain
+from l2m_core.settings import to_plain
 from train.priors import PriorChoice, priors_of
 from train.study.evaluation.scores import with_floor
 from train.study.experiments import figures
@@ -44,7 +44,7 @@ KINDS: dict[str, Callable[[ModelConfig], nn.Module]] = {"attention": Cells, "cnp
 
 
 @dataclass(frozen=True)
-class Settings:
+class AblationsSettings:
     families: tuple[Family, ...]
     """What the models are asked about; they learn from `prior`."""
     backbone: ModelConfig = field(default_factory=ModelConfig)
@@ -60,7 +60,10 @@ class Settings:
     seed: int = 0
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+SETTINGS = AblationsSettings
+
+
+def jobs(settings: AblationsSettings, data: Path) -> list[Job]:
     """One for each kind: pretrain it, then ask it."""
     return [Job(kind, settings, kind, data) for kind in KINDS]
 
@@ -84,14 +87,14 @@ def work(job: Job) -> list[dict]:
     return records
 
 
-def pretrained(kind: str, settings: Settings, folder: Path) -> L2M:
+def pretrained(kind: str, settings: AblationsSettings, folder: Path) -> L2M:
     """The same seed, tasks and steps for every kind; goes on from its checkpoint if there is one."""
     check_device(settings.device)
     torch.manual_seed(settings.seed)
     module = KINDS[kind](settings.backbone).to(settings.device)
-    stream = ExerciseStream(priors_of(settings.prior), settings.stages, settings.seed, settings.device)
+    stream = EpisodeStream(priors_of(settings.prior), settings.stages, settings.seed, settings.device)
     facts = {"model": asdict(settings.backbone), "job": to_plain(settings)}
-    loop = Loop(PredictorLoss(module), stream.exercise, settings.stages, settings.loop, folder, facts=facts, quiet=True)
+    loop = Loop(PredictorLoss(module), stream.episode, settings.stages, settings.loop, folder, facts=facts, quiet=True)
     if (folder / "checkpoints").is_dir():
         loop.resume()
     loop.run()
@@ -103,7 +106,7 @@ def pretrained(kind: str, settings: Settings, folder: Path) -> L2M:
     return L2M(release)
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: AblationsSettings, data: Path) -> list[str]:
     steps = sum(stage.steps for stage in settings.stages)
     return [
         f"All three are pretrained here from scratch, on the prior {settings.prior.name}, for {steps} steps on the "

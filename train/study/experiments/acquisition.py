@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from train.study.experiments import comparison, figures
-from train.study.experiments.experiment import Verdict, all_of, judge, pairs
+from train.study.experiments import comparison
+from train.study.experiments.experiment import Verdict, finished, judge_others
 from train.study.experiments.families import stand_ins
 
 TITLE = "Acquisition by step"
@@ -17,7 +17,7 @@ RULE = (
     "interval of the difference above zero."
 )
 
-Settings = comparison.Settings
+SETTINGS = comparison.ComparisonSettings
 jobs = comparison.jobs
 work = comparison.run_methods
 
@@ -28,7 +28,7 @@ BLOCKS = (
 )
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: comparison.ComparisonSettings, data: Path) -> list[str]:
     return [
         "Log loss in nats (continuous outcomes: of the outcome in standard deviations of the "
         "context's; RMSE and MSE likewise).",
@@ -38,25 +38,17 @@ def caption(settings: Settings, data: Path) -> list[str]:
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    finished = [{**r, "mse_by_budget": _squared(r.get("rmse_by_budget"))} for r in records if not r.get("error")]
-    return comparison.by_step(finished, ["log_loss_by_budget", "auroc_by_budget", "rmse_by_budget", "mse_by_budget"])
+    squared = [{**r, "mse_by_budget": _squared(r.get("rmse_by_budget"))} for r in finished(records)]
+    return comparison.by_step(squared, ["log_loss_by_budget", "auroc_by_budget", "rmse_by_budget", "mse_by_budget"])
 
 
 def _squared(values: list[float] | None) -> list[float]:
     return [value**2 for value in values or []]
 
 
-def figure(table: pd.DataFrame):
-    shown = table[table["score"] == "log_loss"]
-    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+figure = comparison.log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
     """Over the tasks of all families: mean log loss over steps."""
-    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
-    return all_of(
-        [
-            judge(pairs(records, "log_loss", "l2m", other, ("family", "task")), f"Below {figures.named(other)}, nats")
-            for other in others
-        ]
-    )
+    return judge_others(records, "log_loss", "Below {}, nats")

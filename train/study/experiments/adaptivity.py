@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.methods.l2m import L2MMethod
-from train.study.evaluation.compare import load_model, roll_out
-from train.study.experiments import figures
-from train.study.experiments.comparison import Run, by_step, one_by_one, scores_of, tasks_of
+from train.study.evaluation.trial_runs import load_model, roll_out
+from train.study.experiments.comparison import Run, by_step, log_loss_by_step, one_by_one, scores_of, tasks_of
 from train.study.experiments.experiment import Job, Verdict, judge, pairs
 from train.study.experiments.families import Family, draw, stand_ins
 
@@ -26,9 +25,12 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class AdaptivitySettings:
     families: tuple[Family, ...]
     model: str = "general"
+
+
+SETTINGS = AdaptivitySettings
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class MajorityVote:
         return np.where(np.isfinite(scores), rank, -np.inf)
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+def jobs(settings: AdaptivitySettings, data: Path) -> list[Job]:
     return one_by_one(tasks_of(settings.families, ("l2m",)), settings, data)
 
 
@@ -68,7 +70,7 @@ def work(job: Job) -> list[dict]:
     ]
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: AdaptivitySettings, data: Path) -> list[str]:
     return stand_ins(settings.families, data)
 
 
@@ -76,8 +78,7 @@ def table(records: list[dict]) -> pd.DataFrame:
     return by_step(records, ["log_loss_by_budget"])
 
 
-def figure(table: pd.DataFrame):
-    return figures.lines(table, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+figure = log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:

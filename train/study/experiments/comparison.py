@@ -1,10 +1,10 @@
-"""What most experiments do: some methods on one task of a family, and everything worth knowing of each roll-out."""
+"""What most experiments share: methods compared on tasks of families, and tables and figures of their scores."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,15 @@ from l2m_core.acquire.rollout import Rollout
 from l2m_core.errors import ConfigError, RangeWarning
 from l2m_core.metrics import paired_interval
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.compare import Choice, Outcome, compare, could_be_had
 from train.study.evaluation.scores import informative_share, score
+from train.study.evaluation.trial_runs import MethodChoice, MethodRun, could_be_had, run_trial, work_groups
+from train.study.experiments import figures
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComparisonSettings:
     """Of an experiment in which every method is asked about every task of some families."""
 
     families: tuple[Family, ...]
@@ -54,17 +55,16 @@ class Run:
 
 
 def one_by_one(runs: Sequence[Run], settings: Any, data: Path) -> list[Job]:
-    """A job for each run's pretrained policies together, and for each other method alone: small pieces to resume."""
+    """A job for each group of a run's methods; see work_groups."""
     pieces = []
     for run in runs:
-        pretrained = tuple(m for m in run.methods if Choice(m).pretrained)
-        for group in [pretrained] * bool(pretrained) + [(m,) for m in run.methods if m not in pretrained]:
-            part = Run(run.family, run.index, group, run.variant, run.context, run.complete)
+        for group in work_groups(run.methods):
+            part = replace(run, methods=group)
             pieces.append(Job(part.key, settings, part, data, methods=group))
     return pieces
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+def jobs(settings: ComparisonSettings, data: Path) -> list[Job]:
     """Every method on every task."""
     return one_by_one(tasks_of(settings.families, settings.methods), settings, data)
 
@@ -79,30 +79,30 @@ def run_methods(job: Job) -> list[dict]:
     """Work of a job whose part is a Run."""
     run: Run = job.part
     trial = draw(run.family, run.index, job.data, context=run.context, complete=run.complete)
-    return [record(run, outcome, trial) for outcome in outcomes_of(run, trial, job.settings)]
+    return [record(run, method_run, trial) for method_run in method_runs(run, trial, job.settings)]
 
 
-def outcomes_of(run: Run, trial: Trial, settings: Settings) -> list[Outcome]:
-    choices = [Choice(name, settings.method_settings.get(name, {})) for name in run.methods]
+def method_runs(run: Run, trial: Trial, settings: ComparisonSettings) -> list[MethodRun]:
+    choices = [MethodChoice(name, settings.method_settings.get(name, {})) for name in run.methods]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the caption says what lies outside the trained range
         model = run.family.model or settings.model
-        return compare(trial, choices, model=model, budget=run.family.budget, seed=run.index)
+        return run_trial(trial, choices, model=model, budget=run.family.budget, seed=run.index)
 
 
-def record(run: Run, outcome: Outcome, trial: Trial) -> dict:
+def record(run: Run, method_run: MethodRun, trial: Trial) -> dict:
     facts = {
         "family": run.family.name,
         "task": run.index,
         "variant": run.variant,
-        "method": outcome.method,
+        "method": method_run.method,
         "kind": trial.context.kind,
         "context": len(trial.context),
     }
-    if outcome.rollout is None:
-        return {**facts, "error": outcome.error}
-    seconds = {"fit_seconds": outcome.fit_seconds, "query_seconds": outcome.query_seconds}
-    return {**facts, **scores_of(outcome.rollout, trial), **seconds}
+    if method_run.rollout is None:
+        return {**facts, "error": method_run.error}
+    seconds = {"fit_seconds": method_run.fit_seconds, "query_seconds": method_run.query_seconds}
+    return {**facts, **scores_of(method_run.rollout, trial), **seconds}
 
 
 def scores_of(rollout: Rollout, trial: Trial) -> dict:
@@ -118,9 +118,15 @@ def by_step(records: Sequence[dict], scores: Sequence[str]) -> pd.DataFrame:
     for record in records:
         for name in scores:
             for step, value in enumerate(record.get(name) or []):
-                rows.append({**_place(record), "score": name.removesuffix("_by_budget"), "step": step, "value": value})
+                rows.append({**_keys(record), "score": name.removesuffix("_by_budget"), "step": step, "value": value})
     table = pd.DataFrame(rows)
     return summarise_groups(table, ["family", "variant", "method", "score", "step"], "value")
+
+
+def log_loss_by_step(table: pd.DataFrame):
+    """The figure of what `by_step` gives."""
+    shown = table[table["score"] == "log_loss"]
+    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
 
 
 def summarise_groups(table: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
@@ -138,5 +144,5 @@ def summarise_groups(table: pd.DataFrame, keys: list[str], value: str) -> pd.Dat
     return pd.DataFrame(rows)
 
 
-def _place(record: dict) -> dict:
+def _keys(record: dict) -> dict:
     return {name: record[name] for name in ("family", "variant", "method", "task")}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from train.study.experiments import comparison, figures
-from train.study.experiments.comparison import Run, one_by_one, run_methods, summarise_groups
-from train.study.experiments.experiment import Job, Verdict, all_of, judge, named_pairs
+from train.study.experiments.comparison import Run, one_by_one, run_methods, summarise_groups, tasks_of
+from train.study.experiments.experiment import Job, Verdict, all_of, finished, judge, named_pairs
 from train.study.experiments.families import stand_ins
 
 TITLE = "Gains by context length and by retrospective missingness"
@@ -26,40 +26,40 @@ WITHIN = ("family", "task", "variant")
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class ContextLengthSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "l2m_random")
     lengths: tuple[int, ...] = (50, 100, 200, 500, 900)
     missingness: tuple[float, ...] = (0.0, 0.5, 0.75, 1.0)
     """Shares of the largest missingness, in the context only: of the rows decided about everything can be had."""
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+SETTINGS = ContextLengthSettings
+
+
+def jobs(settings: ContextLengthSettings, data: Path) -> list[Job]:
     runs = []
     longest = max(settings.lengths)
-    for index in range(max(family.tasks for family in settings.families)):
-        for family in settings.families:
-            if index >= family.tasks:
-                continue
-            # All lengths are cut from one task of the longest, so that they differ in length alone.
-            whole = replace(family, context=longest)
-            for length in settings.lengths:
-                runs.append(Run(whole, index, settings.methods, f"context {length}", context=length, complete=True))
-            for scale in settings.missingness:
-                scaled = family.with_missingness_scale(scale)
-                runs.append(Run(scaled, index, settings.methods, f"missing {scale:g}", complete=True))
+    for run in tasks_of(settings.families, settings.methods):
+        # All lengths are cut from one task of the longest, so that they differ in length alone.
+        whole = replace(run.family, context=longest)
+        for length in settings.lengths:
+            runs.append(Run(whole, run.index, run.methods, f"context {length}", context=length, complete=True))
+        for scale in settings.missingness:
+            scaled = run.family.with_missingness_scale(scale)
+            runs.append(Run(scaled, run.index, run.methods, f"missing {scale:g}", complete=True))
     return one_by_one(runs, settings, data)
 
 
 work = run_methods
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: ContextLengthSettings, data: Path) -> list[str]:
     return stand_ins(settings.families, data)
 
 
 def table(records: list[dict]) -> pd.DataFrame:
     """Gain: log loss of the random order minus that of L2M's, mean over budgets, per task."""
-    frame = pd.DataFrame([r for r in records if not r.get("error")])
+    frame = pd.DataFrame(finished(records))
     wide = frame.pivot_table(index=list(WITHIN), columns="method", values="log_loss").reset_index()
     wide["gain"] = wide["l2m_random"] - wide["l2m"]
     wide[["what", "amount"]] = wide["variant"].str.split(" ", expand=True)

@@ -27,8 +27,8 @@ HOSPITAL = {
 
 
 @dataclass(frozen=True)
-class Found:
-    """A cohort, or what takes its place; `note` says so."""
+class FoundCohort:
+    """A cohort, or its stand-in; `note` says so."""
 
     load: Callable[[], Cohort]
     note: str = ""
@@ -43,7 +43,7 @@ class Digits:
 
 
 @lru_cache(maxsize=32)
-def find_cohort(name: str, data: Path) -> Found:
+def find_cohort(name: str, data: Path) -> FoundCohort:
     """By the names of the study's data sets, else of the folder's manifest."""
     if name == "metabric":
         return _or_stand_in(name, load_metabric, _first(data, METABRIC_FILES), seed=1, features=13, classes=6)
@@ -53,12 +53,12 @@ def find_cohort(name: str, data: Path) -> Found:
         return _hospital(name, HOSPITAL[name], data)
     known = {source.name: source for source in read_manifest(data)} if (data / "manifest.yaml").is_file() else {}
     if name in known:
-        return Found(known[name].load)
+        return FoundCohort(known[name].load)
     return _stand_in(name, seed=sum(name.encode()), features=16, classes=2)
 
 
 METABRIC_FILES = ("METABRIC_RNA_Mutation.csv", "metabric_pam50.csv")
-MNIST_PLACES = ("mnist.npz", "mnist", "mnist_6000.npz")
+MNIST_PATHS = ("mnist.npz", "mnist", "mnist_6000.npz")
 """An .npz, or a folder with the files as published."""
 
 
@@ -66,16 +66,16 @@ def _first(folder: Path, names: tuple[str, ...]) -> Path:
     return next((folder / name for name in names if (folder / name).exists()), folder / names[0])
 
 
-def _hospital(name: str, outcome: str, data: Path) -> Found:
+def _hospital(name: str, outcome: str, data: Path) -> FoundCohort:
     """MIMIC-IV in MEDS form where it is; for death, the open MIMIC-III demo is nearer than anything made up."""
     records, demo = data / "mimic_iv_meds", data / "mimic3_demo.csv"
     if records.exists():
         cohort = load_hospital(records, outcome)
-        return Found(lambda: cohort)
+        return FoundCohort(lambda: cohort)
     if outcome != "died_in_hospital" or not demo.is_file():
         return _stand_in(name, seed=len(name), features=30, classes=2)
     source = next(source for source in read_manifest(data) if source.name == "mimic3_demo")
-    return Found(
+    return FoundCohort(
         source.load,
         f"{name}: the MIMIC-III demo (129 admissions, open access) in place of MIMIC-IV, which needs credentials.",
     )
@@ -83,15 +83,15 @@ def _hospital(name: str, outcome: str, data: Path) -> Found:
 
 def _or_stand_in(
     name: str, load: Callable[[Path], Cohort], path: Path, seed: int, features: int, classes: int
-) -> Found:
+) -> FoundCohort:
     """A file that is there and cannot be read is an error: a stand-in would pass for what the user put there."""
     if not path.exists():
         return _stand_in(name, seed, features, classes)
     cohort = load(path)
-    return Found(lambda: cohort)
+    return FoundCohort(lambda: cohort)
 
 
-def _stand_in(name: str, seed: int, features: int, classes: int, rows: int = 1500) -> Found:
+def _stand_in(name: str, seed: int, features: int, classes: int, rows: int = 1500) -> FoundCohort:
     def load() -> Cohort:
         settings = {
             "max_classes": classes,
@@ -110,7 +110,7 @@ def _stand_in(name: str, seed: int, features: int, classes: int, rows: int = 150
             name=name,
         )
 
-    return Found(
+    return FoundCohort(
         lru_cache(maxsize=1)(load), f"{name}: a made-up table of the synthetic prior, because the data set is not here."
     )
 
@@ -126,10 +126,10 @@ def _draw_with(classes: int, prior: Any, seed: int, rows: int, features: int) ->
 
 @lru_cache(maxsize=2)
 def find_digits(data: Path) -> Digits:
-    place = _first(data, MNIST_PLACES)
-    if not place.exists():
+    path = _first(data, MNIST_PATHS)
+    if not path.exists():
         return Digits(_drawn_digits(), "digits: drawn segments in place of MNIST, which is not here.")
-    return Digits(load_mnist(place))
+    return Digits(load_mnist(path))
 
 
 SEGMENTS = (
@@ -151,7 +151,7 @@ def _drawn_digits(count: int = 3000) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 10, count)
     images = np.zeros((count, 28, 28))
-    places = [
+    segments = [
         (slice(4, 7), slice(8, 20)),
         (slice(5, 14), slice(7, 10)),
         (slice(5, 14), slice(18, 21)),
@@ -160,9 +160,9 @@ def _drawn_digits(count: int = 3000) -> dict[str, np.ndarray]:
         (slice(15, 24), slice(18, 21)),
         (slice(22, 25), slice(8, 20)),
     ]
-    for segment, place in enumerate(places):
-        lit = np.array([SEGMENTS[label][segment] == "1" for label in labels])
-        images[(lit, *place)] = 255
+    for number, pixels in enumerate(segments):
+        lit = np.array([SEGMENTS[label][number] == "1" for label in labels])
+        images[(lit, *pixels)] = 255
     noise = generator.normal(0, 40, images.shape)
     return {"images": np.clip(images + noise, 0, 255).astype(np.uint8), "labels": labels}
 

@@ -4,7 +4,7 @@ Each experiment is a module of this folder that holds
 
     TITLE, CLAIM                         what it is, and what the study says it shows
     RULE                                 when that counts as seen: written before the experiment is run, and published
-    Settings                             a frozen dataclass; `configs/NAME.yaml` gives it at the scales small and study
+    SETTINGS                             a frozen dataclass; `configs/NAME.yaml` gives it at the scales small and study
     jobs(settings, data) -> [Job]        what can be done side by side; each carries its own seed
     work(job) -> [record, …]             in a worker process; records are plain values
     table(records) -> DataFrame          what is published
@@ -27,19 +27,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from l2m_core.answering.release import FACTS, find_model
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import write_text
 from l2m_core.metrics import Interval, paired_interval
-from train.config import build, to_plain
+from l2m_core.settings import apply_override, build_settings, read_settings, to_plain
 from train.engines import fan_out
-from train.study.evaluation.compare import Choice, load_model
+from train.study.evaluation.report import markdown_table
+from train.study.evaluation.trial_runs import MethodChoice, load_model
 from train.study.evaluation.versions import code_version
 from train.study.experiments import figures
-from train.study.markdown import markdown_table
-from train.study.resumable_table import PartialTable
+from train.study.resumable_table import ResumableTable
 
 EXPERIMENTS = (
     "uncertainty",
@@ -85,19 +84,15 @@ def find(name: str) -> ModuleType:
     return importlib.import_module(f"train.study.experiments.{name}")
 
 
-def read_settings(name: str, scale: str, overrides: Sequence[str] = ()) -> Any:
-    """The settings of one scale; `key=value` overrides replace top-level ones."""
-    path = Path(__file__).parent / "configs" / f"{name}.yaml"
-    scales = yaml.safe_load(path.read_text())
+def experiment_settings(name: str, scale: str, overrides: Sequence[str] = ()) -> Any:
+    """The settings of one scale; `key=value` overrides replace single ones."""
+    scales = read_settings(Path(__file__).parent / "configs" / f"{name}.yaml")
     if scale not in scales:
         raise ConfigError(f"There is no scale {scale!r}; choose one of {', '.join(scales)}.")
-    plain = dict(scales[scale])
+    plain = scales[scale]
     for override in overrides:
-        key, equals, value = override.partition("=")
-        if not equals:
-            raise ConfigError(f"Override {override!r} must read key=value.")
-        plain[key] = yaml.safe_load(value)
-    return build(find(name).Settings, plain, name)
+        apply_override(plain, override)
+    return build_settings(find(name).SETTINGS, plain, name)
 
 
 def version_of(job: Job) -> str:
@@ -112,7 +107,7 @@ def version_of(job: Job) -> str:
             plain["method_settings"] = own
         code = [code_version(name) for name in job.methods]
         plain = _without(plain, "device")  # of the fine-tuning, which is a piece of its own
-        if not any(Choice(name).pretrained for name in job.methods):
+        if not any(MethodChoice(name).pretrained for name in job.methods):
             plain = _without(plain, "model")
     facts = [(find_model(name) / FACTS).read_text() for name in models_of(plain)]
     return hashlib.sha256(json.dumps([plain, facts, code], sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -140,7 +135,7 @@ def _without(value: Any, *keys: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Places:
+class Folders:
     """Where things are read, kept and written."""
 
     data: Path
@@ -151,7 +146,7 @@ class Places:
 def reproduce(
     name: str,
     scale: str,
-    places: Places,
+    folders: Folders,
     command: str,
     *,
     engine: str = "processes",
@@ -160,22 +155,22 @@ def reproduce(
     say=print,
 ) -> Verdict:
     """Runs what is not done yet, then writes NAME.csv, NAME.md and NAME.html."""
-    module, settings = find(name), read_settings(name, scale, overrides)
-    partial = PartialTable(places.partial / f"{name}-{scale}.jsonl", ("job", "version"))
-    jobs = module.jobs(settings, places.data)
+    module, settings = find(name), experiment_settings(name, scale, overrides)
+    partial = ResumableTable(folders.partial / f"{name}-{scale}.jsonl", ("job", "version"))
+    jobs = module.jobs(settings, folders.data)
     marks = [{"job": job.key, "version": version_of(job)} for job in jobs]
     left = [number for number, mark in enumerate(marks) if not partial.has(mark)]
     gpus = int(getattr(settings, "device", "cpu").startswith("cuda"))
     results = fan_out(module.work, [jobs[number] for number in left], engine=engine, workers=workers, gpus=gpus)
-    for done, (place, records) in enumerate(results, 1):
-        mark = marks[left[place]]
+    for done, (index, records) in enumerate(results, 1):
+        mark = marks[left[index]]
         partial.append([{**mark, "rows": records}])
         say(f"{name} {done}/{len(left)}: {mark['job']}")
     records = [row for mark in marks for row in partial.records[partial.key(mark)]["rows"]]
     table = module.table(records)
     verdict = module.verdict(records, table)
-    captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, places.data), *failures(records)]
-    write(name, scale, module, table, verdict, captions, command, places.out)
+    captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, folders.data), *failures(records)]
+    write(name, scale, module, table, verdict, captions, command, folders.out)
     return verdict
 
 
@@ -246,6 +241,11 @@ def write(
 # -- rules that verdicts share ----------------------------------------------------------------------------------------
 
 
+def finished(records: Sequence[dict]) -> list[dict]:
+    """Without those of methods that failed."""
+    return [record for record in records if not record.get("error")]
+
+
 def pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> np.ndarray:
     """(n,) score of `worse` minus that of `better` on the same trial: above zero where `better` is better (lower)."""
     return named_pairs(records, score, better, worse, within).to_numpy()
@@ -253,7 +253,7 @@ def pairs(records: Sequence[dict], score: str, better: str, worse: str, within: 
 
 def named_pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> pd.Series:
     """The same under the trials' names, so that pairs of two kinds can be paired again."""
-    table = pd.DataFrame([r for r in records if not r.get("error") and r["method"] in (better, worse)])
+    table = pd.DataFrame([r for r in finished(records) if r["method"] in (better, worse)])
     if table.empty or table["method"].nunique() < 2:
         return pd.Series(dtype=float)
     wide = table.pivot_table(index=list(within), columns="method", values=score, aggfunc="mean").dropna()
@@ -270,6 +270,13 @@ def judge(differences: np.ndarray, what: str) -> Verdict:
     if found is None:
         return Verdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
     return Verdict(SEEN if found.low > 0 else NOT_SEEN, f"{what}: {found}, {len(differences)} pairs.")
+
+
+def judge_others(records: Sequence[dict], score: str, what: str) -> Verdict:
+    """Whether L2M's score is lower than each other method's on the same tasks; `what` names the other as `{}`."""
+    others = [method for method in dict.fromkeys(r["method"] for r in records) if method != "l2m"]
+    found = {other: pairs(records, score, "l2m", other, ("family", "task")) for other in others}
+    return all_of([judge(values, what.format(figures.named(other))) for other, values in found.items()])
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:

@@ -107,7 +107,7 @@ def _with_groups(trial: Trial, groups: np.ndarray) -> Trial:
 
 
 def stand_ins(families: tuple[Family, ...], data: Path) -> list[str]:
-    """A sentence for each data set that is absent, on what takes its place, and for each that is too short."""
+    """A sentence for each data set that is absent, on its stand-in, and for each that is too short."""
     notes = []
     for family in families:
         if family.source in ("cohort", "semi_synthetic"):

@@ -12,19 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from l2m_core.learn.policy import PolicyConfig, PolicyLoss
-from l2m_core.learn.stages import Exercise, Stage, draw_known
+from l2m_core.learn.stages import Episode, Stage, draw_known
 from l2m_core.methods import make_method
 from l2m_core.methods.ipw import LogisticPropensities, offline_ipw, semi_offline_ipw
 from l2m_core.methods.networks import Network
 from l2m_core.methods.trajectories import gradient, method_loss, reinforce
-from train.initial_model import train_only
+from train.initial_model import freeze_all_but
 from train.study.evaluation.cells import task_trial
 from train.study.experiments import figures
 from train.study.experiments.comparison import summarise_groups
 from train.study.experiments.datasets import find_cohort
 from train.study.experiments.experiment import NOT_TESTABLE, Job, Verdict, all_of, judge
 from train.study.experiments.families import Family, prior_of, stand_ins
-from train.study.experiments.models import fresh
+from train.study.experiments.models import load_own_copy
 
 TITLE = "Gradient estimators"
 CLAIM = (
@@ -41,7 +41,7 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class GradientsSettings:
     families: tuple[Family, ...]
     model: str = "general"
     samples: tuple[int, ...] = (1, 4, 16, 64)
@@ -66,7 +66,10 @@ class Settings:
     """Share of the largest missingness in those records."""
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+SETTINGS = GradientsSettings
+
+
+def jobs(settings: GradientsSettings, data: Path) -> list[Job]:
     most = max(family.tasks for family in settings.families)
     return [
         Job(f"{f.name}/{i}/{part}", settings, (f, i, part), data)
@@ -87,25 +90,25 @@ def work(job: Job) -> list[dict]:
 # -- the number of samples and the temperature ------------------------------------------------------------------------
 
 
-def by_samples(settings: Settings, family: Family, data: Path, generator: torch.Generator) -> list[dict]:
+def by_samples(settings: GradientsSettings, family: Family, data: Path, generator: torch.Generator) -> list[dict]:
     """Distance and angle of single estimates to the mean of many."""
     prior, features, _ = prior_of(family, data)
     batch = prior.sample(generator, 1, family.context + settings.queries, features)
     a = draw_known(generator, batch, family.context, Stage(steps=1, known=(0.0, 0.5)))
-    exercise = Exercise(batch, family.context, a)
-    module = fresh(family.model or settings.model).release.module
-    train_only(module, "policy")
+    episode = Episode(batch, family.context, a)
+    module = load_own_copy(family.model or settings.model).release.module
+    freeze_all_but(module, "policy")
     per_call = max(settings.samples)
     calls = -(-settings.reference // per_call)
-    long = [_estimate(settings, module, exercise, "reinforce", 1.0, per_call, -i - 1) for i in range(max(2, calls))]
+    long = [_estimate(settings, module, episode, "reinforce", 1.0, per_call, -i - 1) for i in range(max(2, calls))]
     reference = _mean(long)
-    agreement = _cosine(_mean(long[::2]), _mean(long[1::2]))
+    agreement = cosine(_mean(long[::2]), _mean(long[1::2]))
     kinds = [("reinforce", 1.0), *(("gumbel", t) for t in settings.temperatures)]
     records = []
     for estimator, temperature in kinds:
         for samples in settings.samples:
             found = [
-                _estimate(settings, module, exercise, estimator, temperature, samples, i)
+                _estimate(settings, module, episode, estimator, temperature, samples, i)
                 for i in range(settings.repeats)
             ]
             records.append(
@@ -116,7 +119,7 @@ def by_samples(settings: Settings, family: Family, data: Path, generator: torch.
                     "samples": samples,
                     "l2_error": float(np.mean([(g - reference).norm() for g in found])),
                     "relative_error": float(np.mean([(g - reference).norm() / reference.norm() for g in found])),
-                    "cosine": float(np.mean([_cosine(g, reference) for g in found])),
+                    "cosine": float(np.mean([cosine(g, reference) for g in found])),
                     "reference_agreement": agreement,
                 }
             )
@@ -124,12 +127,12 @@ def by_samples(settings: Settings, family: Family, data: Path, generator: torch.
 
 
 def _estimate(
-    settings, module: nn.Module, exercise: Exercise, estimator: str, temperature: float, samples: int, seed: int
+    settings, module: nn.Module, episode: Episode, estimator: str, temperature: float, samples: int, seed: int
 ) -> Tensor:
     """The gradient of one draw, as one vector."""
     config = PolicyConfig(settings.objective, estimator, temperature, samples=samples)
     parameters = [p for p in module.parameters() if p.requires_grad]
-    loss, _ = PolicyLoss(module, config)(replace(exercise, seed=seed % 2**31))
+    loss, _ = PolicyLoss(module, config)(replace(episode, seed=seed % 2**31))
     parts = torch.autograd.grad(loss, parameters, allow_unused=True)
     return torch.cat(
         [torch.zeros_like(p).flatten() if g is None else g.flatten() for p, g in zip(parameters, parts, strict=True)]
@@ -139,7 +142,7 @@ def _estimate(
 # -- records with holes -----------------------------------------------------------------------------------------------
 
 
-def with_holes(settings: Settings, family: Family, data: Path, generator: torch.Generator) -> list[dict]:
+def with_holes(settings: GradientsSettings, family: Family, data: Path, generator: torch.Generator) -> list[dict]:
     """A small network's policy, its gradient from complete rows, and what reweighting makes of rows with holes."""
     scaled = family.with_missingness_scale(settings.holes)
     prior, features, _ = prior_of(scaled, data)
@@ -181,7 +184,7 @@ def with_holes(settings: Settings, family: Family, data: Path, generator: torch.
                 "samples": settings.estimates,
                 "l2_error": float((mean - reference).norm()),
                 "relative_error": float((mean - reference).norm() / reference.norm()),
-                "cosine": _cosine(mean, reference),
+                "cosine": cosine(mean, reference),
             }
         )
     return records
@@ -191,14 +194,14 @@ def _mean(vectors: list[Tensor]) -> Tensor:
     return torch.stack(vectors).mean(0)
 
 
-def _cosine(a: Tensor, b: Tensor) -> float:
+def cosine(a: Tensor, b: Tensor) -> float:
     return float(torch.nn.functional.cosine_similarity(a, b, dim=0))
 
 
 # -- what is published ------------------------------------------------------------------------------------------------
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: GradientsSettings, data: Path) -> list[str]:
     return [
         f"Gradients are of its policy head, objective {settings.objective}. Reference: at least "
         f"{settings.reference} REINFORCE trajectories of each query. `samples`: l2 error, also as a share of the "
@@ -215,10 +218,10 @@ def table(records: list[dict]) -> pd.DataFrame:
     frame = pd.DataFrame(records)
     frame["temperature"] = frame["temperature"].map(lambda t: "" if t is None or t != t else f"{t:g}")
     keys = ["family", "part", "estimator", "temperature", "samples"]
-    cosine = summarise_groups(frame, keys, "cosine")
+    cosines = summarise_groups(frame, keys, "cosine")
     scores = [name for name in ("l2_error", "relative_error", "reference_agreement") if name in frame]
     rest = frame.groupby(keys, sort=False)[scores].mean().reset_index()
-    return cosine.merge(rest, on=keys)
+    return cosines.merge(rest, on=keys)
 
 
 def figure(table: pd.DataFrame):

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from train.study.experiments import comparison, figures
-from train.study.experiments.experiment import Verdict, all_of, judge, pairs
+from train.study.experiments.experiment import Verdict, finished, judge_others
 from train.study.experiments.families import stand_ins
 
 TITLE = "Precision and recall of informative features"
@@ -18,12 +18,12 @@ RULE = (
     "95% interval of the difference above zero."
 )
 
-Settings = comparison.Settings
+SETTINGS = comparison.ComparisonSettings
 jobs = comparison.jobs
 work = comparison.run_methods
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: comparison.ComparisonSettings, data: Path) -> list[str]:
     return [
         "Step t is after t + 1 acquisitions.",
         *stand_ins(settings.families, data),
@@ -31,7 +31,7 @@ def caption(settings: Settings, data: Path) -> list[str]:
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    return comparison.by_step([r for r in records if not r.get("error")], ["precision", "recall"])
+    return comparison.by_step(finished(records), ["precision", "recall"])
 
 
 def figure(table: pd.DataFrame):
@@ -41,11 +41,5 @@ def figure(table: pd.DataFrame):
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
     """Over tasks: the share of informative features missed, averaged over budgets."""
-    missed = [{**r, "missed": 1 - float(np.mean(r["recall"]))} for r in records if not r.get("error")]
-    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
-    return all_of(
-        [
-            judge(pairs(missed, "missed", "l2m", other, ("family", "task")), f"Recall beyond {figures.named(other)}'s")
-            for other in others
-        ]
-    )
+    missed = [r if r.get("error") else {**r, "missed": 1 - float(np.mean(r["recall"]))} for r in records]
+    return judge_others(missed, "missed", "Recall beyond {}'s")

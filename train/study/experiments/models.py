@@ -1,4 +1,4 @@
-"""Models that an experiment trains for itself, in the place of a released one."""
+"""Models that an experiment trains for itself, instead of a released one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fingerprint(module: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def fresh(name: str, device: str = "cpu") -> L2M:
+def load_own_copy(name: str, device: str = "cpu") -> L2M:
     """A model of one's own to change: not the one that others share."""
     return load(name, device)
 

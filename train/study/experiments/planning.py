@@ -13,13 +13,12 @@ from l2m_core.learn.loop import LoopConfig
 from l2m_core.learn.policy import PolicyConfig
 from l2m_core.learn.stages import Stage
 from l2m_core.methods.l2m import L2MMethod
-from train.initial_model import load_initial
+from train.initial_model import load_initial_model
 from train.policy import PolicyJob
 from train.policy import run as train_policy
 from train.priors import PriorChoice
-from train.study.evaluation.compare import load_model, roll_out
-from train.study.experiments import figures
-from train.study.experiments.comparison import by_step, scores_of
+from train.study.evaluation.trial_runs import load_model, roll_out
+from train.study.experiments.comparison import by_step, log_loss_by_step, scores_of
 from train.study.experiments.experiment import Job, Verdict, all_of, judge, pairs, version_of
 from train.study.experiments.families import Family, draw
 from train.study.experiments.models import check_device, with_module
@@ -37,7 +36,7 @@ WAYS = ("greedy", "lookahead")
 
 
 @dataclass(frozen=True)
-class Settings:
+class PlanningSettings:
     families: tuple[Family, ...]
     """Of the source "prior": the policies are taught on each one's own prior."""
     model: str = "general"
@@ -52,7 +51,10 @@ class Settings:
     seed: int = 0
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+SETTINGS = PlanningSettings
+
+
+def jobs(settings: PlanningSettings, data: Path) -> list[Job]:
     """One for each family and way: teach the policy, then ask it on the family's tasks."""
     return [Job(f"{f.name}/{way}", settings, (f, way), data) for f in settings.families for way in WAYS]
 
@@ -84,7 +86,7 @@ def work(job: Job) -> list[dict]:
     )
     with contextlib.redirect_stdout(io.StringIO()):
         train_policy(job_settings, resume=(policy_folder / "checkpoints").is_dir())
-    module = load_initial(str(policy_folder))
+    module = load_initial_model(str(policy_folder))
     model = with_module(load_model(name), module, way, policy="learned")
     records = []
     for index in range(family.tasks):
@@ -96,7 +98,7 @@ def work(job: Job) -> list[dict]:
     return records
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: PlanningSettings, data: Path) -> list[str]:
     steps = sum(stage.steps for stage in settings.stages)
     return [
         f"Backbone: {settings.model}, frozen. Both policies: {steps} training steps, temperature "
@@ -108,9 +110,7 @@ def table(records: list[dict]) -> pd.DataFrame:
     return by_step(records, ["log_loss_by_budget", "auroc_by_budget", "recall"])
 
 
-def figure(table: pd.DataFrame):
-    shown = table[table["score"] == "log_loss"]
-    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+figure = log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from train.study.experiments import comparison, figures
-from train.study.experiments.comparison import Run, outcomes_of, record
+from train.study.experiments.comparison import Run, method_runs, record
 from train.study.experiments.experiment import NOT_SEEN, NOT_TESTABLE, SEEN, Job, Verdict
 from train.study.experiments.families import draw, stand_ins
 
@@ -23,10 +23,13 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class PolicyMapsSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "gdfs", "dime")
     most_alike: float = 0.95
     """Choices depend on the patient where the commonest one is below this share at the middle step."""
+
+
+SETTINGS = PolicyMapsSettings
 
 
 jobs = comparison.jobs
@@ -37,20 +40,20 @@ def work(job: Job) -> list[dict]:
     run: Run = job.part
     trial = draw(run.family, run.index, job.data)
     records = []
-    for outcome in outcomes_of(run, trial, job.settings):
-        found = record(run, outcome, trial)
-        if outcome.rollout is not None:
-            actions = outcome.rollout.actions
+    for method_run in method_runs(run, trial, job.settings):
+        found = record(run, method_run, trial)
+        if method_run.rollout is not None:
+            actions = method_run.rollout.actions
             asked = np.maximum((actions >= 0).sum(0), 1)
             free = np.flatnonzero(trial.context.acquirable)
-            names = outcome.rollout.names
+            names = method_run.rollout.names
             found["shares"] = {names[j]: ((actions == j).sum(0) / asked).tolist() for j in free}
             found["alike"] = job.settings.most_alike
         records.append(found)
     return records
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: PolicyMapsSettings, data: Path) -> list[str]:
     return ["Step 1 is the first acquisition.", *stand_ins(settings.families, data)]
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from train.study.experiments import comparison, figures
-from train.study.experiments.comparison import Run, one_by_one, outcomes_of, record, summarise_groups
-from train.study.experiments.experiment import NOT_TESTABLE, Job, Verdict, all_of, judge, pairs
+from train.study.experiments.comparison import Run, method_runs, one_by_one, record, summarise_groups, tasks_of
+from train.study.experiments.experiment import NOT_TESTABLE, Job, Verdict, finished, judge_others
 from train.study.experiments.families import Family, draw, stand_ins
 
 TITLE = "Real missingness as a stress test"
@@ -23,12 +23,15 @@ PATTERNS = ("complete", "at random", "real")
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class RealMissingnessSettings(comparison.ComparisonSettings):
     """Families are semi-synthetic: outcomes from a known mechanism on the rows of a table that has holes of its own."""
 
     methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime")
     rate: float = 0.3
     """Share missing completely at random, for comparison."""
+
+
+SETTINGS = RealMissingnessSettings
 
 
 def with_pattern(family: Family, pattern: str, rate: float) -> Family:
@@ -45,12 +48,10 @@ def with_pattern(family: Family, pattern: str, rate: float) -> Family:
     return replace(family, settings=settings)
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+def jobs(settings: RealMissingnessSettings, data: Path) -> list[Job]:
     runs = [
-        Run(with_pattern(family, pattern, settings.rate), index, settings.methods, pattern, complete=True)
-        for index in range(max(family.tasks for family in settings.families))
-        for family in settings.families
-        if index < family.tasks
+        Run(with_pattern(run.family, pattern, settings.rate), run.index, run.methods, pattern, complete=True)
+        for run in tasks_of(settings.families, settings.methods)
         for pattern in PATTERNS
     ]
     return one_by_one(runs, settings, data)
@@ -61,10 +62,12 @@ def work(job: Job) -> list[dict]:
     run: Run = job.part
     trial = draw(run.family, run.index, job.data, complete=run.complete)
     missing = float(np.isnan(trial.context.x[:, trial.context.acquirable]).mean())
-    return [{**record(run, outcome, trial), "missing": missing} for outcome in outcomes_of(run, trial, job.settings)]
+    return [
+        {**record(run, method_run, trial), "missing": missing} for method_run in method_runs(run, trial, job.settings)
+    ]
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: RealMissingnessSettings, data: Path) -> list[str]:
     return [
         "Missingness is of the context (`missing`: the share of its acquirable values); of the rows decided about "
         "everything can be had.",
@@ -73,7 +76,7 @@ def caption(settings: Settings, data: Path) -> list[str]:
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    frame = pd.DataFrame([r for r in records if not r.get("error")])
+    frame = pd.DataFrame(finished(records))
     keys = ["family", "variant", "method"]
     missing = frame.groupby(keys, sort=False)["missing"].mean().reset_index()
     return summarise_groups(frame, keys, "log_loss").merge(missing, on=keys)
@@ -88,10 +91,4 @@ def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
     real = [r for r in records if r["variant"] == "real"]
     if not any(r.get("missing") for r in real):
         return Verdict(NOT_TESTABLE, "The tables at hand have no holes, so there is no real pattern to graft.")
-    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
-    return all_of(
-        [
-            judge(pairs(real, "log_loss", "l2m", other, ("family", "task")), f"Below {figures.named(other)}, nats")
-            for other in others
-        ]
-    )
+    return judge_others(real, "log_loss", "Below {}, nats")

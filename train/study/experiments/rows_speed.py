@@ -16,8 +16,9 @@ from torch import Tensor
 
 from l2m_core.learn.losses import context_of, log_loss, random_orders
 from l2m_core.learn.precision import DTYPES
-from l2m_core.learn.stages import Exercise, ExerciseStream, Stage
-from l2m_core.model.interface import Context, Memory, ModelConfig, Output, build
+from l2m_core.learn.stages import Episode, EpisodeStream, Stage
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import Context, Memory, ModelConfig, Output
 from l2m_core.model.rows import Rows
 from l2m_core.tasks.registry import build_prior
 
@@ -43,8 +44,8 @@ def dense_mask(n: int, later: int) -> Tensor:
     return mask
 
 
-def naive_loss(model: Rows, exercise: Exercise, orders: int) -> Tensor:
-    context, targets, ways = _parts(exercise, orders)
+def naive_loss(model: Rows, episode: Episode, orders: int) -> Tensor:
+    context, targets, ways = _parts(episode, orders)
     losses = []
     for a in ways.unbind(1):
         output, memory = dense_pass(model, context, targets, a)
@@ -52,16 +53,16 @@ def naive_loss(model: Rows, exercise: Exercise, orders: int) -> Tensor:
     return torch.stack(losses).mean()
 
 
-def block_loss(model: Rows, exercise: Exercise, orders: int) -> Tensor:
-    context, targets, ways = _parts(exercise, orders)
+def block_loss(model: Rows, episode: Episode, orders: int) -> Tensor:
+    context, targets, ways = _parts(episode, orders)
     output, memory = model.autoregress(context, targets, ways)
     return log_loss(output, memory, targets.y.repeat(1, orders)).mean()
 
 
-def _parts(exercise: Exercise, orders: int) -> tuple[Context, Context, Tensor]:
-    tasks, n = exercise.tasks, exercise.context
+def _parts(episode: Episode, orders: int) -> tuple[Context, Context, Tensor]:
+    tasks, n = episode.tasks, episode.context
     targets = Context(tasks.x[:, n:], tasks.r[:, n:], tasks.y[:, n:], tasks.n_classes, tasks.categorical)
-    return context_of(tasks, n), targets, random_orders(exercise, orders)
+    return context_of(tasks, n), targets, random_orders(episode, orders)
 
 
 LOSSES = {"naive": naive_loss, "blocks": block_loss}
@@ -69,8 +70,8 @@ LOSSES = {"naive": naive_loss, "blocks": block_loss}
 
 def set_up(
     tasks: int, rows: int, features: int, steps: int, device: str = "cpu", dtype: str = "bfloat16"
-) -> tuple[Rows, list[Exercise]]:
-    """The study's model with fresh weights, and one exercise more than `steps`, to warm up on."""
+) -> tuple[Rows, list[Episode]]:
+    """The study's model with fresh weights, and one episode more than `steps`, to warm up on."""
     torch.manual_seed(0)
     config = ModelConfig(
         encoder="rows",
@@ -83,35 +84,35 @@ def set_up(
         feedforward=512,
         standardise=False,
     )
-    model = build(config).to(device, DTYPES[dtype])
+    model = build_model(config).to(device, DTYPES[dtype])
     stage = Stage(steps=1, tasks=tasks, rows=(rows,), features=(features,), context=(0.1,))
-    stream = ExerciseStream({"classes": build_prior("bnn")}, (stage,), 0, device)
-    return model, [stream.exercise(step) for step in range(steps + 1)]  # type: ignore[return-value]
+    stream = EpisodeStream({"classes": build_prior("bnn")}, (stage,), 0, device)
+    return model, [stream.episode(step) for step in range(steps + 1)]  # type: ignore[return-value]
 
 
-def measure(model: Rows, exercises: list[Exercise], orders: int) -> dict[str, float]:
+def measure(model: Rows, episodes: list[Episode], orders: int) -> dict[str, float]:
     """Questions (a row, known in one way) trained on per second, forward and backward; both take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in LOSSES}
-    for exercise in exercises:
+    for episode in episodes:
         for name, loss in LOSSES.items():
-            began = _clock(exercise)
-            loss(model, exercise, orders).backward()
+            began = _clock(episode)
+            loss(model, episode, orders).backward()
             model.zero_grad()
-            seconds[name].append(_clock(exercise) - began)
-    questions = orders * exercises[0].a.shape[0] * exercises[0].a.shape[1]
+            seconds[name].append(_clock(episode) - began)
+    questions = orders * episodes[0].a.shape[0] * episodes[0].a.shape[1]
     # The first warms up; the middle one of the others is not moved by what else the machine does.
     return {name: questions / statistics.median(times[1:]) for name, times in seconds.items()}
 
 
-def tokens_saved(exercise: Exercise, orders: int) -> float:
+def tokens_saved(episode: Episode, orders: int) -> float:
     """How many times as many tokens the naive way passes through the model: all that blocks can save in long layers."""
-    n, later = exercise.context, exercise.tasks.y.shape[1] - exercise.context
+    n, later = episode.context, episode.tasks.y.shape[1] - episode.context
     return orders * (n + 2 * later) / (n + later + orders * later)
 
 
-def _clock(exercise: Exercise) -> float:
+def _clock(episode: Episode) -> float:
     """Seconds of this process on a CPU (other work on the machine does not count), of the wall on a GPU."""
-    if exercise.a.is_cuda:
+    if episode.a.is_cuda:
         torch.cuda.synchronize()
         return time.perf_counter()
     return time.process_time()
@@ -128,8 +129,8 @@ def main() -> None:
     parser.add_argument("--dtype", default="bfloat16", choices=DTYPES)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    model, exercises = set_up(given.tasks, given.rows, given.features, given.steps, given.device, given.dtype)
-    speeds = measure(model, exercises, given.orders)
+    model, episodes = set_up(given.tasks, given.rows, given.features, given.steps, given.device, given.dtype)
+    speeds = measure(model, episodes, given.orders)
     print(json.dumps({**vars(given), **speeds, "ratio": speeds["blocks"] / speeds["naive"]}))
 
 

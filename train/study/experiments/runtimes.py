@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from train.study.experiments import comparison, figures
-from train.study.experiments.experiment import Verdict, all_of, judge, pairs
+from train.study.experiments.experiment import Verdict, finished, judge_others
 from train.study.experiments.families import stand_ins
 
 TITLE = "Runtimes on a new task"
@@ -21,15 +21,18 @@ RULE = (
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class RuntimesSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "mlp_random", "gdfs", "dime", "dqn")
+
+
+SETTINGS = RuntimesSettings
 
 
 jobs = comparison.jobs
 work = comparison.run_methods
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: RuntimesSettings, data: Path) -> list[str]:
     return [
         "Seconds of one thread's processor time: `fit` is training on the context (for L2M, reading it once), `query` "
         "is predicting and ranking for all rows at all steps. L2M's pretraining is paid once, before any task, and is "
@@ -39,7 +42,7 @@ def caption(settings: Settings, data: Path) -> list[str]:
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    frame = pd.DataFrame([r for r in records if not r.get("error")])
+    frame = pd.DataFrame(finished(records))
     frame["seconds"] = frame["fit_seconds"] + frame["query_seconds"]
     grouped = frame.groupby(["family", "method"], sort=False)
     medians = grouped[["fit_seconds", "query_seconds", "seconds"]].median().add_prefix("median_")
@@ -51,7 +54,5 @@ def figure(table: pd.DataFrame):
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
-    whole = [{**r, "seconds": r["fit_seconds"] + r["query_seconds"]} for r in records if not r.get("error")]
-    others = [m for m in dict.fromkeys(r["method"] for r in records) if m != "l2m"]
-    saved = {other: pairs(whole, "seconds", "l2m", other, ("family", "task")) for other in others}
-    return all_of([judge(seconds, f"Seconds saved against {figures.named(other)}") for other, seconds in saved.items()])
+    whole = [r if r.get("error") else {**r, "seconds": r["fit_seconds"] + r["query_seconds"]} for r in records]
+    return judge_others(whole, "seconds", "Seconds saved against {}")

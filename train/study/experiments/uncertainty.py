@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 
 from l2m_core import metrics
-from l2m_core.acquire.random_order import random_positions
 from l2m_core.methods import make_method
 from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.compare import load_model
 from train.study.evaluation.scores import with_floor
+from train.study.evaluation.trial_runs import load_model
 from train.study.experiments import figures
 from train.study.experiments.comparison import summarise_groups, tasks_of
 from train.study.experiments.experiment import NOT_SEEN, NOT_TESTABLE, SEEN, Job, Verdict, all_of, judge, pairs
@@ -43,7 +42,7 @@ LARGEST_MISS = 0.05
 
 
 @dataclass(frozen=True)
-class Settings:
+class UncertaintySettings:
     families: tuple[Family, ...]
     model: str = "general"
     other: str = "mlp_random"
@@ -53,7 +52,10 @@ class Settings:
     levels: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+SETTINGS = UncertaintySettings
+
+
+def jobs(settings: UncertaintySettings, data: Path) -> list[Job]:
     runs = tasks_of(settings.families, ("l2m", settings.other))
     return [Job(run.key, settings, run, data) for run in runs]
 
@@ -81,12 +83,12 @@ def random_trajectories(trial: Trial, steps: int, generator: np.random.Generator
     """a: (n, d) bool after 1, 2, … random acquisitions of what each row has; baseline features are known throughout."""
     recorded = ~np.isnan(trial.x)
     open_cells = recorded & trial.context.acquirable
-    position = random_positions(open_cells, generator)
+    order = np.where(open_cells, generator.random(trial.x.shape), 2.0).argsort(1).argsort(1)
     for step in range(1, min(steps, int(trial.context.acquirable.sum())) + 1):
-        yield (recorded & ~trial.context.acquirable) | (open_cells & (position < step))
+        yield (recorded & ~trial.context.acquirable) | (open_cells & (order < step))
 
 
-def score_numbers(prediction, trial: Trial, settings: Settings) -> dict:
+def score_numbers(prediction, trial: Trial, settings: UncertaintySettings) -> dict:
     scale = float(trial.context.y.std()) or 1.0
     covered = metrics.coverage(prediction, trial.y, np.array(settings.levels))
     return {
@@ -111,7 +113,7 @@ def score_classes(p: np.ndarray, trial: Trial) -> dict:
     return found
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: UncertaintySettings, data: Path) -> list[str]:
     return [
         "The truth of a BNN task is p(y | all features), so KL and Brier to it fall as "
         "features become known and reach 0 only with all of them. MSE and log density are of the outcome in standard "
@@ -124,12 +126,12 @@ def table(records: list[dict]) -> pd.DataFrame:
     """Scores over all steps, and coverage by nominal level."""
     rows = []
     for record in records:
-        place = {name: record[name] for name in ("family", "method", "task")}
+        task = {name: record[name] for name in ("family", "method", "task")}
         for score in ("log_loss", "mse", "coverage_error", "brier", "auroc", "kl_to_truth", "brier_to_truth"):
             if record.get(score) is not None:
-                rows.append({**place, "score": score, "level": "", "value": record[score]})
+                rows.append({**task, "score": score, "level": "", "value": record[score]})
         for level, value in record.get("coverage", {}).items():
-            rows.append({**place, "score": "coverage", "level": level, "value": value})
+            rows.append({**task, "score": "coverage", "level": level, "value": value})
     keys = ["family", "score", "level", "method"]
     by_task = pd.DataFrame(rows).groupby([*keys, "task"], sort=False)["value"].mean().reset_index()
     return summarise_groups(by_task, keys, "value")

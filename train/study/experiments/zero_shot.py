@@ -10,12 +10,12 @@ import torch
 
 from l2m_core.learn.finetune import FinetuneConfig, finetune
 from l2m_core.methods.l2m import L2MMethod
-from train.study.evaluation.compare import load_model, roll_out
+from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
-from train.study.experiments.experiment import Job, Verdict, all_of, judge, pairs
+from train.study.experiments.experiment import Job, Verdict, all_of, finished, judge, pairs
 from train.study.experiments.families import draw, stand_ins
-from train.study.experiments.models import check_device, fresh, with_module
+from train.study.experiments.models import check_device, load_own_copy, with_module
 
 TITLE = "Zero-shot on real tasks, and after fine-tuning"
 CLAIM = (
@@ -32,14 +32,17 @@ MARGIN = 0.01
 
 
 @dataclass(frozen=True)
-class Settings(comparison.Settings):
+class ZeroShotSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "gdfs", "dime", "dqn")
     finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
     device: str = "cpu"
     """Where models are fine-tuned; "cuda" with a GPU. Questions are asked on the CPU."""
 
 
-def jobs(settings: Settings, data: Path) -> list[Job]:
+SETTINGS = ZeroShotSettings
+
+
+def jobs(settings: ZeroShotSettings, data: Path) -> list[Job]:
     jobs = one_by_one(tasks_of(settings.families, (*settings.methods, FINETUNED)), settings, data)
     # The fine-tuned model is no method of its own: it depends on the model that it starts from.
     return [replace(job, methods=()) if job.methods == (FINETUNED,) else job for job in jobs]
@@ -55,24 +58,22 @@ def fine_tuned(job: Job) -> list[dict]:
     trial = draw(run.family, run.index, job.data)
     check_device(job.settings.device)
     name = run.family.model or job.settings.model
-    first = fresh(name, job.settings.device).release.module
+    first = load_own_copy(name, job.settings.device).release.module
     tuned = finetune(first, trial.context, job.settings.finetune, torch.Generator().manual_seed(run.index)).cpu()
     method = L2MMethod(seed=run.index, model=with_module(load_model(name), tuned, FINETUNED)).fit(trial.context)
     facts = {"family": run.family.name, "task": run.index, "variant": run.variant, "method": FINETUNED}
     return [{**facts, **scores_of(roll_out(method, trial, run.family.budget), trial)}]
 
 
-def caption(settings: Settings, data: Path) -> list[str]:
+def caption(settings: ZeroShotSettings, data: Path) -> list[str]:
     return stand_ins(settings.families, data)
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    return by_step([r for r in records if not r.get("error")], ["log_loss_by_budget", "auroc_by_budget"])
+    return by_step(finished(records), ["log_loss_by_budget", "auroc_by_budget"])
 
 
-def figure(table: pd.DataFrame):
-    shown = table[table["score"] == "log_loss"]
-    return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "log loss (nats)")
+figure = comparison.log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:

@@ -1,4 +1,4 @@
-"""The command that measures care at inference: no care saves nothing, and the best is the best of what was tried."""
+"""The command that measures inference settings: plain answers save nothing, and the best is the best of those tried."""
 
 from __future__ import annotations
 

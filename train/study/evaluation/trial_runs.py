@@ -1,4 +1,4 @@
-"""One runner for every comparison: methods learn from one context and are asked about the same rows, alike."""
+"""Runs methods on one trial: each learns from the same context and acquires for the same rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAILURES = (L2MError, ArithmeticError, ValueError, IndexError, RuntimeError)
 
 
 @dataclass(frozen=True)
-class Choice:
+class MethodChoice:
     """A method of the comparison. `l2m` is the model's default policy, `l2m_POLICY` another one."""
 
     name: str
@@ -39,7 +39,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MethodRun:
     """What one method did on one trial. Seconds are of one thread's processor time."""
 
     method: str
@@ -49,17 +49,23 @@ class Outcome:
     error: str = ""
 
 
+def work_groups(methods: Sequence[str]) -> list[tuple[str, ...]]:
+    """Small pieces of work to resume from: the pretrained policies share a memory, each other method is alone."""
+    pretrained = tuple(name for name in methods if MethodChoice(name).pretrained)
+    return [pretrained] * bool(pretrained) + [(name,) for name in methods if name not in pretrained]
+
+
 @lru_cache(maxsize=8)
 def load_model(name: str) -> L2M:
     return load(name)
 
 
-def compare(
-    trial: Trial, choices: Sequence[Choice], *, model: str = "general", budget: int = 8, seed: int = 0
-) -> list[Outcome]:
-    """One outcome for each choice; a method that fails is reported with its error, and the others go on."""
+def run_trial(
+    trial: Trial, choices: Sequence[MethodChoice], *, model: str = "general", budget: int = 8, seed: int = 0
+) -> list[MethodRun]:
+    """One run for each choice; a method that fails is reported with its error, and the others go on."""
     memory: tuple[CohortMemory, float] | None = None
-    outcomes = []
+    method_runs = []
     for choice in choices:
         try:
             if choice.pretrained and memory is None:
@@ -67,18 +73,18 @@ def compare(
             method, fit_seconds = _fit(choice, trial, memory, seed)
             start = time.process_time()
             rollout = roll_out(method, trial, budget)
-            outcomes.append(Outcome(choice.name, rollout, fit_seconds, time.process_time() - start))
+            method_runs.append(MethodRun(choice.name, rollout, fit_seconds, time.process_time() - start))
         except FAILURES as error:
-            outcomes.append(Outcome(choice.name, None, error=_named(error)))
-    return outcomes
+            method_runs.append(MethodRun(choice.name, None, error=_named(error)))
+    return method_runs
 
 
-def scored(outcome: Outcome, scores: Callable[[Rollout], dict[str, Any]]) -> dict[str, Any]:
+def scored(method_run: MethodRun, scores: Callable[[Rollout], dict[str, Any]]) -> dict[str, Any]:
     """The scores of what a method did; its error where it failed, or where what it predicted cannot be scored."""
-    if outcome.rollout is None:
-        return {"error": outcome.error}
+    if method_run.rollout is None:
+        return {"error": method_run.error}
     try:
-        return scores(outcome.rollout)
+        return scores(method_run.rollout)
     except FAILURES as error:
         return {"error": _named(error)}
 
@@ -87,7 +93,7 @@ def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _fit(choice: Choice, trial: Trial, memory: tuple[CohortMemory, float] | None, seed: int) -> tuple[Any, float]:
+def _fit(choice: MethodChoice, trial: Trial, memory: tuple[CohortMemory, float] | None, seed: int) -> tuple[Any, float]:
     """A method that has learned from the trial's context, and the seconds that took."""
     if choice.pretrained:
         assert memory is not None
