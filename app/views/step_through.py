@@ -56,7 +56,7 @@ def show() -> None:
             suggestion.show_ranking(present)
 
 
-def _head(present: step_answers.Moment) -> None:
+def _head(present: step_answers.StepAnswers) -> None:
     record, patient = present.record, present.patient
     memory = patient.memory
     title, tools = st.columns([1.7, 1], vertical_alignment="center")

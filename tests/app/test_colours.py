@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from app.ui import charts
+from app.ui.belief_curve import PAPER_COLOURS
 from app.ui.charts.gains import _PALETTE, BRIGHT, CIVIDIS
-from app.ui.traces import report
 from tests.prerequisites import REPOSITORY
 
 THEME = tomllib.loads((REPOSITORY / "app" / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
@@ -65,7 +65,7 @@ def test_the_lines_of_a_history_take_the_colours_of_the_theme(number: int) -> No
     style = (REPOSITORY / "app" / "ui" / "page.css").read_text("utf-8")
     light, dark = (THEME[theme]["chartCategoricalColors"][number] for theme in ("light", "dark"))
     assert f".s{number} {{\n    color: light-dark({light}, {dark});" in style
-    assert contrast(report.COLOURS[number], "#ffffff") >= 3
+    assert contrast(PAPER_COLOURS[number], "#ffffff") >= 3
 
 
 @pytest.mark.parametrize("number, name", list(enumerate(["accent", "neutral", "attention"])))

@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 from app.host import identity
 from app.host.services import Services
 from app.store import StepThrough, StoredCohort
-from app.ui import labels, state
+from app.ui import labels, posterior_words, state
 from app.ui.step_through import belief, step_answers
-from app.ui.traces import answers, exchange, listing, loading, replay
+from app.ui.traces import exchange, listing, loading, replay
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.recorded import changing_their_mind, eventful, keep, memory_of
@@ -228,7 +228,7 @@ def test_of_several_classes_the_table_of_steps_names_the_one_that_led_then(
     patient = changing_their_mind(memory_of(shared_services, owner, stored))
     loaded = loading.load(owner, keep(shared_services, owner, stored, patient).id)
     shown = replay.steps_table(loaded)["stay, likeliest"].tolist()
-    assert shown == [answers.short(loaded.schema.outcome, step.posterior) for step in loaded.trace.steps]
+    assert shown == [posterior_words.short(loaded.schema.outcome, step.posterior) for step in loaded.trace.steps]
     assert shown[1].startswith("medium ") and shown[2].startswith("long ")
 
 

@@ -23,7 +23,7 @@ CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "s
 
 @dataclass(frozen=True)
 class Chart:
-    """spec: a Plotly figure as plain data, or HTML (see marks.py); alt: what it shows, in words; make_table: makes the
+    """spec: a Plotly figure as plain data, or HTML (see html_charts.py); alt: what it shows, in words; make_table: makes the
     table of its numbers, which most people never open."""
 
     spec: dict[str, Any] | str

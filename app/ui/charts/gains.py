@@ -1,4 +1,4 @@
-"""What each test promises, features × steps; as HTML, see marks.py."""
+"""What each test promises, features × steps; as HTML, see html_charts.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from app.ui import labels
 from app.ui.charts.base import Chart
-from app.ui.charts.html_marks import picture
+from app.ui.charts.html_charts import html_chart
 
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"
@@ -56,7 +56,7 @@ def gain_map(
     best_now = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
     alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best_now}"
     style = f"--columns:{max(len(drawn), FEWEST_COLUMNS)}"
-    html = picture("l2m-gains", alt, "".join([head, *rows, _bar(top)]), style, name)
+    html = html_chart("l2m-gains", alt, "".join([head, *rows, _bar(top)]), style, name)
 
     def make_table() -> pd.DataFrame:
         found = {

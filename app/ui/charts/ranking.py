@@ -1,4 +1,4 @@
-"""Tests in the order of their ranking: a table as HTML, since every step brings another; see marks.py.
+"""Tests in the order of their ranking: a table as HTML, since every step brings another; see html_charts.py.
 
 It cannot be sorted; its numbers, which are drawn when somebody opens them, can.
 """

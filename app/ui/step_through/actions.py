@@ -60,7 +60,7 @@ def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, .
     return False
 
 
-def _look_ahead(present: step_answers.Moment, after: Patient) -> None:
+def _look_ahead(present: step_answers.StepAnswers, after: Patient) -> None:
     """All that the page will ask of the new state, in one go. Which test is suggested then is a guess where it is not
     known yet: the best one left."""
     if after.state.stopped:

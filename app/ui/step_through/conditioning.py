@@ -30,6 +30,6 @@ def told(owner: str, stored: StoredCohort, model: L2M) -> Iterator[None]:
 
 
 def condition(owner: str, record: Record) -> Conditioned:
-    """As `moment.condition`, and told."""
+    """As `answers.condition`, and told."""
     with told(owner, record.cohort, step_answers.model_of(owner, record)):
         return step_answers.condition(owner, record)

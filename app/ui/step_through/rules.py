@@ -6,28 +6,28 @@ import streamlit as st
 
 from app.ui import labels, notices, state
 from app.ui.step_through import actions
-from app.ui.step_through.step_answers import Moment
+from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import POLICIES, Settings
 from l2m_core.acquire.stopping import Stopping
 
 MODELS_OWN = ""  # in the select box: whatever the model orders tests by
 
 
-def show(moment: Moment) -> None:
+def show(answers: StepAnswers) -> None:
     """A popover in the head of the page."""
-    key = f"rules-{moment.record.id}-{moment.record.length}"
+    key = f"rules-{answers.record.id}-{answers.record.length}"
     # Another key is another popover: saved, it no longer lies over what it says.
     with st.popover(
         "Rules", key=f"popover-{key}", icon=":material/tune:", help="How tests are ranked, and when stopping is advised"
     ):
         with st.form(f"form-{key}", border=False):
-            ask_rules(moment.record.settings, key, moment.patient.memory.model.release.inference.policy)
+            ask_rules(answers.record.settings, key, answers.patient.memory.model.release.inference.policy)
             st.form_submit_button(
                 "Save",
                 key="rules-save",
                 type="primary",
                 on_click=_save,
-                args=(moment.record.id, moment.record.length, key),
+                args=(answers.record.id, answers.record.length, key),
             )
 
 

@@ -36,7 +36,7 @@ class Uncertainty:
 
 
 @dataclass(eq=False)
-class View:
+class StepView:
     """A patient at one step, with everything that the page shows of it; each part is computed when first asked for."""
 
     patient: Patient
@@ -77,7 +77,7 @@ def _resample_wanted(conditioned: Conditioned, memories: tuple[CohortMemory, ...
     """What several people wait for is asked together: that costs little more than one of them."""
     time.sleep(BREATH)
     while not conditioned.wanted.empty():
-        wanted: dict[Any, View] = {}
+        wanted: dict[Any, StepView] = {}
         while len(wanted) < MOST_AT_ONCE and not conditioned.wanted.empty():
             key, view = conditioned.wanted.get()
             wanted[key] = view
@@ -89,16 +89,16 @@ def _resample_wanted(conditioned: Conditioned, memories: tuple[CohortMemory, ...
 
 
 @dataclass(frozen=True)
-class Moment:
+class StepAnswers:
     """A step-through as it stands. views: after each event that still counts, so the last one is the present."""
 
     record: Record
     conditioned: Conditioned
-    views: tuple[View, ...]
+    views: tuple[StepView, ...]
     keys: tuple[Any, ...]
 
     @property
-    def view(self) -> View:
+    def view(self) -> StepView:
         return self.views[-1]
 
     @property
@@ -112,7 +112,7 @@ class Moment:
         return [position[view.last_event.id] for view in self.views]
 
     @property
-    def before(self) -> View | None:
+    def before(self) -> StepView | None:
         return self.views[-2] if len(self.views) > 1 else None
 
     @property
@@ -150,7 +150,7 @@ class Moment:
         return "preparing" if memories is None else "possible" if memories else "impossible"
 
 
-def load(owner: str, step_through_id: str) -> Moment:
+def load(owner: str, step_through_id: str) -> StepAnswers:
     """The step-through as it is stored now, replayed. Only what nobody computed before is computed."""
     record = read(owner, step_through_id)
     return of(record, condition(owner, record))
@@ -168,24 +168,24 @@ def model_of(owner: str, record: Record) -> L2M:
     return model
 
 
-def of(record: Record, conditioned: Conditioned) -> Moment:
+def of(record: Record, conditioned: Conditioned) -> StepAnswers:
     position = {event.id: number for number, event in enumerate(record.events)}
     ends = [position[event.id] + 1 for event in effective(record.events)]
     # The last view holds all events, so that what follows is appended to the whole record, undone steps included.
     ends[-1] = len(record.events)
     keys = tuple((record.hashes[end - 1], record.settings.policy) for end in ends)
     views = tuple(_view(conditioned, record, end, key) for end, key in zip(ends, keys, strict=True))
-    return Moment(record, conditioned, views, keys)
+    return StepAnswers(record, conditioned, views, keys)
 
 
-def keep(present: Moment, event_hash: str, after: Patient) -> None:
+def keep(present: StepAnswers, event_hash: str, after: Patient) -> None:
     """What was computed to make an event is what will be shown after it."""
-    present.conditioned.views.get((event_hash, present.record.settings.policy), lambda: View(after))
+    present.conditioned.views.get((event_hash, present.record.settings.policy), lambda: StepView(after))
 
 
-def _view(conditioned: Conditioned, record: Record, end: int, key: Any) -> View:
-    def make() -> View:
-        return View(Patient.replay(conditioned.memory, record.events[:end], policy=record.settings.policy))
+def _view(conditioned: Conditioned, record: Record, end: int, key: Any) -> StepView:
+    def make() -> StepView:
+        return StepView(Patient.replay(conditioned.memory, record.events[:end], policy=record.settings.policy))
 
     return conditioned.views.get(key, make)
 

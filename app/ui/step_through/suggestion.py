@@ -8,10 +8,10 @@ import numpy as np
 import streamlit as st
 
 from app.streamlit_contact.placeholders import place
-from app.ui import charts, inputs, labels, notices
+from app.ui import charts, inputs, labels, notices, posterior_words
 from app.ui.headings import heading
 from app.ui.step_through import actions, belief, wording
-from app.ui.step_through.step_answers import Moment, Uncertainty
+from app.ui.step_through.step_answers import StepAnswers, Uncertainty
 from l2m_core.diagnostics import SUPPORT_FLOOR
 from l2m_core.step_through.patient import FEWEST_NEAR, NEAR_SHARE, Test
 
@@ -33,62 +33,62 @@ REASON = "step-reason"
 LEVELS_SHOWN = 6
 
 
-def show(moment: Moment) -> None:
-    suggestion = moment.view.step.suggested
-    chosen = _chosen(moment, suggestion)
-    if chosen is not None and not moment.patient.state.stopped:
+def show(answers: StepAnswers) -> None:
+    suggestion = answers.view.step.suggested
+    chosen = _chosen(answers, suggestion)
+    if chosen is not None and not answers.patient.state.stopped:
         # What takes a while comes before the first word: meanwhile the browser draws what it has.
-        moment.patient.look_into(chosen)
+        answers.patient.look_into(chosen)
     heading("What to measure next")
-    if moment.patient.state.stopped:
+    if answers.patient.state.stopped:
         notices.show("info", "This step-through is stopped. Reopen it to go on.")
         notices.show_waiting(actions.NEXT)
-        _last_row(moment)
+        _last_row(answers)
         return
-    if moment.advice:
-        notices.show("info", f"Stopping is advised. {moment.advice}")
+    if answers.advice:
+        notices.show("info", f"Stopping is advised. {answers.advice}")
     if chosen is None:
         notices.show_waiting(actions.NEXT)
         st.write("No test is left to measure.")
-        _last_row(moment)
+        _last_row(answers)
         return
-    _choose(moment, suggestion, chosen)
-    _facts(moment, chosen)
-    if np.isfinite(moment.patient.best_gain) and moment.patient.best_gain < labels.SMALL_GAIN:
+    _choose(answers, suggestion, chosen)
+    _facts(answers, chosen)
+    if np.isfinite(answers.patient.best_gain) and answers.patient.best_gain < labels.SMALL_GAIN:
         st.markdown(":small[No open test is expected to tell much by itself: each gain is below 0.001 nats.]")
-    _record(moment, chosen, suggestion)
+    _record(answers, chosen, suggestion)
     notices.show_waiting(actions.NEXT)
     with st.container(gap="xsmall"):
-        _marks(moment, chosen)
-        _last_row(moment)
-    _preview(moment, chosen)
-    st.markdown(f":small[{_why(moment)}]")
+        _marks(answers, chosen)
+        _last_row(answers)
+    _preview(answers, chosen)
+    st.markdown(f":small[{_why(answers)}]")
 
 
 # -- choosing -------------------------------------------------------------------------------------------------------
 
 
-def _chosen(moment: Moment, suggestion: str | None) -> str | None:
+def _chosen(answers: StepAnswers, suggestion: str | None) -> str | None:
     """The suggestion until another test is turned to; None when nothing is left."""
-    options = _options(moment)
+    options = _options(answers)
     if not options:
         return None
     chosen = st.session_state.get(actions.CHOSEN)
     return str(chosen if chosen in options else suggestion if suggestion in options else options[0])
 
 
-def _options(moment: Moment) -> list[str]:
-    return [test.feature for test in _to_be_had(moment)]
+def _options(answers: StepAnswers) -> list[str]:
+    return [test.feature for test in _to_be_had(answers)]
 
 
-def _to_be_had(moment: Moment) -> list[Test]:
+def _to_be_had(answers: StepAnswers) -> list[Test]:
     """All but what is known, best first."""
-    return [test for test in moment.view.tests if test.status != "known"]
+    return [test for test in answers.view.tests if test.status != "known"]
 
 
-def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
+def _choose(answers: StepAnswers, suggestion: str | None, chosen: str) -> None:
     """A select box with the whole ranking."""
-    tests = {test.feature: test for test in _to_be_had(moment)}
+    tests = {test.feature: test for test in _to_be_had(answers)}
     options = list(tests)
 
     def describe(name: str) -> str:
@@ -98,7 +98,7 @@ def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
         return " · ".join(part for part in (labels.plain(name), gain, what) if part)
 
     # The box belongs to one state of the record: after each event it starts at the new suggestion.
-    key = f"{SELECT}-{moment.record.id}-{moment.record.length}-{chosen!r}"
+    key = f"{SELECT}-{answers.record.id}-{answers.record.length}-{chosen!r}"
     place(SELECT, key).selectbox(
         "Test",
         options,
@@ -131,9 +131,9 @@ def is_thin(support: int, near: int) -> bool:
     return support < SUPPORT_FLOOR or near < FEWEST_NEAR
 
 
-def _facts(moment: Moment, name: str) -> None:
-    test = next(test for test in moment.view.tests if test.feature == name)
-    feature = moment.patient.memory.cohort.feature(name)
+def _facts(answers: StepAnswers, name: str) -> None:
+    test = next(test for test in answers.view.tests if test.feature == name)
+    feature = answers.patient.memory.cohort.feature(name)
     gain = f"**{labels.markdown(labels.gain(test.gain))}** nats" if np.isfinite(test.gain) else ""
     parts = [gain, f"cost **{feature.cost:g}**"]
     if np.isfinite(test.gain_per_cost):
@@ -142,10 +142,10 @@ def _facts(moment: Moment, name: str) -> None:
         parts.append(f"result in {labels.minutes(feature.turnaround)}")
     if feature.group:
         parts.append(f"panel {labels.markdown(feature.group)}")
-    badges = [support_badge(test.support, test.support_near, len(moment.patient.memory.cohort))]
-    if feature.cost > (left := _cost_left(moment)):
+    badges = [support_badge(test.support, test.support_near, len(answers.patient.memory.cohort))]
+    if feature.cost > (left := _cost_left(answers)):
         badges.append(f":orange-badge[:material/warning: beyond the cost budget ({left:g} left)]")
-    uncertainty = moment.uncertainty
+    uncertainty = answers.uncertainty
     if uncertainty is not None:
         badges.append(f":gray-badge[{stability_text(uncertainty, name)}]")
     st.markdown(f":small[{' · '.join(part for part in parts if part)}]  \n{' '.join(badges)}")
@@ -156,17 +156,17 @@ def stability_text(uncertainty: Uncertainty, name: str) -> str:
     return f"first in {times} of {uncertainty.count} resampled cohorts"
 
 
-def _cost_left(moment: Moment) -> float:
-    budget = moment.record.settings.stopping.cost_budget
-    return float("inf") if budget is None else max(0.0, budget - moment.patient.spent)
+def _cost_left(answers: StepAnswers) -> float:
+    budget = answers.record.settings.stopping.cost_budget
+    return float("inf") if budget is None else max(0.0, budget - answers.patient.spent)
 
 
-def _why(moment: Moment) -> str:
+def _why(answers: StepAnswers) -> str:
     """Which known values the answer rests on most."""
-    drivers = moment.patient.driving
+    drivers = answers.patient.driving
     if not drivers:
         return "Nothing is known yet, so the ranking is that of the whole cohort."
-    probability = moment.patient.memory.cohort.kind != "continuous"
+    probability = answers.patient.memory.cohort.kind != "continuous"
     parts = []
     for driver in drivers[:3]:
         amount = points(driver.change) if probability else f"{driver.change:.2g} SD"
@@ -179,10 +179,10 @@ def points(change: float) -> str:
     return "less than 1 point" if count == 0 else f"{count} point{'s' if count != 1 else ''}"
 
 
-def _preview(moment: Moment, name: str) -> None:
+def _preview(answers: StepAnswers, name: str) -> None:
     """What a low, typical or high result would do, before ordering it."""
-    cohort = moment.patient.memory.cohort
-    table = moment.view.preview(name).head(LEVELS_SHOWN)
+    cohort = answers.patient.memory.cohort
+    table = answers.view.preview(name).head(LEVELS_SHOWN)
     feature = cohort.feature(name)
     if feature.kind == "number":
         short = [text.split(" (")[0] for text in table.result]
@@ -194,12 +194,12 @@ def _preview(moment: Moment, name: str) -> None:
     outcome = cohort.schema.outcome
     if cohort.kind == "continuous":
         axis = labels.with_unit(f"mean {labels.plain(outcome.name)}", f"({outcome.unit})" if outcome.unit else "")
-        values, now = table["mean"].tolist(), float(moment.patient.posterior.mean[0])  # type: ignore[union-attr, index]
+        values, now = table["mean"].tolist(), float(answers.patient.posterior.mean[0])  # type: ignore[union-attr, index]
         chart = charts.preview(results, values, now, axis, False, table["std"].tolist())
     else:
-        posterior = moment.view.step.posterior
+        posterior = answers.view.step.posterior
         shown = outcome.classes[1] if cohort.kind == "binary" else max(posterior, key=lambda key: posterior[key])
-        axis = wording.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
+        axis = posterior_words.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
         chart = charts.preview(results, table[f"p({shown})"].tolist(), posterior[shown], axis, True)
     st.markdown(":small[**If the result were …**]")
     charts.draw(chart, "step-preview")
@@ -208,10 +208,10 @@ def _preview(moment: Moment, name: str) -> None:
 # -- actions --------------------------------------------------------------------------------------------------------
 
 
-def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
-    record = moment.record
-    cohort = moment.patient.memory.cohort
-    names = wording.panel(cohort, chosen, moment.view.statuses)
+def _record(answers: StepAnswers, chosen: str, suggestion: str | None) -> None:
+    record = answers.record
+    cohort = answers.patient.memory.cohort
+    names = wording.panel(cohort, chosen, answers.view.statuses)
     fields = {name: f"value-{record.id}-{cohort.names.index(name)}" for name in names}
     limits = {name: f"limit-{key}" for name, key in fields.items() if cohort.feature(name).kind == "number"}
     with place("record", fields), st.form("record", border=False):
@@ -237,9 +237,9 @@ def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
         )
 
 
-def _marks(moment: Moment, chosen: str) -> None:
-    record = moment.record
-    names = wording.panel(moment.patient.memory.cohort, chosen, moment.view.statuses)
+def _marks(answers: StepAnswers, chosen: str) -> None:
+    record = answers.record
+    names = wording.panel(answers.patient.memory.cohort, chosen, answers.view.statuses)
     with st.container(horizontal=True, gap="xsmall", key="marks"):
         for kind, label, icon, words in (
             ("unavailable", "Not available", ":material/block:", "cannot be had; it is not suggested again"),
@@ -256,14 +256,14 @@ def _marks(moment: Moment, chosen: str) -> None:
             )
 
 
-def _last_row(moment: Moment) -> None:
-    record, patient = moment.record, moment.patient
+def _last_row(answers: StepAnswers) -> None:
+    record, patient = answers.record, answers.patient
     with st.container(horizontal=True, gap="xsmall", key="last-row"):
         st.button(
             "Undo",
             key="undo",
             icon=":material/undo:",
-            disabled=len(moment.views) < 2,
+            disabled=len(answers.views) < 2,
             help="Takes back the last step; it stays in the log",
             on_click=actions.undo,
             args=(record.id, record.length),
@@ -287,7 +287,7 @@ def _last_row(moment: Moment) -> None:
                 args=(record.id, record.length, REASON),
             )
         chosen = st.session_state.get(actions.CHOSEN)
-        if chosen not in (None, moment.view.step.suggested) and not patient.state.stopped:
+        if chosen not in (None, answers.view.step.suggested) and not patient.state.stopped:
             st.button(
                 "Back to the suggestion",
                 key="to-suggestion",
@@ -300,20 +300,20 @@ def _last_row(moment: Moment) -> None:
 # -- the whole ranking ----------------------------------------------------------------------------------------------
 
 
-def show_ranking(moment: Moment) -> None:
+def show_ranking(answers: StepAnswers) -> None:
     heading("All tests")
-    if not _options(moment):
+    if not _options(answers):
         st.caption("Everything is known.")
         return
-    charts.draw(_ranking(moment), RANKING)
+    charts.draw(_ranking(answers), RANKING)
 
 
-def _ranking(moment: Moment) -> charts.Chart:
+def _ranking(answers: StepAnswers) -> charts.Chart:
     """Every test that is not known. A click in it goes the way of one in the heat map (belief.py)."""
-    columns = ranking_columns(moment)
-    features = moment.patient.memory.cohort.schema.acquirable
-    names = _options(moment)
-    chosen = _chosen(moment, moment.view.step.suggested)
+    columns = ranking_columns(answers)
+    features = answers.patient.memory.cohort.schema.acquirable
+    names = _options(answers)
+    chosen = _chosen(answers, answers.view.step.suggested)
     return charts.ranking(
         RANKING_COLUMNS,
         columns,
@@ -324,10 +324,10 @@ def _ranking(moment: Moment) -> charts.Chart:
     )
 
 
-def ranking_columns(moment: Moment) -> dict[str, list[Any]]:
+def ranking_columns(answers: StepAnswers) -> dict[str, list[Any]]:
     """By the keys of RANKING_COLUMNS; what no test has is left out."""
-    tests = _to_be_had(moment)
-    suggestion = moment.view.step.suggested
+    tests = _to_be_had(answers)
+    suggestion = answers.view.step.suggested
     columns: dict[str, list[Any]] = {
         "test": [f"{labels.plain(test.feature)}{' ★' if test.feature == suggestion else ''}" for test in tests],
         "gain": [test.gain for test in tests],
@@ -338,7 +338,7 @@ def ranking_columns(moment: Moment) -> dict[str, list[Any]]:
         "rows": [test.support for test in tests],
         "near": [test.support_near for test in tests],
     }
-    uncertainty = moment.uncertainty
+    uncertainty = answers.uncertainty
     if uncertainty is not None:
         count = uncertainty.count
         columns["first"] = [

@@ -1,4 +1,4 @@
-"""How outcomes, events and values are put into words on the page."""
+"""How events and values are put into words on the page."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 from app.ui import labels
 from l2m_core.cohort import Cohort
-from l2m_core.schema import Outcome, Schema
+from l2m_core.schema import Schema
 from l2m_core.step_through.events import Event
 
-AFFIRMATIVE = {"1", "yes", "y", "true", "t", "positive", "pos", "present"}
 KIND_WORDS = {
     "start": "Began",
     "observe": "Recorded",
@@ -32,14 +31,6 @@ KIND_SIGNS = {
     "undo": "undone",
 }
 LIMIT_SIGNS = {"below": "<", "above": ">"}
-
-
-def positive(outcome: Outcome) -> str:
-    """What it means that a binary outcome is positive: its name, or name and class."""
-    name = outcome.classes[1]
-    if name.casefold() in AFFIRMATIVE:
-        return labels.plain(outcome.name)
-    return f"{labels.plain(outcome.name)}: {labels.plain(name)}"
 
 
 def value(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None = None) -> str:
@@ -74,21 +65,6 @@ def event(cohort: Cohort | Schema, done: Event) -> str:
     if done.reason:
         parts.append(f"“{labels.plain(done.reason)}”")
     return " · ".join(parts)
-
-
-def change(now: Mapping[str, float], before: Mapping[str, float] | None, name: str, probability: bool) -> str:
-    """The change since the last step, signed: '+6 points', '−12.4', 'unchanged'."""
-    if before is None:
-        return ""
-    difference = now[name] - before[name]
-    if probability:
-        points = round(100 * difference)
-        return "unchanged" if points == 0 else f"{_signed(points)} {'point' if abs(points) == 1 else 'points'}"
-    return "unchanged" if difference == 0 else _signed(float(f"{difference:.3g}"))
-
-
-def _signed(number: float) -> str:
-    return f"{'+' if number > 0 else '−'}{abs(number):g}"
 
 
 def panel(cohort: Cohort, name: str, closed: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ import streamlit as st
 
 from app.host import services
 from app.store import StepThrough
-from app.ui import charts, labels, notices
+from app.ui import charts, labels, notices, posterior_words
 from app.ui.step_through import conditioning, wording
-from app.ui.traces import answers, loading
+from app.ui.traces import loading
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import regret_text
 from l2m_core.schema import Outcome
@@ -84,7 +84,7 @@ def _names(one: LoadedTrace, two: LoadedTrace) -> tuple[str, str]:
 
 def _key(loaded: LoadedTrace) -> str:
     final = loaded.trace.steps[-1].posterior
-    return answers.leading(loaded.schema.outcome, final) if final else ""
+    return posterior_words.leading(loaded.schema.outcome, final) if final else ""
 
 
 def _same_question(one: LoadedTrace, two: LoadedTrace) -> bool:
@@ -110,7 +110,9 @@ def _path(loaded: LoadedTrace, name: str, key: str, across: str) -> charts.Path 
 
 def _chart(paths: list[charts.Path], outcome: Outcome, key: str, across: str, place: str) -> None:
     words = "tests done" if across == "tests" else "cost"
-    charts.draw(charts.two_histories(paths, words, answers.name_of(outcome, key), outcome.kind != "continuous"), place)
+    charts.draw(
+        charts.two_histories(paths, words, posterior_words.name_of(outcome, key), outcome.kind != "continuous"), place
+    )
 
 
 def _order(loaded: LoadedTrace, name: str) -> None:
@@ -121,7 +123,7 @@ def _order(loaded: LoadedTrace, name: str) -> None:
     st.subheader(labels.markdown(labels.short(name, 40)), anchor=False)
     st.markdown(
         f":small[{labels.markdown(loaded.record.cohort.name)}, version {loaded.record.cohort.version}]  \n"
-        f"**{labels.markdown(answers.short(outcome, final.posterior))}** after {tests} "
+        f"**{labels.markdown(posterior_words.short(outcome, final.posterior))}** after {tests} "
         f"{'test' if tests == 1 else 'tests'}, cost **{final.spent:g}**{_total_regret(loaded)}"
     )
     rows = {"": [], "Done": [], "Suggested": [], "Cost": [], "Answer": []}  # type: dict[str, list[str]]
@@ -134,7 +136,7 @@ def _order(loaded: LoadedTrace, name: str) -> None:
             "" if suggested is None else "✓" if same else labels.markdown(labels.short(suggested, 24))
         )
         rows["Cost"].append(f"{step.spent:g}")
-        rows["Answer"].append(labels.markdown(answers.short(outcome, step.posterior)))
+        rows["Answer"].append(labels.markdown(posterior_words.short(outcome, step.posterior)))
     st.table(rows, border="horizontal", hide_index=True, alt=f"Order of tests of {labels.plain(name)}")
 
 

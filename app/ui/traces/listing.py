@@ -11,10 +11,8 @@ import streamlit as st
 
 from app.host import services
 from app.store import StepThrough, StoredCohort
-from app.ui import labels, notices, state
-from app.ui.step_through import wording
+from app.ui import labels, notices, posterior_words, state
 from app.ui.step_through.stored_events import Record, record_of
-from app.ui.traces import answers
 from app.ui.traces.loading import spent_after
 from l2m_core.errors import L2MError
 from l2m_core.schema import Schema
@@ -216,12 +214,12 @@ def line_of(owner: str, step_through: StepThrough, cohort: StoredCohort) -> Line
 def summarise_record(record: Record, schema: Schema) -> Line:
     believed = record.believed[-1] if record.believed else None
     outcome = schema.outcome
-    name = wording.positive(outcome) if outcome.kind == "binary" else labels.plain(outcome.name)
+    name = posterior_words.positive(outcome) if outcome.kind == "binary" else labels.plain(outcome.name)
     return Line(
         len(fold(record.events).acquired),
         spent_after(record.events, schema),
         f"median {name}" if outcome.kind == "continuous" else name,
-        answers.short(outcome, believed),
+        posterior_words.short(outcome, believed),
     )
 
 

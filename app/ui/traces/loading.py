@@ -9,7 +9,7 @@ from app.host import services
 from app.host.services import Conditioned
 from app.store import StoredEvent
 from app.ui.step_through import step_answers
-from app.ui.step_through.step_answers import Moment
+from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import Record, record_of
 from l2m_core.errors import L2MError
 from l2m_core.schema import Schema
@@ -37,7 +37,7 @@ class LoadedTrace:
     def events(self) -> tuple[Event, ...]:
         return self.record.events
 
-    def at(self, number: int) -> Moment | None:
+    def at(self, number: int) -> StepAnswers | None:
         """The step-through as it stood after event `number`, as the step-through page shows it."""
         return step_answers.of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
 

@@ -7,10 +7,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.ui import charts, inputs, labels, notices
+from app.ui import charts, inputs, labels, notices, posterior_words
 from app.ui.step_through import belief, wording
-from app.ui.step_through.step_answers import Moment
-from app.ui.traces import answers
+from app.ui.step_through.step_answers import StepAnswers
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import moment_text, regret_text
 from l2m_core.step_through.events import Event, fold
@@ -18,8 +17,8 @@ from l2m_core.step_through.events import Event, fold
 
 def show(loaded: LoadedTrace) -> None:
     at = _choose_step(loaded)
-    moment = loaded.at(at)
-    if moment is None:
+    answers = loaded.at(at)
+    if answers is None:
         notices.show("warning", f"{loaded.absent} What was recorded at the time is shown.")
         left, right = st.columns([1, 1.6], gap="large")
         with left:
@@ -32,9 +31,9 @@ def show(loaded: LoadedTrace) -> None:
             _event(loaded, at)
             _known(loaded, at)
         with centre:
-            belief.show(moment, with_gains=False)
+            belief.show(answers, with_gains=False)
         with right:
-            _gains(moment)
+            _gains(answers)
     _all_steps(loaded)
 
 
@@ -158,10 +157,10 @@ def _known(loaded: LoadedTrace, at: int) -> None:
 # -- what was believed ----------------------------------------------------------------------------------------------
 
 
-def _gains(moment: Moment) -> None:
+def _gains(answers: StepAnswers) -> None:
     st.subheader("Expected gain, step by step", anchor=False)
-    charts.draw(belief.gain_map(moment), "replay-gains")
-    undone = " Steps that were undone are left out." if len(moment.views) < len(moment.record.events) else ""
+    charts.draw(belief.gain_map(answers), "replay-gains")
+    undone = " Steps that were undone are left out." if len(answers.views) < len(answers.record.events) else ""
     st.caption(f"{charts.LEGEND}.{undone}")
 
 
@@ -169,7 +168,7 @@ def _as_recorded(loaded: LoadedTrace, at: int) -> None:
     """Without the model: the posterior that was stored with the event."""
     posterior = loaded.trace.steps[at].posterior
     st.subheader("What was believed", anchor=False)
-    st.markdown(labels.markdown(answers.sentence(loaded.schema.outcome, posterior)))
+    st.markdown(labels.markdown(posterior_words.sentence(loaded.schema.outcome, posterior)))
     if posterior and loaded.schema.outcome.kind != "continuous":
         charts.draw(charts.class_bars(posterior), "replay-classes")
 
@@ -202,7 +201,7 @@ def steps_table(loaded: LoadedTrace) -> pd.DataFrame:
                 "what happened": wording.event(loaded.schema, step.event),
                 "suggested": labels.plain(step.event.suggested or ""),
                 "regret (nats)": regret,
-                answers.column(outcome): answers.short(outcome, step.posterior),
+                posterior_words.column(outcome): posterior_words.short(outcome, step.posterior),
                 "cost": step.spent,
                 "undone": f"by step {undone[number]}" if number in undone else "",
             }

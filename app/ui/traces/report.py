@@ -8,17 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.ui import charts, inputs, labels
+from app.ui import inputs, labels, posterior_words
+from app.ui.belief_curve import BeliefCurve, belief_curve
 from app.ui.notices import RESEARCH_ONLY
 from app.ui.step_through import wording
-from app.ui.step_through.belief import most_believed
-from app.ui.traces import answers
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.step_through.events import Event, fold
 
 MOST_LINES = 5  # classes in the chart; a table has them all
-# Of the lines, with the signs of `charts`: the theme's on white, since a report is for paper.
-COLOURS = ("#0b6b7d", "#7b8a92", "#b4540a", "#5b4b8a", "#2f7d4f", "#8c3b52", "#4a5a63", "#a0832a", "#356a9c", "#6b6b6b")
 REASONS = {
     "unavailable": "not available",
     "declined": "declined",
@@ -39,57 +36,12 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A number after each event. kind: of its sign and colour, where it is one of several."""
-
-    name: str
-    values: tuple[float, ...]
-    kind: int = 0
-
-    @property
-    def sign(self) -> str:
-        return charts.SIGNS[self.kind % len(charts.SIGNS)]
-
-    @property
-    def colour(self) -> str:
-        return COLOURS[self.kind % len(COLOURS)]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """How what is believed moved: its name, a line for each number, what was learned at each event, and the axis."""
-
-    name: str
-    lines: tuple[Line, ...]
-    learned: tuple[str, ...]
-    low: float
-    high: float
-    percent: bool
-
-    def tick(self, value: float) -> str:
-        return labels.percent(value) if self.percent else labels.number(value)
-
-    def places(self, line: Line) -> tuple[tuple[float, float], ...]:
-        """Each point as shares of the width and of the height, from the lower left."""
-        span = (self.high - self.low) or 1.0
-        last = max(1, len(line.values) - 1)
-        return tuple((number / last, (value - self.low) / span) for number, value in enumerate(line.values))
-
-    @property
-    def moves(self) -> str:
-        """In words, for those who cannot see it."""
-        return "; ".join(
-            f"{line.name}: from {self.tick(line.values[0])} to {self.tick(line.values[-1])}" for line in self.lines
-        )
-
-
-@dataclass(frozen=True)
 class Report:
     title: str
     banner: str
     answer: str
     facts: tuple[tuple[str, str], ...]
-    curve: Curve | None
+    curve: BeliefCurve | None
     grids: tuple[Grid, ...]
     limits: tuple[str, ...]
     fingerprints: tuple[tuple[str, str], ...]
@@ -102,7 +54,7 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
     tests = len(state.acquired)
     facts = (
         ("Cohort", f"{record.cohort.name}, version {record.cohort.version}"),
-        ("Outcome", labels.with_unit(outcome.name, f"({outcome.unit})" if outcome.unit else "")),
+        ("Outcome", posterior_words.name_with_unit(outcome)),
         ("Model", trace.model or "not installed where this report was made"),
         ("Recorded", f"{moment_text(began)} to {moment_text(ended)} UTC"),
         ("State", "stopped" if state.stopped else "not stopped"),
@@ -113,9 +65,9 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
     return Report(
         loaded.label,
         RESEARCH_ONLY,
-        answers.sentence(outcome, trace.steps[-1].posterior),
+        posterior_words.sentence(outcome, trace.steps[-1].posterior),
         facts,
-        curve(loaded),
+        _curve(loaded),
         tuple(grid for grid in grids if grid.rows),
         _limits(loaded),
         _fingerprints(loaded),
@@ -129,31 +81,13 @@ def moment_text(at: str) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def curve(loaded: LoadedTrace) -> Curve | None:
-    """The leading number after each event that counts; of several classes, all that were ever likely."""
-    outcome = loaded.schema.outcome
+def _curve(loaded: LoadedTrace) -> BeliefCurve | None:
+    """After each event that counts; None where a prediction was not recorded."""
     steps = loaded.counting
     if not all(step.posterior for step in steps):
         return None
-    learned = tuple(wording.learned(step.event) for step in steps)
-    if outcome.kind == "multiclass":
-        shown = most_believed(outcome, [step.posterior for step in steps], MOST_LINES)
-        lines = tuple(
-            Line(labels.plain(name), tuple(step.posterior[name] for step in steps), outcome.classes.index(name))
-            for name in shown
-        )
-        return Curve(f"Probability of {labels.plain(outcome.name)}", lines, learned, 0.0, 1.0, True)
-    key = answers.leading(outcome, steps[-1].posterior)
-    name, values = answers.name_of(outcome, key), tuple(step.posterior[key] for step in steps)
-    percent = outcome.kind != "continuous"
-    low, high = (0.0, 1.0) if percent else _roomy(values)
-    return Curve(name, (Line(name, values),), learned, low, high, percent)
-
-
-def _roomy(values: tuple[float, ...]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    margin = 0.2 * (high - low) or 0.1 * abs(high) or 1.0
-    return low - margin, high + margin
+    events, posteriors = [step.event for step in steps], [step.posterior for step in steps]
+    return belief_curve(loaded.schema.outcome, events, posteriors, MOST_LINES)
 
 
 def _classes(loaded: LoadedTrace) -> Grid:
@@ -163,8 +97,8 @@ def _classes(loaded: LoadedTrace) -> Grid:
     rows = []
     if outcome.kind == "multiclass" and ended:
         for name in sorted(ended, key=lambda name: -ended[name]):
-            start = answers.number(outcome, began, name)
-            rows.append((labels.plain(name), start, answers.number(outcome, ended, name)))
+            start = posterior_words.number(outcome, began, name)
+            rows.append((labels.plain(name), start, posterior_words.number(outcome, ended, name)))
     return Grid(
         "All classes", (labels.plain(outcome.name), "At the start", "At the end"), tuple(rows), (64, 18, 18), (1, 2)
     )
@@ -189,7 +123,7 @@ def _steps(loaded: LoadedTrace) -> Grid:
                 what,
                 _suggested(step.event),
                 regret_text(regret),
-                answers.short(outcome, step.posterior),
+                posterior_words.short(outcome, step.posterior),
                 f"{step.spent:g}",
             )
         )
@@ -201,7 +135,7 @@ def _steps(loaded: LoadedTrace) -> Grid:
             "What happened",
             "Suggested",
             "Regret (nats)",
-            labels.short(answers.column(outcome), 40),
+            labels.short(posterior_words.column(outcome), 40),
             "Cost",
         ),
         tuple(rows),

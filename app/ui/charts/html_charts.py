@@ -30,7 +30,7 @@ def icon_array(probability: float, outcome: str) -> Chart:
             }
         )
 
-    return Chart(picture("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
+    return Chart(html_chart("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
 
 
 def class_bars(
@@ -69,7 +69,7 @@ def class_bars(
     likeliest = max(probabilities, key=lambda name: probabilities[name])
     alt = f"Probability of each of {len(values)} outcomes; likeliest is {likeliest} with {labels.percent(max(values))}."
     formats = dict.fromkeys([name for name in columns if name not in ("outcome", "of 100")], "percent")
-    return Chart(picture("l2m-classes", alt, "".join(rows) + about), alt, lambda: pd.DataFrame(columns), formats)
+    return Chart(html_chart("l2m-classes", alt, "".join(rows) + about), alt, lambda: pd.DataFrame(columns), formats)
 
 
 def preview(
@@ -110,11 +110,11 @@ def preview(
     reach = max([abs(value - now) for value in values], default=0.0)
     alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
     formats = {axis: "percent", "change": "percent"} if probability else {}
-    html = picture("l2m-preview", alt, "".join(rows), f"--now:{place(now):.1f}%")
+    html = html_chart("l2m-preview", alt, "".join(rows), f"--now:{place(now):.1f}%")
     return Chart(html, alt, lambda: pd.DataFrame(columns), formats)
 
 
-def picture(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:
+def html_chart(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:
     """marks: HTML, escaped already; name: what `clicks` knows the chart by."""
     about = f'class="{kind}" role="img" aria-label="{escape(labels.plain(alt))}" style="{style}" data-chart="{name}"'
     return f"<div {about}>{marks}</div>"
