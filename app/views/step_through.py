@@ -24,7 +24,7 @@ def show() -> None:
         return
     try:
         record = read(owner, opened)
-        present = step_answers.of(record, conditioning.condition(owner, record))
+        present = step_answers.answers_of(record, conditioning.condition(owner, record))
     except NotFound as refusal:
         _leave()
         notices.show("warning", str(refusal))

@@ -11,7 +11,7 @@ from app.host import services
 from app.store import Conflict, NewEvent
 from app.ui import inputs, notices, state
 from app.ui.step_through import step_answers
-from app.ui.step_through.stored_events import SETTINGS, Settings, new_event
+from app.ui.step_through.stored_events import SETTINGS, Settings, append_last_event, new_event
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import summarise
 
@@ -39,17 +39,8 @@ def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, .
             return False
         after = act(present.patient, id=event_id)
         _look_ahead(present, after)
-        event = new_event(after.events[-1], summarise(after))
         try:
-            stored = services.get().store.step_throughs.append_event(
-                owner,
-                step_id,
-                event.event_id,
-                expected_length,
-                event.kind,
-                event.payload,
-                status="finished" if after.state.stopped else "running",
-            )
+            stored = append_last_event(owner, step_id, expected_length, after)
         except Conflict:
             _say_conflict(place)
             return False

@@ -182,7 +182,7 @@ def _read_and_begin(owner: str) -> None:
     with notices.refusals(PLACE):
         here = services.get()
         stored = here.store.cohorts.get(owner, asked.cohort_id)
-        with conditioning.told(owner, stored, here.model(owner, asked.model)):
+        with conditioning.spinner_while_reading(owner, stored, here.model(owner, asked.model)):
             asked.carry_out()
     st.rerun()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +22,7 @@ from l2m_core.step_through.patient import Patient, Test
 from l2m_core.step_through.trace import Step, step_of
 
 LEVEL = 0.9  # share of resampled cohorts that the band covers
+ViewKey = tuple[str, str | None]  # hash of the last event, and the policy that ranks
 BREATH = 0.4  # seconds before bands are computed: meanwhile the browser, perhaps on the same machine, draws the answer
 
 
@@ -40,7 +40,12 @@ class StepView:
     """A patient at one step, with everything that the page shows of it; each part is computed when first asked for."""
 
     patient: Patient
+    key: ViewKey
     previews: Bounded = field(default_factory=lambda: Bounded(100))
+
+    @property
+    def uncertainty_key(self) -> tuple[str, str | None, str]:
+        return (*self.key, "uncertainty")
 
     @lazy
     def step(self) -> Step:
@@ -77,15 +82,15 @@ def _resample_wanted(conditioned: Conditioned, memories: tuple[CohortMemory, ...
     """What several people wait for is asked together: that costs little more than one of them."""
     time.sleep(BREATH)
     while not conditioned.wanted.empty():
-        wanted: dict[Any, StepView] = {}
+        wanted: dict[ViewKey, StepView] = {}
         while len(wanted) < MOST_AT_ONCE and not conditioned.wanted.empty():
-            key, view = conditioned.wanted.get()
-            wanted[key] = view
+            view = conditioned.wanted.get()
+            wanted[view.key] = view
         x = np.concatenate([view.patient.x for view in wanted.values()])
         for memory in memories:
             memory.answer(x)
-        for key, view in wanted.items():
-            conditioned.views.get(key, partial(view.resample, memories))
+        for view in wanted.values():
+            conditioned.views.get(view.uncertainty_key, partial(view.resample, memories))
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,6 @@ class StepAnswers:
     record: Record
     conditioned: Conditioned
     views: tuple[StepView, ...]
-    keys: tuple[Any, ...]
 
     @property
     def view(self) -> StepView:
@@ -126,11 +130,11 @@ class StepAnswers:
     @property
     def uncertainty(self) -> Uncertainty | None:
         """Of the present, where it is computed already."""
-        return self.conditioned.views.peek((*self.keys[-1], "uncertainty"))
+        return self.conditioned.views.peek(self.view.uncertainty_key)
 
     def uncertainties(self) -> list[Uncertainty | None]:
         """Of each view, where it is computed already."""
-        return [self.conditioned.views.peek((*key, "uncertainty")) for key in self.keys]
+        return [self.conditioned.views.peek(view.uncertainty_key) for view in self.views]
 
     def begin_uncertainties(self) -> None:
         """Has those that are missing computed in the background, as soon as the resampled cohorts are there."""
@@ -138,9 +142,9 @@ class StepAnswers:
         memories = shared.resampled(self.conditioned)
         if not memories:
             return
-        for view, key, known in zip(self.views, self.keys, self.uncertainties(), strict=True):
+        for view, known in zip(self.views, self.uncertainties(), strict=True):
             if known is None:
-                self.conditioned.wanted.put(((*key, "uncertainty"), view))
+                self.conditioned.wanted.put(view)
         shared.background.submit(_resample_wanted, self.conditioned, memories)
 
     @property
@@ -153,7 +157,7 @@ class StepAnswers:
 def load(owner: str, step_through_id: str) -> StepAnswers:
     """The step-through as it is stored now, replayed. Only what nobody computed before is computed."""
     record = read(owner, step_through_id)
-    return of(record, condition(owner, record))
+    return answers_of(record, condition(owner, record))
 
 
 def condition(owner: str, record: Record) -> Conditioned:
@@ -168,26 +172,24 @@ def model_of(owner: str, record: Record) -> L2M:
     return model
 
 
-def of(record: Record, conditioned: Conditioned) -> StepAnswers:
+def answers_of(record: Record, conditioned: Conditioned) -> StepAnswers:
     position = {event.id: number for number, event in enumerate(record.events)}
     ends = [position[event.id] + 1 for event in effective(record.events)]
     # The last view holds all events, so that what follows is appended to the whole record, undone steps included.
     ends[-1] = len(record.events)
-    keys = tuple((record.hashes[end - 1], record.settings.policy) for end in ends)
-    views = tuple(_view(conditioned, record, end, key) for end, key in zip(ends, keys, strict=True))
-    return StepAnswers(record, conditioned, views, keys)
+    return StepAnswers(record, conditioned, tuple(view_after(record, end, conditioned) for end in ends))
+
+
+def view_after(record: Record, count: int, conditioned: Conditioned) -> StepView:
+    """After the record's first `count` events, ranked by its present rules."""
+    key = (record.hashes[count - 1], record.settings.policy)
+    return conditioned.views.get(key, lambda: StepView(record.patient(conditioned.memory, count), key))
 
 
 def keep(present: StepAnswers, event_hash: str, after: Patient) -> None:
     """What was computed to make an event is what will be shown after it."""
-    present.conditioned.views.get((event_hash, present.record.settings.policy), lambda: StepView(after))
-
-
-def _view(conditioned: Conditioned, record: Record, end: int, key: Any) -> StepView:
-    def make() -> StepView:
-        return StepView(Patient.replay(conditioned.memory, record.events[:end], policy=record.settings.policy))
-
-    return conditioned.views.get(key, make)
+    key = (event_hash, present.record.settings.policy)
+    present.conditioned.views.get(key, lambda: StepView(after, key))
 
 
 class ModelGone(ModelFileError):

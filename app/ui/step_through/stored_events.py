@@ -10,7 +10,10 @@ from typing import Any
 from app.host import services
 from app.store import NewEvent, StepThrough, StoredCohort, StoredEvent
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.memory import CohortMemory
 from l2m_core.step_through.events import Event
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.trace import summarise
 
 SETTINGS = "settings"  # kind of an event that says how to rank and when to stop; nothing is known by it
 BELIEVED = "believed"  # part of an event's payload: the posterior that followed it, as it was shown
@@ -33,7 +36,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class RulesSet:
+class RulesChange:
     """Settings were stored: after how many of the core's events, when, and what they are."""
 
     after: int
@@ -54,7 +57,7 @@ class Record:
     believed: tuple[Mapping[str, float] | None, ...]
     rules: tuple[Settings, ...]
     settings: Settings
-    rules_set: tuple[RulesSet, ...]
+    rules_set: tuple[RulesChange, ...]
     event_ids: frozenset[str]
 
     @property
@@ -65,6 +68,14 @@ class Record:
     def length(self) -> int:
         """Events of any kind: what the next one has to follow."""
         return self.step_through.length
+
+    def patient(self, memory: CohortMemory, count: int | None = None) -> Patient:
+        """What the first `count` events, or all, lead to; ranked by the present rules."""
+        return Patient.replay(memory, self.events[:count], policy=self.settings.policy)
+
+    def patients(self, memory: CohortMemory) -> tuple[Patient, ...]:
+        """The patient after each event, ranked by the rules in force then."""
+        return tuple(self.until(count).patient(memory) for count in range(1, len(self.events) + 1))
 
     def until(self, count: int) -> Record:
         """As it stood after its first `count` events, just before the next one."""
@@ -91,12 +102,12 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
     payloads = [{**event.payload} for event in core]
     believed = tuple(payload.pop(BELIEVED, None) for payload in payloads)
     rules: list[Settings] = []
-    rules_set: list[RulesSet] = []
+    rules_set: list[RulesChange] = []
     settings = Settings()
     for event in stored:
         if event.kind == SETTINGS:
             settings = Settings.from_payload(event.payload)
-            rules_set.append(RulesSet(len(rules), event.recorded_at, settings))
+            rules_set.append(RulesChange(len(rules), event.recorded_at, settings))
             rules[-1:] = [settings] if rules else []
         else:
             rules.append(settings)
@@ -113,6 +124,25 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
     )
 
 
+def payload_of(event: Event, believed: Mapping[str, float]) -> dict[str, Any]:
+    """The event as it is stored, with the posterior after it: the record then speaks even where the model is gone."""
+    return {**event.to_dict(), BELIEVED: dict(believed)}
+
+
 def new_event(event: Event, believed: Mapping[str, float]) -> NewEvent:
-    """With the posterior after it, so that the record says what was believed even where the model is gone."""
-    return NewEvent(event.id, event.kind, {**event.to_dict(), BELIEVED: dict(believed)})
+    """For a step-through that is stored with all its events at once."""
+    return NewEvent(event.id, event.kind, payload_of(event, believed))
+
+
+def append_last_event(owner: str, step_through_id: str, expected_length: int, after: Patient) -> StoredEvent:
+    """Stores the newest event of the patient. Conflict where others were stored meanwhile."""
+    event = after.events[-1]
+    return services.get().store.step_throughs.append_event(
+        owner,
+        step_through_id,
+        event.id,
+        expected_length,
+        event.kind,
+        payload_of(event, summarise(after)),
+        status="finished" if after.state.stopped else "running",
+    )

