@@ -33,19 +33,19 @@ def show(severity: str, sentence: str) -> None:
     )
 
 
-def show_waiting(place: str = "page") -> None:
-    """Messages that actions left for this place."""
-    for notice in state.take_notices(place):
+def show_waiting(placeholder: str = "page") -> None:
+    """Shows the messages that actions left for this placeholder of the page."""
+    for notice in state.take_notices(placeholder):
         show(notice["severity"], notice["sentence"])
 
 
 @contextmanager
-def refusals(place: str = "page") -> Iterator[None]:
+def refusals(placeholder: str = "page") -> Iterator[None]:
     """Around an action: what is refused becomes a message beside where it can be mended, and nothing else is lost."""
     try:
         yield
     except L2MError as refusal:
-        state.notify("error", str(refusal), place)
+        state.notify("error", str(refusal), placeholder)
 
 
 @contextmanager

@@ -33,7 +33,8 @@ def show() -> None:
         cohort_draft.show()
         return
     left, right = st.columns([3, 1.25], vertical_alignment="bottom")
-    chosen = _choose(left, owner, stored)
+    with left:
+        chosen = _choose(owner, stored)
     with right.popover("Add a cohort", icon=":material/add:", width="stretch"):
         _ways_to_open(owner, stored, narrow=True)
     notices.show_waiting()
@@ -47,9 +48,9 @@ def show() -> None:
 
 
 def _ways_to_open(owner: str, stored: tuple[StoredCohort, ...], narrow: bool = False) -> None:
-    places = [st.container() for _ in EXAMPLES] if narrow else st.columns(len(EXAMPLES))
-    for place, (number, example) in zip(places, enumerate(EXAMPLES), strict=True):
-        with place.container(border=True, height="stretch" if not narrow else "content"):
+    boxes = [st.container() for _ in EXAMPLES] if narrow else st.columns(len(EXAMPLES))
+    for box, (number, example) in zip(boxes, enumerate(EXAMPLES), strict=True):
+        with box.container(border=True, height="stretch" if not narrow else "content"):
             st.markdown(f"**{labels.markdown(example.title)}**")
             if not narrow:
                 st.caption(labels.markdown(example.description))
@@ -83,7 +84,7 @@ def _open_example(number: int) -> None:
         state.open_id(state.COHORT, saved.id)
 
 
-def _choose(place, owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort:
+def _choose(owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort:
     by_id = {cohort.id: cohort for cohort in stored}
     opened = state.opened(state.COHORT)
     if opened not in by_id:
@@ -96,7 +97,7 @@ def _choose(place, owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort
         shared = ", shared" if cohort.owner != owner else ""
         return f"{labels.plain(cohort.name)}, version {cohort.version}{shared}"
 
-    place.selectbox("Cohort", list(by_id), key="cohort-chosen", format_func=name, on_change=_turn_to_chosen)
+    st.selectbox("Cohort", list(by_id), key="cohort-chosen", format_func=name, on_change=_turn_to_chosen)
     return by_id[opened]
 
 

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from app.ui import charts
-from app.ui.charts.gains import _PALETTE, CIVIDIS
+from app.ui.charts.gains import CIVIDIS, PALETTE
 
 HOSTILE = "<b>$x$</b> ![i](http://example.invalid/p.png)"
 FEATURES = ["lactate", HOSTILE, "scan"]
@@ -171,7 +171,7 @@ def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_na
 def test_gains_that_tell_nothing_are_dark_however_much_larger_than_the_others(most: float) -> None:
     gains = {"most": most, "none": 0.0}
     picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "most")]).spec)
-    shades = [_PALETTE.index(background(row[0])) / (len(_PALETTE) - 1) for row in cells(picture)]
+    shades = [PALETTE.index(background(row[0])) / (len(PALETTE) - 1) for row in cells(picture)]
     assert max(shades) < 0.15
     assert [row[0].get("title") for row in cells(picture)] == ["most, step 0: <0.001 nats", "none, step 0: 0.000 nats"]
     (bar,) = (part for part in picture if part.get("class") == "bar")

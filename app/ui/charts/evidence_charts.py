@@ -189,8 +189,8 @@ def choices(evidence: Evidence) -> Chart:
         "colorbar": {"title": {"text": "patients"}, "thickness": 10, "len": 0.9, "tickformat": ".0%", "x": 1.01},
     }
     written = [
-        (step, place, value)
-        for place, row in enumerate(rows)
+        (step, position, value)
+        for position, row in enumerate(rows)
         for step, value in zip(steps, row, strict=True)
         if value >= 0.05
     ]
@@ -233,12 +233,12 @@ def wishes(found: Sequence[Wishes], rows: int) -> Chart:
     """For each test how often the model asked for it first: filled where it had been recorded, hatched where not."""
     shown = sorted([wish for wish in found if wish.wished], key=lambda wish: -wish.wished)[:TESTS_SHOWN]
     names = [f"{labels.chart(wish.action, 24)}" for wish in shown]
-    places = list(range(len(shown)))
+    positions = list(range(len(shown)))
     bars = [
         {
             "type": "bar",
             "orientation": "h",
-            "y": places,
+            "y": positions,
             "x": counts,
             "name": name,
             "width": 0.62,
@@ -264,7 +264,7 @@ def wishes(found: Sequence[Wishes], rows: int) -> Chart:
         barmode="stack",
         xaxis=axis_of(title={"text": "decisions in which the model asked for it first"}, rangemode="tozero"),
         yaxis=axis_of(
-            tickmode="array", tickvals=places, ticktext=names, range=[len(shown) - 0.5, -0.5], showgrid=False
+            tickmode="array", tickvals=positions, ticktext=names, range=[len(shown) - 0.5, -0.5], showgrid=False
         ),
         showlegend=True,
         legend=_LEGEND,

@@ -41,7 +41,7 @@ def gain_map(
     features: Sequence[str], columns: Sequence[Column], name: str = "gains", numbers: Sequence[int] = ()
 ) -> Chart:
     """Features × steps. Signs mark what is known, cannot be had, or was suggested. name: what `clicks` knows it by; a
-    cell's data-pick is the feature's place in `features`. numbers: of the steps, where some are left out."""
+    cell's data-pick is the feature's index in `features`. numbers: of the steps, where some are left out."""
     latest = columns[-1]
     ranked = sorted(features, key=lambda feature: -latest.gains.get(feature, -np.inf))
     best = set(ranked[:MOST_ROWS])
@@ -99,7 +99,7 @@ def _bar(top: float) -> str:
 
 
 def _shade(gain: float, top: float) -> float:
-    """Place of a gain on the colour bar, from 0 to 1. What noise makes negative is nothing.
+    """Position of a gain on the colour bar, from 0 to 1. What noise makes negative is nothing.
 
     By square roots: after one large early gain, what later tests promise would else be one dark blue.
     """
@@ -107,18 +107,18 @@ def _shade(gain: float, top: float) -> float:
 
 
 def _colour(shade: float) -> str:
-    return _PALETTE[round(shade * (SHADES - 1))]
+    return PALETTE[round(shade * (SHADES - 1))]
 
 
 def _mixed(shade: float) -> str:
     """Between the two nearest colours of the theme."""
-    place = shade * (len(CIVIDIS) - 1)
-    low = min(int(place), len(CIVIDIS) - 2)
+    position = shade * (len(CIVIDIS) - 1)
+    low = min(int(position), len(CIVIDIS) - 2)
     one, other = ([int(CIVIDIS[i][j : j + 2], 16) for j in (1, 3, 5)] for i in (low, low + 1))
-    return "#" + "".join(f"{round(a + (b - a) * (place - low)):02x}" for a, b in zip(one, other, strict=True))
+    return "#" + "".join(f"{round(a + (b - a) * (position - low)):02x}" for a, b in zip(one, other, strict=True))
 
 
-_PALETTE = [_mixed(number / (SHADES - 1)) for number in range(SHADES)]
+PALETTE = [_mixed(number / (SHADES - 1)) for number in range(SHADES)]
 
 
 def _ticks(top: float) -> list[float]:

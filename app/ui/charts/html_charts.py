@@ -63,7 +63,7 @@ def class_bars(
         "of 100": [round(100 * v) for v in values],
     }
     if band:
-        columns |= {end: [band[name][place] for name in probabilities] for place, end in enumerate(("low", "high"))}
+        columns |= {end: [band[name][index] for name in probabilities] for index, end in enumerate(("low", "high"))}
     if before:
         columns["a step ago"] = [before[name] for name in probabilities]
     likeliest = max(probabilities, key=lambda name: probabilities[name])
@@ -85,22 +85,22 @@ def preview(
     low, high = min([now, *values]), max([now, *values])
     margin = max(0.28 * (high - low), 0.06 if probability else 0.06 * (abs(now) + 1e-9))
 
-    def place(value: float) -> float:
+    def position(value: float) -> float:
         """Percent of the way from the left end to the right one."""
         return 100 * (value - low + margin) / (high - low + 2 * margin)
 
     rows = []
     for result, value in zip(results, values, strict=True):
-        start, end = sorted((place(now), place(value)))
+        start, end = sorted((position(now), position(value)))
         side = "up" if value >= now else "down"
         rows.append(
             f'<span class="result">{escape(labels.short(result, 24))}</span><span class="track {side}">'
             f'<span class="line" style="left:{start:.1f}%;width:{end - start:.1f}%"></span>'
-            f'<span class="dot" style="left:{place(value):.1f}%"></span>'
-            f'<span class="value" style="left:{place(value):.1f}%">{escape(show(value))}</span></span>'
+            f'<span class="dot" style="left:{position(value):.1f}%"></span>'
+            f'<span class="value" style="left:{position(value):.1f}%">{escape(show(value))}</span></span>'
         )
     rows.append(
-        f'<span></span><span class="track"><span class="now" style="left:{place(now):.1f}%">now {escape(show(now))}'
+        f'<span></span><span class="track"><span class="now" style="left:{position(now):.1f}%">now {escape(show(now))}'
         f'</span></span><span></span><span class="axis">{escape(labels.short(axis, 44))}</span>'
     )
     columns = {"result": list(results), axis: list(values), "change": [value - now for value in values]}
@@ -110,7 +110,7 @@ def preview(
     reach = max([abs(value - now) for value in values], default=0.0)
     alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
     formats = {axis: "percent", "change": "percent"} if probability else {}
-    html = html_chart("l2m-preview", alt, "".join(rows), f"--now:{place(now):.1f}%")
+    html = html_chart("l2m-preview", alt, "".join(rows), f"--now:{position(now):.1f}%")
     return Chart(html, alt, lambda: pd.DataFrame(columns), formats)
 
 

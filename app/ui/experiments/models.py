@@ -12,12 +12,12 @@ from app.ui import labels, notices, ownership, state
 from l2m_core.errors import L2MError
 from l2m_core.paths import model_folders
 
-PLACE = "experiments-models"
+PLACEHOLDER = "experiments-models"
 ERASED = "Its files are erased. Step-throughs made with it stay, but cannot be continued with it."
 
 
 def show(owner: str) -> None:
-    notices.show_waiting(PLACE)
+    notices.show_waiting(PLACEHOLDER)
     here = services.get()
     stored = {model.name: model for model in here.store.models.list(owner)}
     names = list(here.model_names(owner))
@@ -67,7 +67,7 @@ def show(owner: str) -> None:
 
 
 def _share(fingerprint: str, shared: bool) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(PLACEHOLDER):
         owner, store = state.owner(), services.get().store
         mine = store.models.get(owner, fingerprint)
         store.models.register(owner, mine.name, fingerprint, mine.folder, mine.card, shared)
@@ -81,7 +81,7 @@ def _delete(fingerprint: str) -> None:
         folder = Path(mine.folder)
         if folder.resolve().parent == here.settings.models_dir.resolve():  # never anything but what was made here
             shutil.rmtree(folder, ignore_errors=True)
-        state.notify("success", f"Model '{mine.name}' is deleted.", PLACE)
+        state.notify("success", f"Model '{mine.name}' is deleted.", PLACEHOLDER)
         st.session_state.pop("experiments-model", None)
     except L2MError as refusal:
-        state.notify("error", str(refusal), PLACE)
+        state.notify("error", str(refusal), PLACEHOLDER)

@@ -15,7 +15,7 @@ from app.ui import charts, labels, notices, state
 from app.ui.charts import training_charts as drawings
 from app.ui.experiments.starting import WATCHED, title
 
-PLACE = "experiments-watch"
+PLACEHOLDER = "experiments-watch"
 STATES = {
     "queued": (":material/hourglass_empty:", "Waiting"),
     "running": (":material/play_circle:", "Running"),
@@ -46,7 +46,7 @@ def show(owner: str, jobs: tuple[Job, ...]) -> None:
         return f"{STATES[job.state][1]}: {labels.plain(title(job))}, {job.created_at:%d %b, %H:%M} UTC"
 
     st.selectbox("Job", list(by_id), key=WATCHED, format_func=name)
-    notices.show_waiting(PLACE)
+    notices.show_waiting(PLACEHOLDER)
     job = by_id[str(st.session_state[WATCHED])]
     if job.active:
         _live(owner, job.id, job.state)
@@ -132,28 +132,28 @@ def _actions(job: Job, folder: Path) -> None:
 
 
 def _stop(job_id: str) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(PLACEHOLDER):
         services.get().runner.stop(state.owner(), job_id)
 
 
 def _resume(job_id: str) -> None:
     if state.is_echo("resume job"):
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(PLACEHOLDER):
         services.get().runner.resume(state.owner(), job_id)
         state.acted("resume job")
 
 
 def _erase(job_id: str) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(PLACEHOLDER):
         services.get().runner.erase(state.owner(), job_id)
-        state.notify("success", "Its files are erased.", PLACE)
+        state.notify("success", "Its files are erased.", PLACEHOLDER)
 
 
 def _release(job_id: str) -> None:
     if state.is_echo("release job"):
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(PLACEHOLDER):
         owner, here = state.owner(), services.get()
         of = here.store.jobs.get(owner, job_id)
         name = releasing.unique(of.config["name"], here.model_names(owner))

@@ -42,9 +42,9 @@ def show(answers: StepAnswers, with_gains: bool = True) -> None:
 
 
 def _turn_to_picked(features: Sequence[str]) -> None:
-    place = charts.picked(GAINS)
-    if place is not None and place.isdecimal() and int(place) < len(features):
-        actions.choose(features[int(place)])
+    picked = charts.picked(GAINS)
+    if picked is not None and picked.isdecimal() and int(picked) < len(features):
+        actions.choose(features[int(picked)])
 
 
 # -- the answer -----------------------------------------------------------------------------------------------------

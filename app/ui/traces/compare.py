@@ -63,16 +63,16 @@ def _pair(one: LoadedTrace, two: LoadedTrace, across: str) -> None:
         _chart([path for path in paths if path], outcome, keys[0], across, "compare-both")
     else:
         notices.show("info", "The two ask different questions, so each has its own chart.")
-        for place, loaded, path, key in zip(st.columns(2, gap="large"), (one, two), paths, keys, strict=True):
-            with place:
+        for column, loaded, path, key in zip(st.columns(2, gap="large"), (one, two), paths, keys, strict=True):
+            with column:
                 if path:
                     _chart([path], loaded.schema.outcome, key, across, f"compare-{loaded.record.id}-chart")
                 else:
                     st.caption("What was believed was not recorded.")
     if one.record.step_through.model_fingerprint != two.record.step_through.model_fingerprint:
         notices.show("info", "They were made with different models, so their numbers differ for that reason as well.")
-    for place, loaded, name in zip(st.columns(2, gap="large"), (one, two), names, strict=True):
-        with place:
+    for column, loaded, name in zip(st.columns(2, gap="large"), (one, two), names, strict=True):
+        with column:
             _order(loaded, name)
 
 
@@ -96,22 +96,23 @@ def _path(loaded: LoadedTrace, name: str, key: str, across: str) -> charts.Path 
     steps = loaded.counting
     if not all(key in step.posterior for step in steps):
         return None
-    tests, places = 0, []
+    tests, positions = 0, []
     for step in steps:
         tests += step.event.kind == "observe"
-        places.append(float(tests) if across == "tests" else step.spent)
+        positions.append(float(tests) if across == "tests" else step.spent)
     return charts.Path(
         labels.plain(name),
-        places,
+        positions,
         [step.posterior[key] for step in steps],
         [wording.learned(step.event) for step in steps],
     )
 
 
-def _chart(paths: list[charts.Path], outcome: Outcome, key: str, across: str, place: str) -> None:
+def _chart(paths: list[charts.Path], outcome: Outcome, key: str, across: str, chart_key: str) -> None:
     words = "tests done" if across == "tests" else "cost"
     charts.draw(
-        charts.two_histories(paths, words, posterior_words.name_of(outcome, key), outcome.kind != "continuous"), place
+        charts.two_histories(paths, words, posterior_words.name_of(outcome, key), outcome.kind != "continuous"),
+        chart_key,
     )
 
 

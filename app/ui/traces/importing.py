@@ -8,7 +8,7 @@ from app.ui import labels, state
 from app.ui.traces import exchange, listing
 from l2m_core.errors import L2MError
 
-PLACE = "import"
+PLACEHOLDER = "import"
 ROUND = "traces-import-round"
 
 
@@ -36,8 +36,8 @@ def _take() -> None:
     try:
         brought = exchange.bring(state.owner(), exchange.read_file(upload.getvalue()))
     except L2MError as refusal:
-        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACE)
+        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACEHOLDER)
         return
-    state.notify("success" if brought.exact else "warning", brought.sentence, PLACE)
+    state.notify("success" if brought.exact else "warning", brought.sentence, PLACEHOLDER)
     st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1  # an empty uploader for the next file
     listing.open_trace(brought.step_through.id)

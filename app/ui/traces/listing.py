@@ -83,8 +83,8 @@ def show(owner: str) -> None:
     if not shown:
         return
     with st.container(border=True, gap="xsmall", key="trace-list"):
-        for place, head in zip(st.columns(WIDTHS, vertical_alignment="bottom"), HEADS, strict=True):
-            place.caption(head)
+        for column, head in zip(st.columns(WIDTHS, vertical_alignment="bottom"), HEADS, strict=True):
+            column.caption(head)
         for step_through in shown:
             _row(owner, step_through, cohorts[step_through.cohort_id])
     if pages > 1:
