@@ -1,4 +1,4 @@
-"""A cohort that is being made from an uploaded file: what the file is, and what has been stated about it so far."""
+"""A cohort that is being made from an uploaded file, and what the person has stated about it so far."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died
 
 
 def begin() -> None:
-    """Callback of the uploader: a new file becomes the draft, a removed one ends it."""
+    """Callback of the uploader: a new file becomes the draft; removing it discards the draft."""
     discard()
     upload = st.session_state[UPLOAD]
     if upload is None:
@@ -65,14 +65,14 @@ def guess_outcome(table: Table) -> str:
 
 
 def show() -> None:
-    """The draft, to be looked over and saved."""
+    """Shows the draft, to be checked and saved."""
     draft = st.session_state.get(DRAFT)
     notices.show_waiting(PLACEHOLDER)
     if draft is None:
         return
     table = services.get().known_table(tuple(draft["key"]))
     if table is None:
-        notices.show("info", "The uploaded file is not in memory any more. Choose it again.")
+        notices.show("info", "The uploaded file is no longer in memory. Choose it again.")
         return
     with st.container(border=True, key="draft"):
         st.subheader(f"New cohort from {labels.markdown(draft['name'])}", anchor=False)
@@ -99,7 +99,7 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
         index=table.names.index(draft["outcome"]),
         on_change=_restate,
     )
-    kinds = ("told from the values", "binary", "multiclass", "continuous")
+    kinds = ("detect from the values", "binary", "multiclass", "continuous")
     columns[2].selectbox("Kind of outcome", kinds, key="draft-kind", on_change=_restate)
     if cohort is not None and cohort.kind == "binary":
         columns[3].selectbox(
@@ -107,24 +107,24 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
         )
     texts, limits = st.columns([4, 3])
     texts.text_input(
-        "Also means not measured",
+        "Other codes for not measured",
         key="draft-missing",
         max_chars=200,
         on_change=_restate,
         placeholder="such as -999, not done",
-        help="Separated by commas; empty cells, NA and the like are understood anyway",
+        help="Separated by commas; empty cells, NA and the like are recognised anyway",
     )
     limits.selectbox(
         "Cells such as <5",
         ("refuse", "limit"),
         key="draft-censored",
         on_change=_restate,
-        help="Detection limits: refuse and name them, or take the limit itself",
+        help="Detection limits: refuse and list them, or use the limit itself",
     )
 
 
 def _tell(cohort: Cohort) -> None:
-    """What was understood on the way, and what should be stated before anything is stored."""
+    """Shows what was inferred, and what should be stated before saving."""
     for finding in services.get().diagnostics(cohort).findings:
         if finding.code == SENTINEL:
             notices.show("warning", finding.sentence)
@@ -133,7 +133,7 @@ def _tell(cohort: Cohort) -> None:
 
 
 def _restate() -> None:
-    """Something about the outcome changed; roles and units stated so far stay."""
+    """Callback of the outcome's fields; roles and units stated so far are kept."""
     draft = st.session_state[DRAFT]
     kind = st.session_state.get("draft-kind")
     outcome = st.session_state["draft-outcome"]
@@ -154,12 +154,12 @@ def _restate() -> None:
 
 def _ask_for_schema(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> None:
     st.caption(
-        "What each column is. Set **role** to *baseline* for what is known from the start, to *ignored* for what must "
-        "not be used. The rest can be measured."
+        "Say what each column is. Set **role** to *baseline* for what is known from the start, to *ignored* for what "
+        "must not be used. All other columns can be measured."
     )
     schema_table.edit(_rows(table, draft, cohort), _editor(draft))
     st.file_uploader(
-        "Or take the schema from a YAML file",
+        "Or load the schema from a YAML file",
         type=["yaml", "yml"],
         key=SCHEMA_UPLOAD,
         on_change=_take_yaml,
@@ -168,7 +168,7 @@ def _ask_for_schema(table: Table, draft: dict[str, Any], cohort: Cohort | None) 
 
 
 def _rows(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> pd.DataFrame:
-    """What the editor starts from: what was understood, else what was stated, else the bare names."""
+    """The rows the editor starts from: as inferred, else as stated, else the bare names."""
     names = tuple(name for name in table.names if name != draft["outcome"])
     if cohort is None and draft["stated"]:
         return schema_table.table_of_settings(names, draft["stated"]["features"])
@@ -204,7 +204,7 @@ def read_text(data: bytes) -> str:
 
 
 def _build(table: Table, draft: dict[str, Any]) -> tuple[Cohort | None, str | None]:
-    """The cohort as stated so far, or why there is none. What was built from the same statements is found again."""
+    """The cohort as stated so far, or why it cannot be made. Cohorts are cached by what they are made from."""
     settings = draft["stated"] or {"outcome": {}, "features": []}
     outcome = {**settings["outcome"], "name": draft["outcome"]}
     if draft["kind"]:
@@ -240,7 +240,7 @@ def _save() -> None:
     if cohort is None:
         return
     if current is None:  # it was refused so far, so nobody has seen what it is read as
-        state.notify("info", "The file can be read now. Look over what it is read as, then save.", PLACEHOLDER)
+        state.notify("info", "The file can be read now. Check the columns, then save.", PLACEHOLDER)
         return
     with notices.refusals(PLACEHOLDER):
         name = st.session_state.get("draft-name", "").strip() or draft["name"]

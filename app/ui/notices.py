@@ -1,4 +1,4 @@
-"""The banner, messages after an action, and refusals beside where they can be mended."""
+"""The banner, messages after an action, and errors beside the fields that can fix them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ICONS = {
 
 
 def research_banner() -> None:
-    """On every page that advises."""
+    """The banner of every page that gives advice."""
     st.caption(f":material/science: {RESEARCH_ONLY}")
 
 
@@ -41,7 +41,7 @@ def show_waiting(placeholder: str = "page") -> None:
 
 @contextmanager
 def refusals(placeholder: str = "page") -> Iterator[None]:
-    """Around an action: what is refused becomes a message beside where it can be mended, and nothing else is lost."""
+    """Around an action: an L2MError becomes a message at its placeholder."""
     try:
         yield
     except L2MError as refusal:
@@ -50,7 +50,7 @@ def refusals(placeholder: str = "page") -> Iterator[None]:
 
 @contextmanager
 def shown_refusals() -> Iterator[None]:
-    """Around a part of a page: what is refused is said there, and the rest of the page goes on."""
+    """Around a part of a page: an L2MError is shown there, and the rest of the page is drawn."""
     try:
         yield
     except L2MError as refusal:

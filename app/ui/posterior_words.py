@@ -19,10 +19,6 @@ def positive(outcome: Outcome) -> str:
     return f"{labels.plain(outcome.name)}: {labels.plain(name)}"
 
 
-def name_with_unit(outcome: Outcome) -> str:
-    return labels.with_unit(labels.plain(outcome.name), f"({outcome.unit})" if outcome.unit else "")
-
-
 def leading(outcome: Outcome, posterior: Mapping[str, float]) -> str:
     """The key of the number to follow: the positive class, the likeliest one, or the median."""
     if outcome.kind == "continuous":
@@ -33,7 +29,7 @@ def leading(outcome: Outcome, posterior: Mapping[str, float]) -> str:
 def name_of(outcome: Outcome, key: str) -> str:
     """What the number under this key is called."""
     if outcome.kind == "continuous":
-        return f"median {name_with_unit(outcome)}"
+        return f"median {labels.name_with_unit(outcome.name, outcome.unit)}"
     return positive(outcome) if outcome.kind == "binary" else f"{labels.plain(outcome.name)}: {labels.plain(key)}"
 
 
@@ -91,10 +87,8 @@ def change(outcome: Outcome, now: Mapping[str, float], before: Mapping[str, floa
         return ""
     difference = now[key] - before[key]
     if outcome.kind == "continuous":
-        return "unchanged" if difference == 0 else _signed(float(f"{difference:.3g}"))
+        return (
+            "unchanged" if difference == 0 else f"{'+' if difference > 0 else '−'}{float(f'{abs(difference):.3g}'):g}"
+        )
     points = round(100 * difference)
-    return "unchanged" if points == 0 else f"{_signed(points)} {'point' if abs(points) == 1 else 'points'}"
-
-
-def _signed(number: float) -> str:
-    return f"{'+' if number > 0 else '−'}{abs(number):g}"
+    return "unchanged" if points == 0 else f"{'+' if points > 0 else '−'}{labels.counted(abs(points), 'point')}"

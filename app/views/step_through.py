@@ -8,7 +8,17 @@ from app.host import services
 from app.store import NotFound
 from app.streamlit_contact.batched_delivery import together
 from app.ui import labels, notices, state
-from app.ui.step_through import actions, belief, conditioning, known_values, rules, start, step_answers, suggestion
+from app.ui.step_through import (
+    actions,
+    belief,
+    conditioning,
+    known_values,
+    ranking,
+    rules,
+    start,
+    step_answers,
+    suggestion,
+)
 from app.ui.step_through.stored_events import Record, read
 from app.ui.traces import exports
 from l2m_core.errors import L2MError
@@ -53,7 +63,7 @@ def show() -> None:
         with left:
             known_values.show(present)
         with right:
-            suggestion.show_ranking(present)
+            ranking.show(present)
 
 
 def _head(present: step_answers.StepAnswers) -> None:
@@ -62,11 +72,10 @@ def _head(present: step_answers.StepAnswers) -> None:
     title, tools = st.columns([1.7, 1], vertical_alignment="center")
     with title, st.container(gap=None):
         name = labels.markdown(labels.short(record.step_through.title or "Step-through", 60))
-        tests = f"{patient.steps} test{'s' if patient.steps != 1 else ''}"
         st.markdown(f"#### {name}", anchors=False)
         st.markdown(
             f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model "
-            f"{labels.markdown(memory.model.name)} · {tests} · cost {patient.spent:g} · "
+            f"{labels.markdown(memory.model.name)} · {labels.counted(patient.steps, 'test')} · cost {patient.spent:g} · "
             f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
@@ -76,7 +85,7 @@ def _head(present: step_answers.StepAnswers) -> None:
             "New",
             key="new-patient",
             icon=":material/person_add:",
-            help="Leave this one (it is kept) and begin another",
+            help="Leave this one (it is saved) and begin another",
             on_click=_leave,
         )
 

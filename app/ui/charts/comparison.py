@@ -22,7 +22,7 @@ class Path:
 
 
 def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bool) -> Chart:
-    """One line for each step-through, apart by colour, dash and sign, each named at its end."""
+    """One line for each step-through; lines differ in colour, dash and sign."""
     show = labels.percent if probability else labels.number
     traces = []
     for path, colour, dash, sign in zip(

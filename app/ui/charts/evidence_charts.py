@@ -14,7 +14,7 @@ from l2m_core.evidence import Calibration, Curve, Evidence, Wishes
 from l2m_core.evidence.estimates import Estimate
 from l2m_core.evidence.sentences import LABELS
 
-# Of each order: colour, dash and sign, so that none hangs on colour alone.
+# For each order its colour, dash and sign, so that lines differ in more than colour.
 LOOKS = {
     "model": (ACCENT, "solid", "circle"),
     "random": (NEUTRAL, "dot", "square"),
@@ -30,7 +30,7 @@ def by_tests(curves: Sequence[Curve], score: str, unit: str, base: float | None 
     """A score before any test and after each, with 95% intervals; one line for each order."""
     estimates = {curve.order: _of(curve, score) for curve in curves}
     steps = list(range(len(curves[0].loss)))
-    title = labels.with_unit(NAMES.get(score, "log loss"), f"({unit})" if unit else "")
+    title = labels.name_with_unit(NAMES.get(score, "log loss"), unit)
     traces = [
         _line(
             curve.order, [step + (number - 1) * ASIDE for step in steps], estimates[curve.order], "%{customdata} tests"

@@ -1,4 +1,4 @@
-"""What each test promises, features × steps; as HTML, see html_charts.py."""
+"""The map of expected gains, features × steps, drawn as HTML (see html_charts.py)."""
 
 from __future__ import annotations
 
@@ -40,8 +40,11 @@ class Column:
 def gain_map(
     features: Sequence[str], columns: Sequence[Column], name: str = "gains", numbers: Sequence[int] = ()
 ) -> Chart:
-    """Features × steps. Signs mark what is known, cannot be had, or was suggested. name: what `clicks` knows it by; a
-    cell's data-pick is the feature's index in `features`. numbers: of the steps, where some are left out."""
+    """Features × steps. Signs mark tests that are known, without a result, or suggested.
+
+    name: the chart's name for `clicks`; a row's data-pick is the feature's index in `features`.
+    numbers: of the steps, where undone ones are left out.
+    """
     latest = columns[-1]
     ranked = sorted(features, key=lambda feature: -latest.gains.get(feature, -np.inf))
     best = set(ranked[:MOST_ROWS])
@@ -99,9 +102,9 @@ def _bar(top: float) -> str:
 
 
 def _shade(gain: float, top: float) -> float:
-    """Position of a gain on the colour bar, from 0 to 1. What noise makes negative is nothing.
+    """Position of a gain on the colour bar, from 0 to 1; negative noise is 0.
 
-    By square roots: after one large early gain, what later tests promise would else be one dark blue.
+    By square roots: after one large early gain, all later gains would otherwise be one dark blue.
     """
     return float(np.sqrt(max(gain, 0.0) / top))
 

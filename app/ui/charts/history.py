@@ -93,7 +93,7 @@ def _columns(points: Sequence[Point], series: Sequence[str], numbers: Sequence[i
 
 
 def _range(points: Sequence[Point], probability: bool) -> tuple[float, float]:
-    """All that is drawn; of probabilities at least 30 points, so that small moves neither vanish nor look large."""
+    """The range of all values drawn; at least 30 percentage points, so that small moves do not look large."""
     values = [
         value for point in points for part in (point.values, point.low, point.high) for value in (part or {}).values()
     ]

@@ -1,6 +1,6 @@
-"""Charts as HTML, for what every step changes: a browser draws them much sooner than Plotly would.
+"""Charts that change with every step, as HTML: a browser draws them much faster than Plotly's.
 
-How they look is in page.css. Streamlit shows HTML without scripts; what is clicked in it, `clicks` tells.
+Their styles are in page.css. Streamlit shows HTML without scripts; `clicks` reports clicks in it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ def class_bars(
     before: Mapping[str, float] | None = None,
     band: Mapping[str, tuple[float, float]] | None = None,
 ) -> Chart:
-    """Probability of each class, as a bar and, apart from it, where nothing covers it, as a number; a hollow mark where
-    it was a step ago, a line for the uncertainty band."""
+    """Probability of each class, as a bar and a number.
+
+    A hollow mark shows the probability a step ago, a line the uncertainty band.
+    """
     rows = []
     for name, value in probabilities.items():
         words, marks = f"{name}: {labels.percent(value)}", f'<span class="bar" style="width:{100 * value:.1f}%"></span>'
@@ -80,7 +82,7 @@ def preview(
     probability: bool,
     spread: Sequence[float] | None = None,
 ) -> Chart:
-    """What each result would do to the answer, as lines from where it is now."""
+    """The prediction after each possible result, as lines from the prediction now."""
     show = labels.percent if probability else labels.number
     low, high = min([now, *values]), max([now, *values])
     margin = max(0.28 * (high - low), 0.06 if probability else 0.06 * (abs(now) + 1e-9))
@@ -115,6 +117,6 @@ def preview(
 
 
 def html_chart(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:
-    """marks: HTML, escaped already; name: what `clicks` knows the chart by."""
+    """marks: HTML, escaped already; name: the chart's name for `clicks`."""
     about = f'class="{kind}" role="img" aria-label="{escape(labels.plain(alt))}" style="{style}" data-chart="{name}"'
     return f"<div {about}>{marks}</div>"

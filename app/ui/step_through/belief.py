@@ -1,4 +1,4 @@
-"""Centre: what to believe now, how it came about, and what each step promised."""
+"""Centre column: the prediction now, how it moved, and the expected gains at each step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from app.ui.posterior_words import HIGH, LOW, MEDIAN
 from app.ui.step_through import actions, wording
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
 from l2m_core.answering.predictive import Predictive
-from l2m_core.step_through.trace import summarise_predictive
 
 MOST_LINES = 4  # lines in the history of a multi-class outcome
 WAIT = 1.5  # seconds between looks at whether the band is ready
@@ -22,7 +21,7 @@ GAINS = "step-gains"  # what clicks on the heat map go by
 
 
 def show(answers: StepAnswers, with_gains: bool = True) -> None:
-    """The answer and how it moved; with_gains: what each step promised as well, where no other place shows it."""
+    """Shows the prediction and how it moved; with_gains: also the map of expected gains."""
     uncertainties = answers.uncertainties()
     # Made before either is drawn, so that the browser gets both at once.
     curve, gains = history(answers, uncertainties), gain_map(answers) if with_gains else None
@@ -32,11 +31,11 @@ def show(answers: StepAnswers, with_gains: bool = True) -> None:
     if gains is not None:
         heading("Expected gain, step by step")
         charts.draw(gains, "step-gains")
-        features = answers.patient.memory.cohort.schema.acquirable
+        features = answers.cohort.schema.acquirable
         charts.listen(GAINS, lambda: _turn_to_picked(features))
-        st.caption(f"{charts.LEGEND}. Click a test to turn to it.")
+        st.caption(f"{charts.LEGEND}. Click a test to select it.")
     with answer:
-        kind = answers.patient.memory.cohort.kind
+        kind = answers.cohort.kind
         {"binary": _binary, "multiclass": _multiclass, "continuous": _continuous}[kind](answers, uncertainties[-1])
         _await_band(answers, uncertainties)
 
@@ -47,13 +46,11 @@ def _turn_to_picked(features: Sequence[str]) -> None:
         actions.choose(features[int(picked)])
 
 
-# -- the answer -----------------------------------------------------------------------------------------------------
+# -- the prediction -----------------------------------------------------------------------------------------------------
 
 
 def _binary(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
-    outcome = answers.patient.memory.cohort.schema.outcome
-    now = answers.view.step.posterior
-    before = answers.before.step.posterior if answers.before else None
+    outcome, now, before = answers.outcome, answers.posterior, answers.posterior_before
     name = outcome.classes[1]
     words = posterior_words.positive(outcome)
     with st.container(key="step-answer"):
@@ -77,10 +74,8 @@ def _binary(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
 
 
 def _multiclass(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
-    outcome = answers.patient.memory.cohort.schema.outcome
-    now = answers.view.step.posterior
-    before = answers.before.step.posterior if answers.before else None
-    name = max(now, key=lambda key: now[key])
+    outcome, now, before = answers.outcome, answers.posterior, answers.posterior_before
+    name = posterior_words.leading(outcome, now)
     change = posterior_words.change(outcome, now, before, name)
     sentence = f"Likeliest: **{labels.markdown(name)}**, {labels.of_100(now[name])} patients like this"
     st.markdown(f"{sentence}{f' ({change} since the last step)' if change else ''}.")
@@ -88,9 +83,7 @@ def _multiclass(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
 
 
 def _continuous(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
-    outcome = answers.patient.memory.cohort.schema.outcome
-    now = answers.view.step.posterior
-    before = answers.before.step.posterior if answers.before else None
+    outcome, now, before = answers.outcome, answers.posterior, answers.posterior_before
     change = posterior_words.change(outcome, now, before, MEDIAN)
     middle, low, high = (labels.with_unit(labels.number(now[key]), outcome.unit) for key in (MEDIAN, LOW, HIGH))
     sentence = f"Median **{labels.markdown(middle)}**{f' ({change} since the last step)' if change else ''}; 90 of 100 "
@@ -103,21 +96,20 @@ def _continuous(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
 
 
 def _density(answers: StepAnswers) -> charts.Chart:
-    cohort = answers.patient.memory.cohort
+    cohort = answers.cohort
     low, high = float(cohort.y.min()), float(cohort.y.max())
     margin = 0.15 * (high - low)
     grid = np.linspace(low - margin, high + margin, 121)
     posterior = answers.patient.posterior
     assert isinstance(posterior, Predictive)
     before = answers.before.patient.posterior.pdf(grid)[0].tolist() if answers.before else None  # type: ignore[union-attr]
-    numbers = summarise_predictive(posterior)
-    outcome = cohort.schema.outcome
+    now, outcome = answers.posterior, answers.outcome
     return charts.density(
         grid.tolist(),
         posterior.pdf(grid)[0].tolist(),
         before,
-        (numbers[LOW], numbers[HIGH]),
-        numbers[MEDIAN],
+        (now[LOW], now[HIGH]),
+        now[MEDIAN],
         labels.plain(outcome.name),
         outcome.unit,
     )
@@ -134,7 +126,10 @@ def _await_band(answers: StepAnswers, uncertainties: list[Uncertainty | None]) -
 
 
 def _look_for_band(answers: StepAnswers, looks: list[bool]) -> None:
-    """looks: one entry for each look before. The first begins nothing: what quick people pass by is not computed."""
+    """Runs every WAIT seconds. looks: one entry for each earlier run.
+
+    The first run starts no computation, so that steps which people pass by quickly cost nothing.
+    """
     if looks:
         answers.begin_uncertainties()
     looks.append(True)
@@ -148,7 +143,7 @@ def _look_for_band(answers: StepAnswers, looks: list[bool]) -> None:
 
 def history(answers: StepAnswers, uncertainties: list[Uncertainty | None]) -> charts.Chart:
     curve = belief_curve(
-        answers.patient.memory.cohort.schema.outcome,
+        answers.outcome,
         [view.last_event for view in answers.views],
         [view.step.posterior for view in answers.views],
         MOST_LINES,
@@ -159,7 +154,7 @@ def history(answers: StepAnswers, uncertainties: list[Uncertainty | None]) -> ch
 
 
 def gain_map(answers: StepAnswers) -> charts.Chart:
-    cohort = answers.patient.memory.cohort
+    cohort = answers.cohort
     columns = [
         charts.Column(wording.learned(view.last_event), view.step.gains, view.statuses, view.step.suggested)
         for view in answers.views

@@ -17,9 +17,9 @@ from l2m_core.memory import L2M
 
 @contextmanager
 def spinner_while_reading(owner: str, stored: StoredCohort, model: L2M) -> Iterator[None]:
-    """Around what needs the model to have read the cohort; shows nothing where it has.
+    """Show a spinner around code that has the model read the cohort; nothing where it has read it.
 
-    For the drawing of a page, not for a callback: on leaving, a waiting press may end the drawing.
+    Use it while a page is drawn, not in a callback: on exit, a waiting press may end the run.
     """
     here = services.get()
     if here.has_read(stored, model):

@@ -1,4 +1,4 @@
-"""Left: what is known of the patient, what is not to be had, and the log of everything that happened."""
+"""Left column: known values, tests without a result, and the log of all events."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ def show(answers: StepAnswers) -> None:
         for name in order:
             _value(answers, name)
     if patient.state.statuses:
-        st.markdown("**Not to be had now**")
+        st.markdown("**Not available, declined or pending**")
         with st.container(gap=None, key="known-statuses"):
             for name, status in patient.state.statuses.items():
                 _status(answers, name, status)
-    count = answers.record.length
-    title = f"Log ({count} event{'s' if count != 1 else ''})"
+    title = f"Log ({labels.counted(answers.record.length, 'event')})"
     log = st.expander(title, key="step-log", type="compact", on_change="rerun")
     if log.open:
         with log:
@@ -49,11 +48,9 @@ def show(answers: StepAnswers) -> None:
 def _value(answers: StepAnswers, name: str) -> None:
     patient = answers.patient
     cohort, state = patient.memory.cohort, patient.state
-    feature = cohort.feature(name)
-    text = labels.markdown(wording.value(cohort, name, state.values[name], state.limits.get(name)))
-    flag = inputs.reference_flag(feature, state.values[name])
+    value = wording.value_with_flag(cohort, name, state.values[name], state.limits.get(name))
     st.button(
-        f":small[{labels.markdown(labels.short(name, 26))}] **{text}**{f' :orange[{flag}]' if flag else ''}",
+        f":small[{labels.markdown(labels.short(name, 26))}] {value}",
         key=f"edit-{cohort.names.index(name)}",
         type="tertiary",
         icon=":material/edit:",
@@ -65,7 +62,7 @@ def _value(answers: StepAnswers, name: str) -> None:
 
 
 def _status(answers: StepAnswers, name: str, status: str) -> None:
-    index = answers.patient.memory.cohort.names.index(name)
+    index = answers.cohort.names.index(name)
     st.button(
         f":small[{labels.markdown(labels.short(name, 30))}: {status}]",
         key=f"status-{index}",
@@ -105,8 +102,8 @@ def _correct(answers: StepAnswers, name: str) -> None:
 
 
 def _log(answers: StepAnswers) -> None:
-    """All that is stored, newest first. A change of rules is an event, and no step: it has no number."""
-    record, cohort = answers.record, answers.patient.memory.cohort
+    """All stored events, newest first. A change of rules is no step, so it has no number."""
+    record, cohort = answers.record, answers.cohort
     lines = []
     for number, event in enumerate(record.events):
         lines.append(f"{number} · {event.at[11:16]} UTC · {wording.event(cohort, event)}")

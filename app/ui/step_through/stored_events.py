@@ -1,4 +1,8 @@
-"""A step-through as it is stored: the core's events, and the page's own settings between them in the same chain."""
+"""A step-through as it is stored: the core's events and the page's settings, in one chain.
+
+An event has three shapes: the core's `Event`, the store's link (`StoredEvent`: JSON and hash), and the row of an
+export (the core's `Step`).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class RulesChange:
-    """Settings were stored: after how many of the core's events, when, and what they are."""
+    """Settings that were stored at a time (at), after some of the core's events (their number)."""
 
     after: int
     at: datetime
@@ -46,9 +50,11 @@ class RulesChange:
 
 @dataclass(frozen=True)
 class Record:
-    """events: the core's, in order. Of each of them, hashes: its hash in the chain; believed: the posterior that was
-    shown after it, where that was stored; rules: the settings in force when the next event came. settings: those now;
-    rules_set: each time that they were stored."""
+    """A stored step-through.
+
+    events: the core's, in order; hashes: theirs in the chain; believed: the posterior shown after each, where stored.
+    rules: for each event the settings in force when the next one came; settings: those now; rules_set: their changes.
+    """
 
     step_through: StepThrough
     cohort: StoredCohort
@@ -66,11 +72,11 @@ class Record:
 
     @property
     def length(self) -> int:
-        """Events of any kind: what the next one has to follow."""
+        """Number of stored events of any kind, which the next one has to follow."""
         return self.step_through.length
 
     def patient(self, memory: CohortMemory, count: int | None = None) -> Patient:
-        """What the first `count` events, or all, lead to; ranked by the present rules."""
+        """The patient after the first `count` events (by default all), ranked by the present rules."""
         return Patient.replay(memory, self.events[:count], policy=self.settings.policy)
 
     def patients(self, memory: CohortMemory) -> tuple[Patient, ...]:
@@ -78,7 +84,7 @@ class Record:
         return tuple(self.until(count).patient(memory) for count in range(1, len(self.events) + 1))
 
     def until(self, count: int) -> Record:
-        """As it stood after its first `count` events, just before the next one."""
+        """The record after its first `count` events, just before the next one."""
         return replace(
             self,
             events=self.events[:count],
@@ -91,7 +97,7 @@ class Record:
 
 
 def read(owner: str, step_through_id: str) -> Record:
-    """As it is now; NotFound where it is not this owner's."""
+    """The record as it is now; NotFound for another owner's."""
     store = services.get().store
     step_through, stored = store.step_throughs.read_on(owner, step_through_id)
     return record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
@@ -125,17 +131,17 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
 
 
 def payload_of(event: Event, believed: Mapping[str, float]) -> dict[str, Any]:
-    """The event as it is stored, with the posterior after it: the record then speaks even where the model is gone."""
+    """The event as it is stored, with the posterior after it, which can be shown even when the model is gone."""
     return {**event.to_dict(), BELIEVED: dict(believed)}
 
 
 def new_event(event: Event, believed: Mapping[str, float]) -> NewEvent:
-    """For a step-through that is stored with all its events at once."""
+    """An event for a step-through that is stored with all its events at once."""
     return NewEvent(event.id, event.kind, payload_of(event, believed))
 
 
 def append_last_event(owner: str, step_through_id: str, expected_length: int, after: Patient) -> StoredEvent:
-    """Stores the newest event of the patient. Conflict where others were stored meanwhile."""
+    """Store the newest event of the patient. Conflict if others were stored meanwhile."""
     event = after.events[-1]
     return services.get().store.step_throughs.append_event(
         owner,

@@ -1,4 +1,4 @@
-"""How events and values are put into words on the page."""
+"""Events and values in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from app.ui import labels
 from l2m_core.cohort import Cohort
-from l2m_core.schema import Schema
+from l2m_core.schema import Feature, Schema
 from l2m_core.step_through.events import Event
 
 KIND_WORDS = {
@@ -40,8 +40,33 @@ def value(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None = 
     return labels.with_unit(LIMIT_SIGNS.get(limit or "", "") + text, feature.unit)
 
 
+def reference_text(feature: Feature) -> str:
+    low, high = feature.reference_low, feature.reference_high
+    if low is not None and high is not None:
+        return labels.with_unit(f"{low:g}–{high:g}", feature.unit)
+    if low is not None:
+        return labels.with_unit(f"from {low:g}", feature.unit)
+    return labels.with_unit(f"up to {high:g}", feature.unit) if high is not None else ""
+
+
+def reference_flag(feature: Feature, value: Any) -> str:
+    """'▲ high', '▼ low' or ''."""
+    if feature.kind != "number" or not isinstance(value, int | float):
+        return ""
+    if feature.reference_high is not None and value > feature.reference_high:
+        return "▲ high"
+    return "▼ low" if feature.reference_low is not None and value < feature.reference_low else ""
+
+
+def value_with_flag(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None) -> str:
+    """As markdown: the value, and whether it lies outside its reference range."""
+    text = labels.markdown(value(cohort, name, entered, limit))
+    flag = reference_flag(cohort.feature(name), entered)
+    return f"**{text}**{f' :orange[{flag}]' if flag else ''}"
+
+
 def learned(event: Event) -> str:
-    """What an event was about, in few words, for an axis."""
+    """The features of an event in few words, for an axis."""
     if event.kind == "start":
         return "start"
     about = ", ".join(labels.plain(name) for name in event.about)

@@ -1,4 +1,4 @@
-"""Verifying a step-through: its chain, its cohort and model read anew, and what it said against what they say now."""
+"""Checks of a step-through: its chain, its cohort and model read again, and the recorded predictions replayed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Result = Literal["verified", "failed", "not checked"]
 
 @dataclass(frozen=True)
 class Check:
-    """what: the thing that was looked at; result; sentence: what was found, in words."""
+    """what: the thing that was checked; sentence: what was found, in words."""
 
     what: str
     result: Result
@@ -38,9 +38,9 @@ def verify(owner: str, loaded: LoadedTrace) -> tuple[Check, ...]:
     chain = _check_chain(owner, loaded)
     memory, inputs = _read_anew(owner, loaded)
     if memory is None:
-        replay = Check("Replay", "not checked", "Without its own model and cohort nothing can be computed again.")
+        replay = Check("Replay", "not checked", "Without its own model and cohort nothing can be recomputed.")
         return (chain, *inputs, replay)
-    # From the stored events alone; what is shown elsewhere may have been computed before they were changed.
+    # Replayed from the stored events alone: cached views may be older than a change in the database.
     patients = loaded.record.patients(memory)
     return (chain, *inputs, _check_replay(loaded, patients), _check_suggestions(loaded, patients))
 
@@ -147,7 +147,7 @@ def _apart(now: Mapping[str, float], then: Mapping[str, float]) -> float:
 
 
 def _check_suggestions(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
-    """What was suggested when an event was made is stored with it."""
+    """Compares the suggestion stored with each event with the one made now."""
     followed = [number for number, event in enumerate(loaded.events) if number and event.suggested is not None]
     wrong = [number for number in followed if patients[number - 1].suggestion != loaded.events[number].suggested]
     count = len(followed)
@@ -161,12 +161,12 @@ def _check_suggestions(loaded: LoadedTrace, patients: Sequence[Patient]) -> Chec
             f"{wrong[0]}{f' and {len(wrong) - 1} others' if wrong[1:] else ''}.",
         )
     return Check(
-        "Suggestions", "verified", f"{count} of {count} recorded suggestions are made again, in the same place."
+        "Suggestions", "verified", f"{count} of {count} recorded suggestions are made again, at the same steps."
     )
 
 
 def against_file(loaded: LoadedTrace, incoming: Incoming) -> tuple[Check, ...]:
-    """A file exported earlier, kept elsewhere, shows what was cut off or rewritten since."""
+    """Checks the record against a file exported earlier, which shows what was removed or rewritten since."""
     if incoming.chain is None or incoming.chain[0] != loaded.record.id:
         return (Check("File", "failed", "This file was exported from another step-through."),)
     _, length, head = incoming.chain

@@ -1,4 +1,4 @@
-"""Two step-throughs side by side: how belief moved, in which order tests were done, and what they cost."""
+"""Two step-throughs side by side: how the prediction moved, the order of the tests, and their cost."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def _pair(one: LoadedTrace, two: LoadedTrace, across: str) -> None:
     if all(paths) and _same_question(one, two):
         _chart([path for path in paths if path], outcome, keys[0], across, "compare-both")
     else:
-        notices.show("info", "The two ask different questions, so each has its own chart.")
+        notices.show("info", "The two predict different outcomes, so each has its own chart.")
         for column, loaded, path, key in zip(st.columns(2, gap="large"), (one, two), paths, keys, strict=True):
             with column:
                 if path:
                     _chart([path], loaded.schema.outcome, key, across, f"compare-{loaded.record.id}-chart")
                 else:
-                    st.caption("What was believed was not recorded.")
+                    st.caption("The prediction was not recorded.")
     if one.record.step_through.model_fingerprint != two.record.step_through.model_fingerprint:
-        notices.show("info", "They were made with different models, so their numbers differ for that reason as well.")
+        notices.show("info", "They were made with different models, so their numbers differ for that reason too.")
     for column, loaded, name in zip(st.columns(2, gap="large"), (one, two), names, strict=True):
         with column:
             _order(loaded, name)
@@ -124,8 +124,8 @@ def _order(loaded: LoadedTrace, name: str) -> None:
     st.subheader(labels.markdown(labels.short(name, 40)), anchor=False)
     st.markdown(
         f":small[{labels.markdown(loaded.record.cohort.name)}, version {loaded.record.cohort.version}]  \n"
-        f"**{labels.markdown(posterior_words.short(outcome, final.posterior))}** after {tests} "
-        f"{'test' if tests == 1 else 'tests'}, cost **{final.spent:g}**{_total_regret(loaded)}"
+        f"**{labels.markdown(posterior_words.short(outcome, final.posterior))}** after "
+        f"{labels.counted(tests, 'test')}, cost **{final.spent:g}**{_total_regret(loaded)}"
     )
     rows = {"": [], "Done": [], "Suggested": [], "Cost": [], "Answer": []}  # type: dict[str, list[str]]
     for number, step in enumerate(steps):
@@ -142,7 +142,7 @@ def _order(loaded: LoadedTrace, name: str) -> None:
 
 
 def _total_regret(loaded: LoadedTrace) -> str:
-    """Over the choices that counted, where it could be computed."""
+    """Sum over the events that count, where the regret could be computed."""
     kept = {event.id for event in effective(loaded.events)}
     pairs = zip(loaded.trace.steps, loaded.trace.regrets, strict=True)
     found = [regret for step, regret in pairs if step.event.id in kept and regret is not None]

@@ -1,4 +1,4 @@
-"""A recorded step-through, whole: every event, and what was believed and ranked after it."""
+"""Loads a recorded step-through: every event, with the prediction and the ranking after it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from l2m_core.step_through.trace import Step, Trace, versions
 
 @dataclass(frozen=True)
 class LoadedTrace:
-    """trace: the core's, one step for each event; stored: its events in the chain, the page's settings among them;
-    conditioned: its model, having read its cohort, or None with the reason in `absent`."""
+    """A record with its trace.
+
+    trace: the core's, one step for each event; stored: all events of the chain, settings included.
+    conditioned: its model with its cohort, or None with the reason in `absent`.
+    """
 
     record: Record
     stored: tuple[StoredEvent, ...]
@@ -63,7 +66,7 @@ class LoadedTrace:
 def load(
     owner: str, step_through_id: str, condition: Callable[[str, Record], Conditioned] = step_answers.condition
 ) -> LoadedTrace:
-    """NotFound where it is not this owner's. Where model or cohort is gone, what was recorded still speaks.
+    """NotFound for another owner's. Where model or cohort is gone, the trace holds what was recorded.
 
     A page passes `conditioning.condition`, which shows a spinner meanwhile.
     """
@@ -82,13 +85,13 @@ def load(
 
 
 def _replayed_steps(record: Record, conditioned: Conditioned) -> list[Step]:
-    """Each under the rules in force then."""
+    """Replayed, each under the rules in force then."""
     counts = range(1, len(record.events) + 1)
     return [step_answers.view_after(record.until(count), count, conditioned).step for count in counts]
 
 
 def _recorded_steps(record: Record, schema: Schema) -> list[Step]:
-    """What the events themselves say: predictions and suggestions of the time; no gains."""
+    """From the events alone: the predictions and suggestions of the time, without gains."""
     steps = []
     for number, (event, believed) in enumerate(zip(record.events, record.believed, strict=True)):
         following = record.events[number + 1].suggested if number + 1 < len(record.events) else None
@@ -111,5 +114,5 @@ def _trace(record: Record, schema: Schema, steps: list[Step], model: str = "") -
 
 
 def spent_after(events: tuple[Event, ...], schema: Schema) -> float:
-    """Cost of all that was measured, where the patient need not, or cannot, be computed."""
+    """Cost of all that was measured, from the events alone."""
     return schema.spent(fold(events).acquired)

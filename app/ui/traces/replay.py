@@ -1,4 +1,4 @@
-"""A step-through again, step by step: what was done, what had been suggested, what was believed then."""
+"""Replays a step-through step by step: what was done, what was suggested, and the prediction then."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.ui import charts, inputs, labels, notices, posterior_words
+from app.ui import charts, labels, notices, posterior_words
 from app.ui.step_through import belief, wording
 from app.ui.step_through.step_answers import StepAnswers
 from app.ui.traces.loading import LoadedTrace
@@ -37,16 +37,16 @@ def show(loaded: LoadedTrace) -> None:
     _all_steps(loaded)
 
 
-# -- where one stands -----------------------------------------------------------------------------------------------
+# -- choosing a step -----------------------------------------------------------------------------------------------
 
 
 def _choose_step(loaded: LoadedTrace) -> int:
-    """A slider and two buttons over all events, beginning at the last one."""
+    """A slider and two buttons over all events, starting at the last one."""
     last = len(loaded.events) - 1
     key = f"replay-{loaded.record.id}"
     st.session_state[key] = min(st.session_state.get(key, last), last)
     if last == 0:
-        st.caption("Only the beginning is recorded so far.")
+        st.caption("Only the start is recorded so far.")
         return 0
     at = int(st.session_state[key])
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -99,7 +99,7 @@ def _event(loaded: LoadedTrace, at: int) -> None:
 
 
 def _results(loaded: LoadedTrace, event: Event) -> list[str]:
-    """What the event was about, a line for each; what was known at the start stands below anyway."""
+    """One line for each value or feature of the event; values at the start are listed below anyway."""
     if event.kind == "start":
         return [] if event.values else [":small[Nothing was known.]"]
     found = []
@@ -111,13 +111,12 @@ def _results(loaded: LoadedTrace, event: Event) -> list[str]:
 
 
 def _value(loaded: LoadedTrace, name: str, entered: Any, limit: str | None) -> str:
-    text = labels.markdown(wording.value(loaded.schema, name, entered, limit))
-    flag = inputs.reference_flag(loaded.schema.feature(name), entered)
-    return f":small[{labels.markdown(labels.short(name, 30))}] **{text}**{f' :orange[{flag}]' if flag else ''}"
+    value = wording.value_with_flag(loaded.schema, name, entered, limit)
+    return f":small[{labels.markdown(labels.short(name, 30))}] {value}"
 
 
 def _choice(loaded: LoadedTrace, at: int) -> list[str]:
-    """Suggested against done, and what the difference was expected to cost."""
+    """The suggested and the chosen test, and the regret."""
     event = loaded.events[at]
     if event.suggested is None or at == 0:
         return []
@@ -154,7 +153,7 @@ def _known(loaded: LoadedTrace, at: int) -> None:
             st.markdown(f":small[{labels.markdown(labels.short(name, 30))}: {status}]")
 
 
-# -- what was believed ----------------------------------------------------------------------------------------------
+# -- the prediction ----------------------------------------------------------------------------------------------
 
 
 def _gains(answers: StepAnswers) -> None:
@@ -167,13 +166,13 @@ def _gains(answers: StepAnswers) -> None:
 def _as_recorded(loaded: LoadedTrace, at: int) -> None:
     """Without the model: the posterior that was stored with the event."""
     posterior = loaded.trace.steps[at].posterior
-    st.subheader("What was believed", anchor=False)
+    st.subheader("Prediction at the time", anchor=False)
     st.markdown(labels.markdown(posterior_words.sentence(loaded.schema.outcome, posterior)))
     if posterior and loaded.schema.outcome.kind != "continuous":
         charts.draw(charts.class_bars(posterior), "replay-classes")
 
 
-# -- all of it ------------------------------------------------------------------------------------------------------
+# -- all steps ------------------------------------------------------------------------------------------------------
 
 
 def _all_steps(loaded: LoadedTrace) -> None:

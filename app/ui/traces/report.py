@@ -1,6 +1,6 @@
-"""What a printable report says of a step-through; how it looks is for `report_html` and `report_pdf`.
+"""The content of a printable report; `report_html` and `report_pdf` draw it.
 
-Only plain text and numbers: nothing in here is markup, so each of the two escapes everything in its own way.
+It holds plain text and numbers, no markup; each renderer escapes everything in its own way.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.ui import inputs, labels, posterior_words
+from app.ui import labels, posterior_words
 from app.ui.belief_curve import BeliefCurve, belief_curve
 from app.ui.notices import RESEARCH_ONLY
 from app.ui.step_through import wording
@@ -37,7 +37,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class StepRow:
-    """One event as every table shows it. undone_by: the step that took it back."""
+    """One event as tables show it. undone_by: the number of the event that undid it."""
 
     number: int
     time: str
@@ -68,11 +68,11 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
     tests = len(state.acquired)
     facts = (
         ("Cohort", f"{record.cohort.name}, version {record.cohort.version}"),
-        ("Outcome", posterior_words.name_with_unit(outcome)),
+        ("Outcome", labels.name_with_unit(outcome.name, outcome.unit)),
         ("Model", trace.model or "not installed where this report was made"),
         ("Recorded", f"{time_text(began)} to {time_text(ended)} UTC"),
         ("State", "stopped" if state.stopped else "not stopped"),
-        ("Tests", f"{tests} {'test' if tests == 1 else 'tests'}, cost {trace.steps[-1].spent:g}"),
+        ("Tests", f"{labels.counted(tests, 'test')}, cost {trace.steps[-1].spent:g}"),
         ("Report made", f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
     )
     grids = (_classes(loaded), _steps(loaded), _known(loaded), _missing(loaded))
@@ -105,7 +105,7 @@ def _curve(loaded: LoadedTrace) -> BeliefCurve | None:
 
 
 def _classes(loaded: LoadedTrace) -> Grid:
-    """All classes, likeliest first. Two of them need no table: the answer says it."""
+    """All classes, likeliest first. Two classes need no table: the sentence at the top says both."""
     outcome, steps = loaded.schema.outcome, loaded.trace.steps
     began, ended = steps[0].posterior, steps[-1].posterior
     rows = []
@@ -189,14 +189,14 @@ def _known(loaded: LoadedTrace) -> Grid:
         if name in state.values:
             feature = schema.feature(name)
             value = wording.value(schema, name, state.values[name], state.limits.get(name))
-            flag = inputs.reference_flag(feature, state.values[name])
+            flag = wording.reference_flag(feature, state.values[name])
             cost = f"{feature.cost:g}" if name in measured else ""
-            rows.append((labels.plain(name), value, flag, inputs.reference_text(feature), cost))
+            rows.append((labels.plain(name), value, flag, wording.reference_text(feature), cost))
     return Grid("What is known", ("Feature", "Value", "", "Reference", "Cost"), tuple(rows), (34, 26, 10, 22, 8), (4,))
 
 
 def _missing(loaded: LoadedTrace) -> Grid:
-    """Inputs that the answer was given without."""
+    """The inputs that the prediction was made without."""
     state, schema, gains = fold(loaded.events), loaded.schema, loaded.trace.steps[-1].gains
     support = {}
     if loaded.conditioned:
@@ -238,7 +238,7 @@ def _limits(loaded: LoadedTrace) -> tuple[str, ...]:
 
 def _fingerprints(loaded: LoadedTrace) -> tuple[tuple[str, str], ...]:
     record = loaded.record
-    events = f"{record.length} event{'s' if record.length != 1 else ''}"
+    events = labels.counted(record.length, "event")
     changes = len(record.rules_set)
     of_rules = f", {changes} of them of the rules for ranking and stopping" if changes else ""
     software = ", ".join(f"{name} {version}" for name, version in loaded.trace.versions.items())

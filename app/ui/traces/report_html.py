@@ -118,7 +118,7 @@ def _points(curve: BeliefCurve, line: Line) -> list[tuple[float, float]]:
 
 
 def _line(curve: BeliefCurve, line: Line, several: bool) -> str:
-    """With a sign at each point where there are others to tell it from."""
+    """With a sign at each point where there are several lines."""
     points = _points(curve, line)
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     drawn = [f'<polyline points="{path}" fill="none" stroke="{line.colour}" stroke-width="2"/>']

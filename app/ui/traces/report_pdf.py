@@ -192,7 +192,7 @@ def _legend(pdf: _Pages, lines: tuple[Line, ...]) -> None:
 
 
 def _line(pdf: _Pages, line: Line, points: list[tuple[float, float]], several: bool) -> None:
-    """With a sign at each point where there are others to tell it from."""
+    """With a sign at each point where there are several lines."""
     pdf.set_draw_color(line.colour)
     pdf.set_fill_color(line.colour)
     pdf.set_text_color(line.colour)
