@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from app.ui import labels, posterior_words
+from app.ui import labels, posterior_words, wording
 from app.ui.posterior_words import HIGH, LOW, MEDIAN
-from app.ui.step_through import wording
 from l2m_core.schema import Outcome
 from l2m_core.step_through.events import Event
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from app.ui import labels
-from app.ui.step_through import wording
+from app.ui import labels, wording
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from app.ui import charts, labels, posterior_words
+from app.ui import charts, labels, posterior_words, wording
 from app.ui.belief_curve import belief_curve
 from app.ui.headings import heading
 from app.ui.posterior_words import HIGH, LOW, MEDIAN
-from app.ui.step_through import actions, wording
+from app.ui.step_through import actions
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
 from l2m_core.answering.predictive import Predictive
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.ui import inputs, labels, notices
+from app.ui import inputs, labels, notices, wording
 from app.ui.headings import heading
-from app.ui.step_through import actions, rules, wording
+from app.ui.step_through import actions, rules
 from app.ui.step_through.step_answers import StepAnswers
 
 REASON = "correct-reason"

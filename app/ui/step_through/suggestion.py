@@ -6,9 +6,9 @@ import numpy as np
 import streamlit as st
 
 from app.streamlit_contact.placeholders import place
-from app.ui import charts, inputs, labels, notices, posterior_words
+from app.ui import charts, inputs, labels, notices, posterior_words, wording
 from app.ui.headings import heading
-from app.ui.step_through import actions, wording
+from app.ui.step_through import actions
 from app.ui.step_through.ranking import candidates, chosen_candidate, is_thin
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
 from l2m_core.step_through.patient import FEWEST_NEAR, NEAR_SHARE

@@ -6,8 +6,8 @@ import streamlit as st
 
 from app.host import services
 from app.store import StepThrough
-from app.ui import charts, labels, notices, posterior_words
-from app.ui.step_through import conditioning, wording
+from app.ui import charts, labels, notices, posterior_words, wording
+from app.ui.step_through import conditioning
 from app.ui.traces import loading
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import regret_text

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.ui import charts, labels, notices, posterior_words
-from app.ui.step_through import belief, wording
+from app.ui import charts, labels, notices, posterior_words, wording
+from app.ui.step_through import belief
 from app.ui.step_through.step_answers import StepAnswers
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import regret_text, step_rows, time_text

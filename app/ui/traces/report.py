@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.ui import labels, posterior_words
+from app.ui import labels, posterior_words, wording
 from app.ui.belief_curve import BeliefCurve, belief_curve
 from app.ui.notices import RESEARCH_ONLY
-from app.ui.step_through import wording
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.step_through.events import fold
 
