@@ -46,7 +46,7 @@ def carry_out(
         except Conflict:
             _say_conflict(placeholder)
             return False
-        step_answers.keep(present, stored.hash, after)
+        step_answers.cache_view(present, stored.hash, after)
         state.acted(kind)
         st.session_state.pop(CHOSEN, None)
         return True

@@ -206,7 +206,7 @@ def view_after(record: Record, count: int, conditioned: Conditioned) -> StepView
     return conditioned.views.get(key, lambda: StepView(record.patient(conditioned.memory, count), key))
 
 
-def keep(present: StepAnswers, event_hash: str, after: Patient) -> None:
+def cache_view(present: StepAnswers, event_hash: str, after: Patient) -> None:
     """Cache the patient that an event was made with as the view after that event."""
     key = (event_hash, present.record.settings.policy)
     present.conditioned.views.get(key, lambda: StepView(after, key))
