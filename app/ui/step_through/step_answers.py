@@ -87,8 +87,8 @@ def _resample_wanted(conditioned: Conditioned, memories: tuple[CohortMemory, ...
     while not conditioned.wanted.empty():
         wanted: dict[ViewKey, StepView] = {}
         while len(wanted) < MOST_AT_ONCE and not conditioned.wanted.empty():
-            view = conditioned.wanted.get()
-            wanted[view.key] = view
+            key, view = conditioned.wanted.get()
+            wanted[key] = view
         x = np.concatenate([view.patient.x for view in wanted.values()])
         for memory in memories:
             memory.answer(x)
@@ -164,7 +164,7 @@ class StepAnswers:
             return
         for view, known in zip(self.views, self.uncertainties(), strict=True):
             if known is None:
-                self.conditioned.wanted.put(view)
+                self.conditioned.wanted.put((view.key, view))
         shared.background.submit(_resample_wanted, self.conditioned, memories)
 
     @property
