@@ -134,7 +134,7 @@ def _drivers(answers: StepAnswers) -> str:
     for driver in drivers[:3]:
         amount = points(driver.change) if probability else f"{driver.change:.2g} SD"
         parts.append(f"{labels.markdown(labels.short(driver.feature, 24))} ({amount})")
-    return f"The prediction depends most on {', '.join(parts)}; without them it would move by that much."
+    return f"The prediction depends most on {', '.join(parts)}; in brackets, its change without that value."
 
 
 def points(change: float) -> str:
@@ -211,7 +211,7 @@ def _status_buttons(answers: StepAnswers, chosen: str) -> None:
                 "pending",
                 "Pending",
                 ":material/schedule:",
-                "is ordered; it will not be suggested while you wait for its result",
+                "has been ordered; it will not be suggested while you wait for its result",
             ),
         ):
             st.button(
