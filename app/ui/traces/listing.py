@@ -92,7 +92,7 @@ def show(owner: str) -> None:
             st.session_state[PAGE] = pages
         st.pagination(pages, key=PAGE)
     st.caption(
-        "Step-throughs are kept. Events can only be added, so nothing can be rewritten, and none can be deleted here."
+        "Step-throughs are kept. Events can only be added, so nothing can be rewritten. They cannot be deleted here."
     )
 
 
