@@ -21,7 +21,7 @@ from l2m_core.tables.reading import Table
 DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"
 SCHEMA_UPLOAD = "cohort-draft-schema"
-PLACEHOLDER = "draft"
+SECTION = "draft"
 MOST_WARNINGS = 12
 USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died", "death", "mortality", "event")
 
@@ -38,7 +38,7 @@ def begin() -> None:
     try:
         table = services.get().table(name, data, tuple(key))
     except L2MError as refusal:
-        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACEHOLDER)
+        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", SECTION)
         return
     st.session_state[DRAFT] = {
         "key": key,
@@ -67,7 +67,7 @@ def guess_outcome(table: Table) -> str:
 def show() -> None:
     """Shows the draft, to be checked and saved."""
     draft = st.session_state.get(DRAFT)
-    notices.show_waiting(PLACEHOLDER)
+    notices.show_waiting(SECTION)
     if draft is None:
         return
     table = services.get().known_table(tuple(draft["key"]))
@@ -184,7 +184,7 @@ def _take_yaml() -> None:
     draft = st.session_state[DRAFT]
     if upload is None:
         return
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         schema = Schema.from_yaml(read_text(upload.getvalue()))
         settings = schema_table.stated(schema_table.table_of(schema), schema.outcome, schema)
         st.session_state[DRAFT] = {
@@ -240,9 +240,9 @@ def _save() -> None:
     if cohort is None:
         return
     if current is None:  # it was refused so far, so nobody has seen what it is read as
-        state.notify("info", "The file can be read now. Check the columns, then save.", PLACEHOLDER)
+        state.notify("info", "The file can be read now. Check the columns, then save.", SECTION)
         return
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         name = st.session_state.get("draft-name", "").strip() or draft["name"]
         saved = services.get().add_cohort(state.owner(), replace(cohort, name=name))
         state.acted("save cohort")

@@ -1,4 +1,4 @@
-"""The banner, messages after an action, and errors beside the fields that can fix them."""
+"""The banner, messages after an action, and refusals beside where they can be mended."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ _ICONS = {
 
 
 def research_banner() -> None:
-    """The banner of every page that gives advice."""
+    """On every page that advises."""
     st.caption(f":material/science: {RESEARCH_ONLY}")
 
 
 def show(severity: str, sentence: str) -> None:
-    """A sentence that may quote names and values, shown as it is written."""
+    """Shows a sentence as it is written, since it may quote names and values."""
     paragraphs = "\n\n".join(labels.markdown(line) for line in sentence.splitlines() if line.strip())
     {"error": st.error, "warning": st.warning, "info": st.info, "success": st.success}[severity](
         paragraphs, icon=_ICONS[severity]
     )
 
 
-def show_waiting(placeholder: str = "page") -> None:
-    """Shows the messages that actions left for this placeholder of the page."""
-    for notice in state.take_notices(placeholder):
+def show_waiting(section: str = "page") -> None:
+    """Shows the messages that actions left for this section of the page."""
+    for notice in state.take_notices(section):
         show(notice["severity"], notice["sentence"])
 
 
 @contextmanager
-def refusals(placeholder: str = "page") -> Iterator[None]:
-    """Around an action: an L2MError becomes a message at its placeholder."""
+def refusals(section: str = "page") -> Iterator[None]:
+    """Around an action: a refusal becomes a message in the section where it can be mended, and nothing else is lost."""
     try:
         yield
     except L2MError as refusal:
-        state.notify("error", str(refusal), placeholder)
+        state.notify("error", str(refusal), section)
 
 
 @contextmanager
 def shown_refusals() -> Iterator[None]:
-    """Around a part of a page: an L2MError is shown there, and the rest of the page is drawn."""
+    """Around a part of a page: a refusal is shown there, and the rest of the page is drawn."""
     try:
         yield
     except L2MError as refusal:

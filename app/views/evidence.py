@@ -25,7 +25,7 @@ def show() -> None:
         st.page_link("views/cohort.py", label="Open a cohort", icon=":material/table_chart:")
         return
     stored, model = _choose(owner, cohorts)
-    notices.show_waiting(gathering.PLACEHOLDER)
+    notices.show_waiting(gathering.SECTION)
     with notices.shown_refusals():
         _show_cohort(owner, stored, model)
 

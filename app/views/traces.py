@@ -40,7 +40,7 @@ def _show_list(owner: str) -> None:
         importing.show()
     notices.research_banner()
     notices.show_waiting()
-    notices.show_waiting(importing.PLACEHOLDER)
+    notices.show_waiting(importing.SECTION)
     listing.show(owner)
 
 
@@ -71,7 +71,7 @@ def _show_one(owner: str, loaded: LoadedTrace) -> None:
     _back()
     _head(owner, loaded)
     notices.show_waiting()
-    notices.show_waiting(importing.PLACEHOLDER)
+    notices.show_waiting(importing.SECTION)
     replayed, compared, verified = st.tabs(["Replay", "Compare", "Verify"], key="trace-tabs", on_change="rerun")
     if replayed.open:
         with replayed:

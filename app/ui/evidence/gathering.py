@@ -17,7 +17,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.evidence import EvidenceSettings, make_plan
 
-PLACEHOLDER = "evidence"
+SECTION = "evidence"
 DEFAULTS = EvidenceSettings()
 
 
@@ -116,7 +116,7 @@ def entered_settings(model: str) -> EvidenceSettings:
 def start_gathering(cohort_id: str, model_name: str) -> None:
     if state.is_echo("gather"):
         return
-    with notices.refusals(PLACEHOLDER), warnings.catch_warnings():
+    with notices.refusals(SECTION), warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
         owner = state.owner()
         stored = services.get().store.cohorts.get(owner, cohort_id)
@@ -171,7 +171,7 @@ def _time_left(job: Job) -> str:
 
 
 def _stop(job_id: str) -> None:
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         services.get().runner.stop(state.owner(), job_id)
 
 
@@ -185,6 +185,6 @@ def _explain(job: Job) -> None:
 def _resume(job_id: str) -> None:
     if state.is_echo("gather"):
         return
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         services.get().runner.resume(state.owner(), job_id)
         state.acted("gather")

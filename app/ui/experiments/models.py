@@ -13,12 +13,12 @@ from app.ui.metrics import metric
 from l2m_core.errors import L2MError
 from l2m_core.paths import model_folders
 
-PLACEHOLDER = "experiments-models"
+SECTION = "experiments-models"
 ERASED = "Its files are erased. Step-throughs made with it stay, but cannot be continued with it."
 
 
 def show(owner: str) -> None:
-    notices.show_waiting(PLACEHOLDER)
+    notices.show_waiting(SECTION)
     here = services.get()
     stored = {model.name: model for model in here.store.models.list(owner)}
     names = list(here.model_names(owner))
@@ -56,7 +56,7 @@ def show(owner: str) -> None:
 
 
 def _share(fingerprint: str, shared: bool) -> None:
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         owner, store = state.owner(), services.get().store
         mine = store.models.get(owner, fingerprint)
         store.models.register(owner, mine.name, fingerprint, mine.folder, mine.card, shared)
@@ -70,7 +70,7 @@ def _delete(fingerprint: str) -> None:
         folder = Path(mine.folder)
         if folder.resolve().parent == here.settings.models_dir.resolve():  # never anything but what was made here
             shutil.rmtree(folder, ignore_errors=True)
-        state.notify("success", f"Model '{mine.name}' is deleted.", PLACEHOLDER)
+        state.notify("success", f"Model '{mine.name}' is deleted.", SECTION)
         st.session_state.pop("experiments-model", None)
     except L2MError as refusal:
-        state.notify("error", str(refusal), PLACEHOLDER)
+        state.notify("error", str(refusal), SECTION)

@@ -13,7 +13,7 @@ from app.jobs import folders, releasing, study_jobs, templates, trainer, trainin
 from app.store import Job
 from app.ui import labels, notices, state
 
-PLACEHOLDER = "experiments-start"
+SECTION = "experiments-start"
 TABS = "experiments-tabs"
 WATCHED = "experiments-job"
 FRESH = "fresh weights"
@@ -66,7 +66,7 @@ def show(owner: str) -> None:
         _ask_fields(owner, chosen)
     with right:
         _ask_settings(chosen)
-    notices.show_waiting(PLACEHOLDER)
+    notices.show_waiting(SECTION)
     st.button("Start", key="start-job", type="primary", icon=":material/play_arrow:", on_click=_start, args=(chosen,))
     waiting = len(services.get().store.jobs.active())
     if waiting:
@@ -182,7 +182,7 @@ def entered(owner: str, chosen: str) -> dict[str, Any]:
 def _start(chosen: str) -> None:
     if state.is_echo("start job"):
         return
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         owner, kind = state.owner(), TASKS[chosen].kind
         config = entered(owner, chosen)
         if kind == training_job.KIND:

@@ -16,7 +16,7 @@ from app.ui.charts import training_charts as drawings
 from app.ui.experiments.starting import WATCHED, title
 from app.ui.metrics import metric
 
-PLACEHOLDER = "experiments-watch"
+SECTION = "experiments-watch"
 STATES = {
     "queued": (":material/hourglass_empty:", "Waiting"),
     "running": (":material/play_circle:", "Running"),
@@ -47,7 +47,7 @@ def show(owner: str, jobs: tuple[Job, ...]) -> None:
         return f"{STATES[job.state][1]}: {labels.plain(title(job))}, {job.created_at:%d %b, %H:%M} UTC"
 
     st.selectbox("Job", list(by_id), key=WATCHED, format_func=name)
-    notices.show_waiting(PLACEHOLDER)
+    notices.show_waiting(SECTION)
     job = by_id[str(st.session_state[WATCHED])]
     if job.active:
         _live(owner, job.id, job.state)
@@ -133,28 +133,28 @@ def _actions(job: Job, folder: Path) -> None:
 
 
 def _stop(job_id: str) -> None:
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         services.get().runner.stop(state.owner(), job_id)
 
 
 def _resume(job_id: str) -> None:
     if state.is_echo("resume job"):
         return
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         services.get().runner.resume(state.owner(), job_id)
         state.acted("resume job")
 
 
 def _erase(job_id: str) -> None:
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         services.get().runner.erase(state.owner(), job_id)
-        state.notify("success", "Its files are erased.", PLACEHOLDER)
+        state.notify("success", "Its files are erased.", SECTION)
 
 
 def _release(job_id: str) -> None:
     if state.is_echo("release job"):
         return
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         owner, here = state.owner(), services.get()
         of = here.store.jobs.get(owner, job_id)
         name = releasing.unique(of.config["name"], here.model_names(owner))

@@ -15,7 +15,7 @@ from app.ui.step_through.stored_events import SETTINGS, Settings, append_last_ev
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import summarise
 
-NEXT = "next"  # placeholder of messages beside the test to measure
+NEXT = "next"  # section of messages beside the test to measure
 KNOWN = "known"  # … beside what is known
 CHOSEN = "step-chosen-test"
 EDITING = "step-editing"
@@ -24,27 +24,25 @@ UNUSUAL = "step-unusual"
 Act = Callable[..., Patient]
 
 
-def carry_out(
-    step_id: str, expected_length: int, kind: str, about: tuple[str, ...], act: Act, placeholder: str
-) -> bool:
+def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, ...], act: Act, section: str) -> bool:
     """Apply `act` to the patient and store the event that it made. Returns whether the event is in the record now."""
     if state.is_echo(kind):
         return False
     owner = state.owner()
     event_id = state.event_id(step_id, expected_length, kind, about)
-    with notices.refusals(placeholder):
+    with notices.refusals(section):
         present = step_answers.load(owner, step_id)
         if event_id in present.record.event_ids:
             return True
         if expected_length != present.record.length:
-            _say_conflict(placeholder)
+            _say_conflict(section)
             return False
         after = act(present.patient, id=event_id)
         _look_ahead(present, after)
         try:
             stored = append_last_event(owner, step_id, expected_length, after)
         except Conflict:
-            _say_conflict(placeholder)
+            _say_conflict(section)
             return False
         step_answers.cache_view(present, stored.hash, after)
         state.acted(kind)
@@ -67,12 +65,12 @@ def _look_ahead(present: step_answers.StepAnswers, after: Patient) -> None:
         after.look_into(name)
 
 
-def _say_conflict(placeholder: str) -> None:
+def _say_conflict(section: str) -> None:
     state.notify(
         "warning",
         "This step-through was changed elsewhere, for example in another tab, so nothing was recorded here. "
         "You see its current state now; what you typed is kept.",
-        placeholder,
+        section,
     )
 
 

@@ -16,7 +16,7 @@ from app.ui.step_through.rules import ask_rules, entered_rules
 from app.ui.step_through.stored_events import Settings
 from l2m_core.cohort import Cohort
 
-PLACEHOLDER = "start"
+SECTION = "start"
 ALSO = "start-also"
 BEGINNING = "start-beginning"
 FILLED = "fill in an example"  # what was done, see `state.acted`
@@ -100,7 +100,7 @@ def _ask(owner: str, stored: StoredCohort) -> None:
                 args=(owner, stored.id),
                 help="Typical values in this cohort, not a real patient",
             )
-    notices.show_waiting(PLACEHOLDER)
+    notices.show_waiting(SECTION)
     also = st.session_state.get(f"{ALSO}-{stored.id}", [])
     fields = {name: _key(stored, cohort, name) for name in (*baseline, *also)}
     with st.form("start", border=True):
@@ -155,7 +155,7 @@ def _key(stored: StoredCohort, cohort: Cohort, name: str) -> str:
 
 
 def _fill(owner: str, cohort_id: str) -> None:
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         stored = services.get().store.cohorts.get(owner, cohort_id)
         cohort = services.get().cohort(owner, stored)
         for name, value in _example(cohort).items():
@@ -171,7 +171,7 @@ def _begin(cohort_id: str, fields: dict[str, str]) -> None:
     values: dict[str, Any] = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
     title = str(st.session_state.get("start-title") or "").strip()
     model = st.session_state.get("start-model", services.DEFAULT_MODEL)
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         here, owner = services.get(), state.owner()
         stored = here.store.cohorts.get(owner, cohort_id)
         if state.is_echo(FILLED):  # pressed so soon that the browser sends the fields as they were before
@@ -188,7 +188,7 @@ def _read_and_begin(owner: str) -> None:
     asked: Beginning | None = st.session_state.pop(BEGINNING, None)
     if asked is None:
         return
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         here = services.get()
         stored = here.store.cohorts.get(owner, asked.cohort_id)
         with conditioning.spinner_while_reading(owner, stored, here.model(owner, asked.model)):

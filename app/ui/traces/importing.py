@@ -8,7 +8,7 @@ from app.ui import labels, state
 from app.ui.traces import exchange, listing
 from l2m_core.errors import L2MError
 
-PLACEHOLDER = "import"
+SECTION = "import"
 ROUND = "traces-import-round"
 
 
@@ -36,8 +36,8 @@ def _take() -> None:
     try:
         imported = exchange.import_trace(state.owner(), exchange.read_file(upload.getvalue()))
     except L2MError as refusal:
-        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACEHOLDER)
+        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", SECTION)
         return
-    state.notify("success" if imported.exact else "warning", imported.sentence, PLACEHOLDER)
+    state.notify("success" if imported.exact else "warning", imported.sentence, SECTION)
     st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1  # an empty uploader for the next file
     listing.open_trace(imported.step_through.id)

@@ -11,7 +11,7 @@ from app.ui.traces import checks, exchange, loading
 from app.ui.traces.checks import Check
 from app.ui.traces.loading import LoadedTrace
 
-PLACEHOLDER = "verify"
+SECTION = "verify"
 SIGNS = {
     "verified": ":material/check_circle:",
     "failed": ":material/error:",
@@ -41,7 +41,7 @@ def show(loaded: LoadedTrace) -> None:
             on_click=_verify,
             args=(loaded.record.id,),
         )
-        notices.show_waiting(PLACEHOLDER)
+        notices.show_waiting(SECTION)
         _show_found(st.session_state.get(key))
     with right:
         st.subheader("Against an exported file", anchor=False)
@@ -66,7 +66,7 @@ def _key(loaded: LoadedTrace) -> str:
 
 
 def _verify(step_through_id: str) -> None:
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         owner = state.owner()
         loaded = loading.load(owner, step_through_id)
         st.session_state[_key(loaded)] = [check.to_plain() for check in checks.verify(owner, loaded)]
@@ -74,7 +74,7 @@ def _verify(step_through_id: str) -> None:
 
 def _verify_file(step_through_id: str) -> None:
     upload = st.session_state.get(f"verify-file-{step_through_id}")
-    with notices.refusals(PLACEHOLDER):
+    with notices.refusals(SECTION):
         loaded = loading.load(state.owner(), step_through_id)
         key = f"{_key(loaded)}-file"
         st.session_state.pop(key, None)
