@@ -14,7 +14,7 @@ from l2m_core.schema import Feature, Outcome, Schema
 
 @dataclass(frozen=True)
 class Example:
-    """name: what it is stored under; make: builds the cohort, the same each time."""
+    """name: the stored cohort's name; make: builds the cohort, the same each time."""
 
     name: str
     title: str
@@ -114,7 +114,7 @@ def chest_pain(rows: int = CHEST_PAIN_ROWS, seed: int = 7) -> pd.DataFrame:
     return frame.astype({name: float for name in numeric})
 
 
-# Tests done together, the log odds that they are done, and how much more often where the patient worries more.
+# Tests done together, the log odds that they are done, and how these rise with the patient's worry.
 _DONE = (
     (("heart rate", "systolic pressure", "oxygen saturation"), 3.5, 0.0),
     (("ECG",), 2.6, 0.5),

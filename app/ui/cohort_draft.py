@@ -1,4 +1,4 @@
-"""A cohort that is being made from an uploaded file: what the file is, and what has been stated about it so far."""
+"""A cohort that is being made from an uploaded file, and what the person has stated about it so far."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from l2m_core.tables.reading import Table
 DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"
 SCHEMA_UPLOAD = "cohort-draft-schema"
-PLACE = "draft"
+SECTION = "draft"
 MOST_WARNINGS = 12
 DECIMALS = {"told from the cells": None, "point: 1.5": ".", "comma: 1,5": ","}
 USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died", "death", "mortality", "event")
 
 
 def begin() -> None:
-    """Callback of the uploader: a new file becomes the draft, a removed one ends it."""
+    """Callback of the uploader: a new file becomes the draft; removing it discards the draft."""
     discard()
     upload = st.session_state[UPLOAD]
     if upload is None:
@@ -39,7 +39,7 @@ def begin() -> None:
     try:
         table = services.get().table(name, data, tuple(key))
     except L2MError as refusal:
-        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACE)
+        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", SECTION)
         return
     st.session_state[DRAFT] = {
         "key": key,
@@ -67,14 +67,14 @@ def guess_outcome(table: Table) -> str:
 
 
 def show() -> None:
-    """The draft, to be looked over and saved."""
+    """Shows the draft, to be checked and saved."""
     draft = st.session_state.get(DRAFT)
-    notices.show_waiting(PLACE)
+    notices.show_waiting(SECTION)
     if draft is None:
         return
     table = services.get().known_table(tuple(draft["key"]))
     if table is None:
-        notices.show("info", "The uploaded file is not in memory any more. Choose it again.")
+        notices.show("info", "The uploaded file is no longer in memory. Choose it again.")
         return
     with st.container(border=True, key="draft"):
         st.subheader(f"New cohort from {labels.markdown(draft['name'])}", anchor=False)
@@ -101,7 +101,7 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
         index=table.names.index(draft["outcome"]),
         on_change=_restate,
     )
-    kinds = ("told from the values", "binary", "multiclass", "continuous")
+    kinds = ("detect from the values", "binary", "multiclass", "continuous")
     columns[2].selectbox("Kind of outcome", kinds, key="draft-kind", on_change=_restate)
     if cohort is not None and cohort.kind == "binary":
         columns[3].selectbox(
@@ -109,19 +109,19 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
         )
     texts, limits, signs = st.columns([3.4, 1.8, 1.8])
     texts.text_input(
-        "Also means not measured",
+        "Other codes for not measured",
         key="draft-missing",
         max_chars=200,
         on_change=_restate,
         placeholder="such as -999, not done",
-        help="Separated by commas; empty cells, NA and the like are understood anyway",
+        help="Separated by commas; empty cells, NA and the like are recognised anyway",
     )
     limits.selectbox(
         "Cells such as <5",
         ("refuse", "limit"),
         key="draft-censored",
         on_change=_restate,
-        help="Detection limits: refuse and name them, or take the limit itself",
+        help="Detection limits: refuse and list them, or use the limit itself",
     )
     signs.selectbox(
         "Decimal sign",
@@ -134,7 +134,7 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
 
 
 def _tell(cohort: Cohort) -> None:
-    """What was understood on the way, and what should be stated before anything is stored."""
+    """Shows what was inferred, and what should be stated before saving."""
     for finding in services.get().diagnostics(cohort).findings:
         if finding.code == SENTINEL:
             notices.show("warning", finding.sentence)
@@ -143,7 +143,7 @@ def _tell(cohort: Cohort) -> None:
 
 
 def _restate() -> None:
-    """Something about the outcome changed; roles and units stated so far stay."""
+    """Callback of the outcome's fields; roles and units stated so far are kept."""
     draft = st.session_state[DRAFT]
     kind = st.session_state.get("draft-kind")
     outcome = st.session_state["draft-outcome"]
@@ -165,12 +165,12 @@ def _restate() -> None:
 
 def _ask_for_schema(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> None:
     st.caption(
-        "What each column is. Set **role** to *baseline* for what is known from the start, to *ignored* for what must "
-        "not be used. The rest can be measured."
+        "Say what each column is. Set **role** to *baseline* for what is known from the start, to *ignored* for what "
+        "must not be used. All other columns can be measured."
     )
     schema_table.edit(_rows(table, draft, cohort), _editor(draft))
     st.file_uploader(
-        "Or take the schema from a YAML file",
+        "Or load the schema from a YAML file",
         type=["yaml", "yml"],
         key=SCHEMA_UPLOAD,
         on_change=_take_yaml,
@@ -179,7 +179,7 @@ def _ask_for_schema(table: Table, draft: dict[str, Any], cohort: Cohort | None) 
 
 
 def _rows(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> pd.DataFrame:
-    """What the editor starts from: what was understood, else what was stated, else the bare names."""
+    """The rows the editor starts from: as inferred, else as stated, else the bare names."""
     names = tuple(name for name in table.names if name != draft["outcome"])
     if cohort is None and draft["stated"]:
         return schema_table.table_of_settings(names, draft["stated"]["features"])
@@ -195,7 +195,7 @@ def _take_yaml() -> None:
     draft = st.session_state[DRAFT]
     if upload is None:
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         schema = Schema.from_yaml(read_text(upload.getvalue()))
         settings = schema_table.stated(schema_table.table_of(schema), schema.outcome, schema)
         st.session_state[DRAFT] = {
@@ -215,7 +215,7 @@ def read_text(data: bytes) -> str:
 
 
 def _build(table: Table, draft: dict[str, Any]) -> tuple[Cohort | None, str | None]:
-    """The cohort as stated so far, or why there is none. What was built from the same statements is found again."""
+    """The cohort as stated so far, or why it cannot be made. Cohorts are cached by what they are made from."""
     settings = draft["stated"] or {"outcome": {}, "features": []}
     outcome = {**settings["outcome"], "name": draft["outcome"]}
     if draft["kind"]:
@@ -253,9 +253,9 @@ def _save() -> None:
     if cohort is None:
         return
     if current is None:  # it was refused so far, so nobody has seen what it is read as
-        state.notify("info", "The file can be read now. Look over what it is read as, then save.", PLACE)
+        state.notify("info", "The file can be read now. Check the columns, then save.", SECTION)
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         name = st.session_state.get("draft-name", "").strip() or draft["name"]
         saved = services.get().add_cohort(state.owner(), replace(cohort, name=name))
         state.acted("save cohort")

@@ -1,4 +1,4 @@
-"""Headings of what is drawn anew at every step."""
+"""Headings that are redrawn at every step."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import streamlit as st
 
 
 def heading(text: str) -> None:
-    """Looks as Streamlit's, which makes up an address for itself whenever it is drawn, whether it is wanted or not."""
+    """A heading that looks like Streamlit's, without the anchor that Streamlit computes at every run."""
     st.html(f'<h3 class="l2m-heading">{escape(text)}</h3>')

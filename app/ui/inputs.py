@@ -1,4 +1,4 @@
-"""Widgets for values of a feature, and what is said of a value before it is recorded."""
+"""Widgets for the values of a feature, and the check of a value before it is recorded."""
 
 from __future__ import annotations
 
@@ -8,50 +8,28 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from app.ui import labels
+from app.ui import labels, wording
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature
 
 EXACT = "exact"
-# One sign each: on a tablet there is no room for more, and what does not fit could not be chosen.
+# One sign each: a tablet has no room for more.
 LIMITS = {EXACT: "=", "below": labels.markdown("<"), "above": labels.markdown(">")}
 
 
-def name_with_unit(feature: Feature) -> str:
-    return labels.with_unit(labels.plain(feature.name), f"({feature.unit})" if feature.unit else "")
-
-
 def help_text(feature: Feature) -> str | None:
-    """What there is to know while entering: description, reference range, allowed range."""
+    """The tooltip of a field: description, reference range, allowed range."""
     parts = [feature.description]
-    if reference := reference_text(feature):
+    if reference := wording.reference_text(feature):
         parts.append(f"Reference {reference}")
     if feature.range_text:
         parts.append(f"Allowed {feature.range_text}")
     return ". ".join(labels.markdown(part) for part in parts if part) or None
 
 
-def reference_text(feature: Feature) -> str:
-    low, high = feature.reference_low, feature.reference_high
-    if low is not None and high is not None:
-        return labels.with_unit(f"{low:g}–{high:g}", feature.unit)
-    if low is not None:
-        return labels.with_unit(f"from {low:g}", feature.unit)
-    return labels.with_unit(f"up to {high:g}", feature.unit) if high is not None else ""
-
-
-def reference_flag(feature: Feature, value: Any) -> str:
-    """'▲ high', '▼ low' or ''."""
-    if feature.kind != "number" or not isinstance(value, int | float):
-        return ""
-    if feature.reference_high is not None and value > feature.reference_high:
-        return "▲ high"
-    return "▼ low" if feature.reference_low is not None and value < feature.reference_low else ""
-
-
 def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None) -> None:
     """The widget of one feature; empty is allowed. Its value is in the session state under `key`."""
-    label = labels.markdown(name_with_unit(feature))
+    label = labels.markdown(labels.name_with_unit(feature.name, feature.unit))
     if value is not None:
         st.session_state.setdefault(key, value)
     if feature.kind == "number":
@@ -78,7 +56,7 @@ def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None) -> None:
 
 
 def ask_limit(key: str, of: Feature | None = None) -> None:
-    """Whether the number is the result, or the limit of detection that it lies beyond. of: where several are asked."""
+    """Asks whether the number is the result or a detection limit. of: the feature, where several are asked."""
     st.segmented_control(
         f"Result of {labels.markdown(of.name)}" if of else "Result",
         list(LIMITS),
@@ -103,18 +81,18 @@ def entered(key: str) -> Any:
 
 
 def unlike_the_cohort(cohort: Cohort, feature: Feature, value: Any) -> str | None:
-    """A sentence when a number lies outside everything that the cohort holds: a slip of the key, or a rare patient."""
+    """A sentence if a number lies outside every value of the cohort: a typing error or a rare patient."""
     if feature.kind != "number" or not isinstance(value, int | float):
         return None
     low, high = recorded_range(cohort, feature.name)
-    # What is read back from 32-bit numbers may differ in the last digit from what is typed.
+    # The cohort holds 32-bit numbers, which may differ in the last digit from the number typed.
     slack = 1e-6 * max(abs(low), abs(high), 1.0)
     if low - slack <= value <= high + slack:
         return None
     side, bound = ("above", high) if value > high else ("below", low)
     extreme = "highest" if value > high else "lowest"
     return (
-        f"{labels.plain(feature.name)} = {labels.with_unit(f'{value:g}', feature.unit)} is {side} everything in the "
+        f"{labels.plain(feature.name)} = {labels.with_unit(f'{value:g}', feature.unit)} is {side} every value in the "
         f"cohort ({extreme}: {labels.with_unit(f'{bound:g}', feature.unit)}). Check the number and its unit."
     )
 
@@ -124,7 +102,7 @@ def recorded_range(cohort: Cohort, name: str) -> tuple[float, float]:
 
 
 def typical_values(cohort: Cohort, names: tuple[str, ...]) -> dict[str, Any]:
-    """The median of a number, the most frequent level otherwise: an example patient, nobody in particular."""
+    """The median of a number, the most frequent level of a category: an example patient."""
     values: dict[str, Any] = {}
     for name in names:
         column = cohort.x[:, cohort.names.index(name)]

@@ -21,13 +21,13 @@ _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\[\]]*)\]\((?P<to>(?:[^()\s]|\(
 # Marks that reverse the direction of what follows could make one name look like another.
 _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-SMALL_GAIN = 0.0005  # nats; what is below would be written as nothing
+SMALL_GAIN = 0.0005  # nats; smaller gains would be rounded to 0
 
 POLICIES = {
     "gain": "expected gain",
     "gain per cost": "expected gain per cost",
     "learned": "the learned policy",
-    "monte carlo": "gain by trying values of like rows (slow)",
+    "monte carlo": "gain from values of similar rows (slow)",
 }
 
 
@@ -86,14 +86,14 @@ def number(value: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """Two significant digits and never a power of ten; what is smaller than anybody would weigh is only said to be so."""
+    """Two significant digits and never a power of ten; tiny ratios are shown as '<0.0001'."""
     if 0 < value < 0.0001:
         return "<0.0001"
     return f"{value:.2g}" if value < 10 else number(round(value))
 
 
 def gain(value: float) -> str:
-    """An expected gain in nats; what noise makes negative is nothing."""
+    """An expected gain in nats; negative noise is shown as 0."""
     if 0 < value < SMALL_GAIN:
         return "<0.001"
     return f"{value if abs(value) >= SMALL_GAIN else 0:.3f}"
@@ -101,6 +101,16 @@ def gain(value: float) -> str:
 
 def with_unit(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit else text
+
+
+def name_with_unit(name: object, unit: str) -> str:
+    """'lactate (mmol/L)', for axes and fields."""
+    return with_unit(plain(name), f"({unit})" if unit else "")
+
+
+def counted(count: int, noun: str) -> str:
+    """'1 test', '2 tests'."""
+    return f"{count:,} {noun}{'' if abs(count) == 1 else 's'}"
 
 
 def percent(probability: float) -> str:
@@ -121,7 +131,7 @@ def of_100(probability: float) -> str:
 
 
 def minutes(duration: float | None) -> str:
-    """A turnaround as people say it."""
+    """A turnaround in minutes, hours or days."""
     if duration is None or duration != duration:
         return "—"
     if duration < 120:

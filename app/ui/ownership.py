@@ -1,4 +1,4 @@
-"""What an owner can do with a thing of theirs: share it with everyone here, or delete it."""
+"""Lets an owner share a cohort or model with everyone on this installation, or delete it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def show(
     share: Callable[[str, bool], None],
     delete: Callable[[str], None],
 ) -> None:
-    """what: the kind of thing, in one word; erased: what deleting it means, in sentences."""
+    """what: 'cohort' or 'model'; erased: what deleting it means, in sentences."""
     key = f"share-{identifier}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.toggle(
@@ -27,7 +27,7 @@ def show(
         )
         with st.popover(f"Delete this {what}", icon=":material/delete:"):
             st.write(erased)
-            st.button("Delete for good", key=f"{what}-delete", type="primary", on_click=delete, args=(identifier,))
+            st.button("Delete permanently", key=f"{what}-delete", type="primary", on_click=delete, args=(identifier,))
 
 
 def _share(share: Callable[[str, bool], None], identifier: str, key: str) -> None:

@@ -1,4 +1,4 @@
-"""A schema as an editable table, and the table as what a person stated."""
+"""A schema as an editable table, and the table as schema settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NARROWEST, WIDEST = 80, 280  # pixels of a column that is as wide as its texts
 
 
 def table_of(schema: Schema | None, names: tuple[str, ...] = ()) -> pd.DataFrame:
-    """One row for each feature; without a schema, the bare names of columns that are still to be understood."""
+    """One row for each feature; without a schema, only the names of the columns."""
     features = schema.features if schema else [Feature(name) for name in names]
     rows = [[getattr(feature, column) for column in COLUMNS] for feature in features]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -43,7 +43,7 @@ def table_of(schema: Schema | None, names: tuple[str, ...] = ()) -> pd.DataFrame
 
 
 def table_of_settings(names: tuple[str, ...], features: list[dict[str, Any]]) -> pd.DataFrame:
-    """What was stated of each column, although no schema can be made of it yet."""
+    """The settings stated for each column, where no valid schema can be made of them yet."""
     said = {settings["name"]: settings for settings in features}
     table = table_of(None, names)
     for column in COLUMNS[1:]:
@@ -69,7 +69,9 @@ def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
                 required=True,
                 help="baseline: known from the start · acquirable: can be measured · ignored: not used",
             ),
-            "kind": st.column_config.SelectboxColumn(options=list(FEATURE_KINDS), help="Empty: told from the values"),
+            "kind": st.column_config.SelectboxColumn(
+                options=list(FEATURE_KINDS), help="Empty: detected from the values"
+            ),
             "unit": st.column_config.TextColumn(help="As it stands in results, best a UCUM code"),
             "cost": number(
                 min_value=0.0,
@@ -89,13 +91,13 @@ def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
 
 
 def width_of(texts: pd.Series) -> int:
-    """Pixels in which the longest of the texts is read whole, within reason."""
+    """Pixels that show the longest text in full, within limits."""
     longest = max((len(str(text)) for text in texts), default=0)
     return min(WIDEST, max(NARROWEST, 8 * longest + 24))
 
 
 def edited(table: pd.DataFrame, key: str) -> pd.DataFrame:
-    """In a callback: the table with the edits that the editor holds, also those no page run has seen yet."""
+    """For callbacks: the table with all edits in the editor, also those that no page run has seen yet."""
     changed = table.copy()
     for row, changes in st.session_state.get(key, {}).get("edited_rows", {}).items():
         for column, value in changes.items():
@@ -106,7 +108,7 @@ def edited(table: pd.DataFrame, key: str) -> pd.DataFrame:
 
 
 def stated(table: pd.DataFrame, outcome: Outcome | dict[str, Any], before: Schema | None) -> dict[str, Any]:
-    """What the table says, in the form that the core reads: empty cells are left to be inferred."""
+    """The table as settings for the core; empty cells are left to be inferred."""
     earlier = {feature.name: feature for feature in before.features} if before else {}
     features = []
     for row in table.to_dict("records"):

@@ -8,6 +8,7 @@ from app.examples import EXAMPLES
 from app.host import services
 from app.store import NotFound, StoredCohort
 from app.ui import charts, cohort_draft, downloads, labels, notices, ownership, schema_table, state
+from app.ui.metrics import metric
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError
 from l2m_core.schema import Overrides
@@ -34,7 +35,8 @@ def show() -> None:
         cohort_draft.show()
         return
     left, right = st.columns([3, 1.25], vertical_alignment="bottom")
-    chosen = _choose(left, owner, stored)
+    with left:
+        chosen = _choose(owner, stored)
     with right.popover("Add a cohort", icon=":material/add:", width="stretch"):
         _ways_to_open(owner, stored, narrow=True)
     notices.show_waiting()
@@ -48,9 +50,9 @@ def show() -> None:
 
 
 def _ways_to_open(owner: str, stored: tuple[StoredCohort, ...], narrow: bool = False) -> None:
-    places = [st.container() for _ in EXAMPLES] if narrow else st.columns(len(EXAMPLES))
-    for place, (number, example) in zip(places, enumerate(EXAMPLES), strict=True):
-        with place.container(border=True, height="stretch" if not narrow else "content"):
+    boxes = [st.container() for _ in EXAMPLES] if narrow else st.columns(len(EXAMPLES))
+    for box, (number, example) in zip(boxes, enumerate(EXAMPLES), strict=True):
+        with box.container(border=True, height="stretch" if not narrow else "content"):
             st.markdown(f"**{labels.markdown(example.title)}**")
             if not narrow:
                 st.caption(labels.markdown(example.description))
@@ -69,8 +71,8 @@ def _ways_to_open(owner: str, stored: tuple[StoredCohort, ...], narrow: bool = F
         key=cohort_draft.UPLOAD,
         type=["csv", "gz", "tsv", "txt", "parquet"],
         on_change=cohort_draft.begin,
-        help="One row for each earlier patient, one column for each feature, one for the outcome. Holes are welcome. "
-        "Leave names and record numbers out.",
+        help="One row for each earlier patient, one column for each feature, one for the outcome. Missing values are fine. "
+        "Leave out names and record numbers.",
     )
 
 
@@ -84,7 +86,7 @@ def _open_example(number: int) -> None:
         state.open_id(state.COHORT, saved.id)
 
 
-def _choose(place, owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort:
+def _choose(owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort:
     by_id = {cohort.id: cohort for cohort in stored}
     opened = state.opened(state.COHORT)
     if opened not in by_id:
@@ -97,7 +99,7 @@ def _choose(place, owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort
         shared = ", shared" if cohort.owner != owner else ""
         return f"{labels.plain(cohort.name)}, version {cohort.version}{shared}"
 
-    place.selectbox("Cohort", list(by_id), key="cohort-chosen", format_func=name, on_change=_turn_to_chosen)
+    st.selectbox("Cohort", list(by_id), key="cohort-chosen", format_func=name, on_change=_turn_to_chosen)
     return by_id[opened]
 
 
@@ -143,45 +145,21 @@ def _start(cohort_id: str) -> None:
 def _summary(cohort: Cohort) -> None:
     diagnostics = services.get().diagnostics(cohort)
     outcome = cohort.schema.outcome
+    measurable, recorded = len(cohort.schema.acquirable), float(cohort.r.mean())
+    if diagnostics.outcome_range:
+        low, middle, high = diagnostics.outcome_range
+        value, detail = labels.number(middle), f"median; from {labels.number(low)} to {labels.number(high)}"
+    elif cohort.kind == "binary":
+        share = diagnostics.prevalence[cohort.classes[1]]
+        value, detail = labels.percent(share), f"{labels.of_100(share)} patients: {labels.plain(cohort.classes[1])}"
+    else:
+        value, detail = f"{cohort.n_classes} classes", ", ".join(labels.plain(name) for name in cohort.classes)
     with st.grid(4, gap="small"):
-        st.metric("Rows", f"{len(cohort):,}", border=True, height="stretch")
-        measurable = len(cohort.schema.acquirable)
-        st.metric(
-            "Features",
-            f"{len(cohort.names)}",
-            border=True,
-            height="stretch",
-            delta=f"{measurable} to measure, {len(cohort.names) - measurable} known at the start",
-            delta_color="off",
-            delta_arrow="off",
-        )
-        if diagnostics.outcome_range:
-            low, middle, high = diagnostics.outcome_range
-            value, detail = labels.number(middle), f"median; from {labels.number(low)} to {labels.number(high)}"
-        elif cohort.kind == "binary":
-            share = diagnostics.prevalence[cohort.classes[1]]
-            value, detail = labels.percent(share), f"{labels.of_100(share)} patients: {labels.plain(cohort.classes[1])}"
-        else:
-            value, detail = f"{cohort.n_classes} classes", ", ".join(labels.plain(name) for name in cohort.classes)
-        st.metric(
-            labels.markdown(outcome.name),
-            value,
-            border=True,
-            height="stretch",
-            delta=labels.markdown(labels.short(detail, 60)),
-            delta_color="off",
-            delta_arrow="off",
-        )
-        recorded = float(cohort.r.mean())
-        st.metric(
-            "Recorded",
-            labels.percent(recorded),
-            border=True,
-            height="stretch",
-            delta=f"{labels.percent(1 - recorded)} of the cells are empty",
-            delta_color="off",
-            delta_arrow="off",
-        )
+        metric("Rows", f"{len(cohort):,}")
+        known = len(cohort.names) - measurable
+        metric("Features", f"{len(cohort.names)}", f"{measurable} to measure, {known} known at the start")
+        metric(labels.markdown(outcome.name), value, labels.markdown(labels.short(detail, 60)))
+        metric("Recorded", labels.percent(recorded), f"{labels.percent(1 - recorded)} of the cells are empty")
 
 
 def _check(owner: str, cohort: Cohort) -> None:
@@ -195,16 +173,16 @@ def _check(owner: str, cohort: Cohort) -> None:
                 notices.show("warning", sentence)
             if not outside:
                 notices.show(
-                    "success", "Rows, features and classes lie inside the range that the model was trained on."
+                    "success", "Rows, features and classes are within the range that the model was trained on."
                 )
         shown = [finding for finding in diagnostics.findings if finding.severity != "info"]
         for finding in shown[:8]:
             notices.show("error" if finding.severity == "critical" else "warning", finding.sentence)
         if not shown:
-            notices.show("success", "No warning: supports, leaks, copies and missingness were checked.")
+            notices.show("success", "No warnings: support, leaks, copies and missingness were checked.")
         rest = [*shown[8:], *(f for f in diagnostics.findings if f.severity == "info")]
         if rest:
-            with st.expander(f"{len(rest)} more to know"):
+            with st.expander(f"{len(rest)} more notes"):
                 for finding in rest[:100]:
                     st.caption(labels.markdown(finding.sentence))
     with right:
@@ -226,7 +204,7 @@ def _check(owner: str, cohort: Cohort) -> None:
 
 
 def _schema(owner: str, stored: StoredCohort, cohort: Cohort) -> None:
-    st.caption("Costs, turnaround, units and ranges are yours to state. Saving makes a new version of the cohort.")
+    st.caption("You set costs, turnaround, units and ranges. Saving makes a new version of the cohort.")
     notices.show_waiting("schema")
     schema_table.edit(schema_table.table_of(cohort.schema), _editor(stored))
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -246,7 +224,7 @@ def _schema(owner: str, stored: StoredCohort, cohort: Cohort) -> None:
             "schema-download",
         )
         st.file_uploader(
-            "Take the schema from a YAML file",
+            "Load the schema from a YAML file",
             type=["yaml", "yml"],
             key="schema-upload",
             max_upload_size=5,

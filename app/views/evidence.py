@@ -22,11 +22,11 @@ def show() -> None:
     cohorts = {cohort.id: cohort for cohort in services.get().store.cohorts.list(owner)}
     if not cohorts:
         st.title("Evidence", anchor=False)
-        st.write("Evidence is drawn from a cohort: a table of earlier patients whose outcome is known.")
+        st.write("Evidence needs a cohort: a table of earlier patients whose outcome is known.")
         st.page_link("views/cohort.py", label="Open a cohort", icon=":material/table_chart:")
         return
     stored, model = _choose(owner, cohorts)
-    notices.show_waiting(gathering.PLACE)
+    notices.show_waiting(gathering.SECTION)
     with notices.shown_refusals():
         _show_cohort(owner, stored, model)
 
@@ -42,8 +42,8 @@ def _show_cohort(owner: str, stored: StoredCohort, model: str) -> None:
     if not known:
         st.markdown(
             "**Can I trust it on my cohort?** The patients are split into folds. Each is stepped through by a model that "
-            "has read only the other folds: in the model's order, in random order, and in the best fixed order. What comes "
-            "out says how good the predictions are here, and whether the order helps."
+            "has read only the other folds: in the model's order, in random order, and in the best fixed order. The "
+            "result says how good the predictions are here, and whether the order helps."
         )
     gathering.show(owner, stored, cohort, model, again=bool(known))
     if known:
@@ -52,7 +52,7 @@ def _show_cohort(owner: str, stored: StoredCohort, model: str) -> None:
 
 
 def _is_of(cohort: Cohort, kept: StoredEvidence) -> bool:
-    """Whether patients were told apart as this cohort's own table tells them apart; see `kept_under`."""
+    """Whether rows were grouped into patients as in this cohort's own table; see `kept_under`."""
     column = kept.settings.get("patients")
     try:
         return not column or kept.settings.get("grouping") == grouping(cohort, column)
@@ -90,7 +90,7 @@ def _turn_to() -> None:
 
 
 def _pick(known: list[tuple[StoredEvidence, Evidence]]) -> tuple[StoredEvidence, Evidence]:
-    """The newest, unless another is asked for."""
+    """The newest, unless another one is selected."""
     if len(known) == 1:
         return known[0]
     number = st.selectbox("Gathered", range(len(known)), key="evidence-shown", format_func=lambda i: _name(known[i][0]))

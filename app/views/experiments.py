@@ -17,7 +17,7 @@ def show() -> None:
         notices.show("info", _why_not())
     jobs = watching.jobs_of(owner)
     names = [*(["Start a job"] if allowed else []), "Jobs", "Models"]
-    # A job that was started turns the page to it; so does coming back while one is at work.
+    # The page opens at the jobs while one is active.
     st.session_state.setdefault(starting.TABS, "Jobs" if any(job.active for job in jobs) else names[0])
     tabs = dict(zip(names, st.tabs(names, key=starting.TABS, on_change="rerun"), strict=True))
     parts = {

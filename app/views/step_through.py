@@ -8,7 +8,17 @@ from app.host import services
 from app.store import NotFound
 from app.streamlit_contact.batched_delivery import batched_delivery
 from app.ui import labels, notices, state
-from app.ui.step_through import actions, belief, conditioning, known_values, rules, start, step_answers, suggestion
+from app.ui.step_through import (
+    actions,
+    belief,
+    conditioning,
+    known_values,
+    ranking,
+    rules,
+    start,
+    step_answers,
+    suggestion,
+)
 from app.ui.step_through.stored_events import Record, read
 from app.ui.traces import exports
 from l2m_core.errors import L2MError
@@ -24,7 +34,7 @@ def show() -> None:
         return
     try:
         record = read(owner, opened)
-        present = step_answers.of(record, conditioning.condition(owner, record))
+        present = step_answers.answers_of(record, conditioning.condition(owner, record))
     except NotFound as refusal:
         _leave()
         notices.show("warning", str(refusal))
@@ -53,20 +63,19 @@ def show() -> None:
         with left:
             known_values.show(present)
         with right:
-            suggestion.show_ranking(present)
+            ranking.show(present)
 
 
-def _head(present: step_answers.Moment) -> None:
+def _head(present: step_answers.StepAnswers) -> None:
     record, patient = present.record, present.patient
     memory = patient.memory
     title, tools = st.columns([1.7, 1], vertical_alignment="center")
     with title, st.container(gap=None):
         name = labels.markdown(labels.short(record.step_through.title or "Step-through", 60))
-        tests = f"{patient.steps} test{'s' if patient.steps != 1 else ''}"
         st.markdown(f"#### {name}", anchors=False)
         st.markdown(
             f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model "
-            f"{labels.markdown(memory.release.name)} · {tests} · cost {patient.spent:g} · "
+            f"{labels.markdown(memory.release.name)} · {labels.counted(patient.steps, 'test')} · cost {patient.spent:g} · "
             f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
@@ -76,7 +85,7 @@ def _head(present: step_answers.Moment) -> None:
             "New",
             key="new-patient",
             icon=":material/person_add:",
-            help="Leave this one (it is kept) and begin another",
+            help="Leave this one (it is saved) and begin another",
             on_click=_leave,
         )
 

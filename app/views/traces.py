@@ -1,4 +1,4 @@
-"""Traces: recorded step-throughs, to find, replay, compare, verify, export and take in."""
+"""Traces: find, replay, compare, verify, export and import recorded step-throughs."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _show_list(owner: str) -> None:
         importing.show()
     notices.research_banner()
     notices.show_waiting()
-    notices.show_waiting(importing.PLACE)
+    notices.show_waiting(importing.SECTION)
     listing.show(owner)
 
 
 def _show_unreadable(owner: str, identifier: str, refusal: L2MError) -> None:
-    """The events themselves make no sense any more; the chain says whether they are those that were stored."""
+    """For events that cannot be read any more; the chain says whether they are those that were stored."""
     notices.show("error", f"This step-through cannot be read. {refusal}")
     with notices.shown_refusals():
         verdict = services.get().store.step_throughs.verify(owner, identifier)
@@ -71,7 +71,7 @@ def _show_one(owner: str, loaded: LoadedTrace) -> None:
     _back()
     _head(owner, loaded)
     notices.show_waiting()
-    notices.show_waiting(importing.PLACE)
+    notices.show_waiting(importing.SECTION)
     replayed, compared, verified = st.tabs(["Replay", "Compare", "Verify"], key="trace-tabs", on_change="rerun")
     if replayed.open:
         with replayed:
@@ -93,14 +93,18 @@ def _head(owner: str, loaded: LoadedTrace) -> None:
         model = f"model {labels.markdown(trace.model)}" if trace.model else "model not installed"
         st.markdown(
             f":small[{labels.markdown(record.cohort.name)}, version {record.cohort.version} · {model} · "
-            f"{tests} {'test' if tests == 1 else 'tests'} · cost {trace.steps[-1].spent:g} · "
+            f"{labels.counted(tests, 'test')} · cost {trace.steps[-1].spent:g} · "
             f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         with st.popover("Rename", icon=":material/edit:"), st.form("trace-rename", border=False):
             key = f"trace-title-{record.id}-{record.step_through.version}"
             st.text_input(
-                "Label", value=record.step_through.title, key=key, max_chars=120, help="No names or record numbers."
+                "Label",
+                value=record.step_through.title,
+                key=key,
+                max_chars=120,
+                help="Leave out names and record numbers.",
             )
             st.form_submit_button(
                 "Save",

@@ -1,6 +1,6 @@
 """The app's pages in process, with the real store and the real model, and a small cohort."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature, Outcome, Schema
 from tests.prerequisites import REPOSITORY
 
+Restart = Callable[[], services.Services]
 PATIENCE = 300  # seconds; a busy machine is slow
 
 
@@ -68,6 +69,22 @@ def owner(monkeypatch: pytest.MonkeyPatch) -> str:
     browser = np.random.default_rng().bytes(16).hex()
     monkeypatch.setattr(state, "browser_of_cookie", lambda: browser)
     return identity.browser_owner(browser)
+
+
+@pytest.fixture
+def restart(shared_services: services.Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Restart]:
+    """Puts fresh services over the same store in place, as a restart of the server does: nothing is in memory."""
+    started = []
+
+    def start_again() -> services.Services:
+        started.append(services.Services(shared_services.settings))
+        monkeypatch.setattr(services, "get", lambda: started[-1])
+        return started[-1]
+
+    yield start_again
+    for made in started:
+        made.background.shutdown()
+        made.store.close()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from app.ui import charts
-from app.ui.charts.gains import _PALETTE, CIVIDIS
+from app.ui.charts.gains import CIVIDIS, PALETTE
 
 HOSTILE = "<b>$x$</b> ![i](http://example.invalid/p.png)"
 FEATURES = ["lactate", HOSTILE, "scan"]
@@ -33,8 +33,8 @@ def made() -> dict[str, charts.Chart]:
             {"a": 0.2, HOSTILE: 0.8}, {"a": 0.5, HOSTILE: 0.5}, {"a": (0.1, 0.3), HOSTILE: (0.7, 0.9)}
         ),
         "density": charts.density(grid, np.exp(-grid), np.exp(-2 * grid), (0.1, 3.0), 0.7, HOSTILE, "mg/dL"),
-        "history": charts.history(points, HOSTILE, probability=True),
-        "histories": charts.history(classes, "probability", probability=True),
+        "history": charts.history(charts.BeliefCurve(points, HOSTILE, probability=True)),
+        "histories": charts.history(charts.BeliefCurve(classes, "probability", probability=True)),
         "gains": charts.gain_map(FEATURES, columns),
         "preview": charts.preview(["low 1 mmol/L", HOSTILE], [0.1, 0.6], 0.3, HOSTILE, True),
         "comparison": charts.two_histories(
@@ -171,7 +171,7 @@ def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_na
 def test_gains_that_tell_nothing_are_dark_however_much_larger_than_the_others(most: float) -> None:
     gains = {"most": most, "none": 0.0}
     picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "most")]).spec)
-    shades = [_PALETTE.index(background(row[0])) / (len(_PALETTE) - 1) for row in cells(picture)]
+    shades = [PALETTE.index(background(row[0])) / (len(PALETTE) - 1) for row in cells(picture)]
     assert max(shades) < 0.15
     assert [row[0].get("title") for row in cells(picture)] == ["most, step 0: <0.001 nats", "none, step 0: 0.000 nats"]
     (bar,) = (part for part in picture if part.get("class") == "bar")
@@ -225,7 +225,7 @@ def test_where_steps_are_left_out_the_others_keep_their_numbers() -> None:
     assert [cell.get("title") for cell in cells(ElementTree.fromstring(chart.spec))[0]][1] == "a, step 3: 0.100 nats"
     assert list(chart.table.columns) == ["feature", "0 start", "3 b"]
     points = [charts.Point("start", {"died": 0.2}), charts.Point("b", {"died": 0.4})]
-    history = charts.history(points, "died", probability=True, numbers=[0, 3])
+    history = charts.history(charts.BeliefCurve(points, "died", probability=True, numbers=[0, 3]))
     assert "step 3: b, 40%" in str(history.spec) and history.table["step"].tolist() == [0, 3]
 
 
@@ -238,7 +238,7 @@ def ticks_of(picture: ElementTree.Element) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("values", [[0.0, 0.01], [0.18, 0.18], [0.99, 1.0], [0.4, 0.45], [0.1, 0.9]])
 def test_a_history_shows_everything_and_never_magnifies_noise(values: list[float]) -> None:
     points = [charts.Point(str(i), {"died": value}) for i, value in enumerate(values)]
-    picture = ElementTree.fromstring(charts.history(points, "died", probability=True).spec)
+    picture = ElementTree.fromstring(charts.history(charts.BeliefCurve(points, "died", probability=True)).spec)
     ticks = ticks_of(picture)
     shares = [float(text.strip("%<>")) / 100 for text, _ in ticks]
     assert not any(text.startswith("-") for text, _ in ticks)
@@ -268,7 +268,7 @@ def test_a_history_of_several_outcomes_tells_its_lines_apart_without_colour_and_
 
 def test_a_line_keeps_its_sign_whichever_others_are_shown() -> None:
     points = [charts.Point("start", {"b": 0.2, "d": 0.5}), charts.Point("x", {"b": 0.1, "d": 0.6})]
-    picture = ElementTree.fromstring(charts.history(points, "probability", True, kinds=[1, 7]).spec)
+    picture = ElementTree.fromstring(charts.history(charts.BeliefCurve(points, "probability", True, kinds=[1, 7])).spec)
     assert [(mark.get("class"), mark.text) for mark in picture[0]] == [("s1", charts.SIGNS[1]), ("s7", charts.SIGNS[7])]
     shown = [mark for mark in picture[1] if mark.get("class", "").startswith("point")]
     assert [mark.get("class") for mark in shown] == ["point s1"] * 2 + ["point s7"] * 2
@@ -279,7 +279,9 @@ def test_a_line_keeps_its_sign_whichever_others_are_shown() -> None:
 @pytest.mark.parametrize("steps", [1, 5, 14])
 def test_a_history_of_numbers_names_its_steps_as_long_as_there_is_room(steps: int) -> None:
     points = [charts.Point(f"test {i}", {"median": 120.0 + i}) for i in range(steps)]
-    picture = ElementTree.fromstring(charts.history(points, "pressure (mmHg)", probability=False).spec)
+    picture = ElementTree.fromstring(
+        charts.history(charts.BeliefCurve(points, "pressure (mmHg)", probability=False)).spec
+    )
     named = [mark.text for mark in picture[1] if mark.get("class") == "step"]
     assert named == ([f"test {i}" for i in range(steps)] if steps < 10 else [str(i) for i in range(steps)])
     assert picture[0].text == "pressure (mmHg)" and len(ticks_of(picture)) >= 2

@@ -88,7 +88,7 @@ def test_what_was_refused_so_far_is_looked_over_before_it_is_stored(shared_servi
     editor = f"draft-editor-{hashlib.sha256(content).hexdigest()[:12]}-0"
     app.session_state[editor] = {"edited_rows": {1: {"role": "ignored"}}, "added_rows": [], "deleted_rows": []}
     app = press(app, "draft-save")
-    assert shared_services.store.cohorts.list(owner) == () and "Look over" in texts(app)
+    assert shared_services.store.cohorts.list(owner) == () and "Check the columns" in texts(app)
     assert app.selectbox(key="draft-positive").value == "yes"
     press(app, "draft-save")
     assert len(shared_services.store.cohorts.list(owner)) == 1

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from app.ui import charts
-from app.ui.charts.gains import _PALETTE, BRIGHT, CIVIDIS
-from app.ui.traces import report
+from app.ui.belief_curve import PAPER_COLOURS
+from app.ui.charts.gains import BRIGHT, CIVIDIS, PALETTE
 from tests.prerequisites import REPOSITORY
 
 THEME = tomllib.loads((REPOSITORY / "app" / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
@@ -65,7 +65,7 @@ def test_the_lines_of_a_history_take_the_colours_of_the_theme(number: int) -> No
     style = (REPOSITORY / "app" / "ui" / "page.css").read_text("utf-8")
     light, dark = (THEME[theme]["chartCategoricalColors"][number] for theme in ("light", "dark"))
     assert f".s{number} {{\n    color: light-dark({light}, {dark});" in style
-    assert contrast(report.COLOURS[number], "#ffffff") >= 3
+    assert contrast(PAPER_COLOURS[number], "#ffffff") >= 3
 
 
 @pytest.mark.parametrize("number, name", list(enumerate(["accent", "neutral", "attention"])))
@@ -77,8 +77,8 @@ def test_charts_without_plotly_take_the_colours_of_those_with_it(number: int, na
 
 def test_the_heat_map_takes_the_sequential_scale_of_the_theme() -> None:
     assert list(CIVIDIS) == THEME["chartSequentialColors"]
-    for colour in _PALETTE:  # signs on it can be read
-        shade = _PALETTE.index(colour) / (len(_PALETTE) - 1)
+    for colour in PALETTE:  # signs on it can be read
+        shade = PALETTE.index(colour) / (len(PALETTE) - 1)
         assert contrast("#10181c" if shade > BRIGHT else "#ffffff", colour) >= 3
 
 

@@ -67,7 +67,7 @@ def add_job(services: Services, owner: str, ward: StoredCohort) -> str:
 
 
 def test_without_a_cohort_the_way_to_one_is_shown(shared_services: Services, owner: str) -> None:
-    assert "drawn from a cohort" in texts(open_app("evidence"))
+    assert "needs a cohort" in texts(open_app("evidence"))
 
 
 def test_evidence_is_gathered_by_a_press_and_shown_at_once_ever_after(
@@ -90,7 +90,7 @@ def test_evidence_is_gathered_by_a_press_and_shown_at_once_ever_after(
     assert "On this cohort the model's order" in page and "12 of 80 rows were asked" in page
     assert len(app.get("plotly_chart")) == 6
     assert {metric.label for metric in app.metric} >= {
-        "Rows asked",
+        "Rows predicted",
         "Log loss after up to 2 tests",
         "AUROC after up to 2 tests",
     }
@@ -115,7 +115,7 @@ def test_two_presses_start_one_job(shared_services: Services, owner: str, ward: 
     add_job(shared_services, owner, ward)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gathering.notices.state, "owner", lambda: owner)
-        gathering._start(ward.id, "general")
+        gathering.start_gathering(ward.id, "general")
     assert len(shared_services.store.jobs.list(owner, KIND)) == 1
 
 

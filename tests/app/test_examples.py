@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 from app.examples import EXAMPLES, chest_pain
 from app.host import services
 from l2m_core.cohort import Cohort
+from tests.app.conftest import Restart
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +47,11 @@ def test_it_is_the_same_each_time() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-def test_each_reads_back_from_the_store_as_it_was(example, shared_services: services.Services) -> None:
+def test_each_reads_back_from_the_store_as_it_was(
+    example, shared_services: services.Services, restart: Restart
+) -> None:
     cohort = example.make()
     stored = shared_services.add_cohort("owner-of-examples", cohort)
-    shared_services._cohorts.drop(lambda key: True)
-    again = shared_services.cohort("owner-of-examples", stored)
+    again = restart().cohort("owner-of-examples", stored)
     assert again.content_hash == cohort.content_hash and again.name == example.name
     assert cohort.diagnostics().worst != "critical"

@@ -164,7 +164,7 @@ def test_how_a_job_ended_is_in_words(shared_services: Services, owner: str, stat
 
 def test_another_owners_jobs_are_not_shown(shared_services: Services, owner: str) -> None:
     stored_job(shared_services, "browser-" + "c" * 32, "failed", "secret")
-    assert "No job was started yet" in texts(turn_to(open_app("experiments"), "Jobs"))
+    assert "No job has been started yet" in texts(turn_to(open_app("experiments"), "Jobs"))
 
 
 # -- models ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import state
 from app.ui.step_through import conditioning
-from tests.app.conftest import check, open_app, press, small_cohort, texts
+from tests.app.conftest import Restart, check, open_app, press, small_cohort, texts
 from tests.app.stepping import begin, recorded, step_id
 
 
@@ -83,25 +83,27 @@ def test_results_that_are_there_already_can_be_given(owner: str, ward: StoredCoh
 
 
 def test_while_the_cohort_is_read_for_the_first_time_the_page_says_so(
-    ward: StoredCohort, shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch
+    ward: StoredCohort, restart: Restart, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
     monkeypatch.setattr(conditioning.st, "spinner", lambda text: said.append(text) or nullcontext())
-    shared_services._memories.drop(lambda key: True)
+    restart()
     app = begin(ward)
     assert said == ["Reading the cohort's 80 rows …"]
     begin(ward)
     assert len(said) == 1, "it has been read"
-    shared_services._memories.drop(lambda key: True)
+    restart()
     open_app("step_through", step=step_id(app))
     assert len(said) == 2, "what was begun is opened again after the memory was let go"
-    shared_services._memories.drop(lambda key: True)
+    restart()
     open_app("traces", trace=step_id(app))
     assert len(said) == 3, "its trace replays it"
 
 
-def test_a_refusal_while_beginning_on_an_unread_cohort_is_said_once(ward: StoredCohort, shared_services, owner) -> None:
-    shared_services._memories.drop(lambda key: True)
+def test_a_refusal_while_beginning_on_an_unread_cohort_is_said_once(
+    ward: StoredCohort, restart: Restart, owner
+) -> None:
+    restart()
     app = open_app("step_through", cohort=ward.id)
     app.number_input(key=f"start-{ward.id}-0").set_value(710.0)
     app = press(app, "start-submit")

@@ -103,7 +103,7 @@ def test_beside_a_limit_the_other_values_of_a_panel_are_still_looked_at(owner: s
     for name, value in (("sodium", 1380.0), ("potassium", 1.0)):
         app.number_input(key=f"value-{step_id(app)}-{NAMES.index(name)}").set_value(value)
     app = press(app, "record-submit")
-    assert "sodium = 1380 mmol/L is above everything" in texts(app) and "potassium = 1 " not in texts(app)
+    assert "sodium = 1380 mmol/L is above every value" in texts(app) and "potassium = 1 " not in texts(app)
     assert kinds(owner, app) == ["start"]
 
 
@@ -114,7 +114,7 @@ def test_nothing_entered_is_said_and_nothing_stored(owner: str, app: AppTest) ->
 
 def test_a_value_unlike_all_of_the_cohort_is_asked_about_once(owner: str, app: AppTest) -> None:
     app = enter(app, "lactate", 38.0)
-    assert "above everything in the cohort" in texts(app) and kinds(owner, app) == ["start"]
+    assert "above every value in the cohort" in texts(app) and kinds(owner, app) == ["start"]
     key = f"value-{step_id(app)}-2"
     assert app.number_input(key=key).value == 38.0
     app = press(app, "record-submit")
@@ -135,7 +135,7 @@ def test_the_warning_names_the_value_that_is_in_the_table() -> None:
 
 
 def test_where_no_test_tells_anything_the_page_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    sentence = "No open test is expected to tell much by itself"
+    sentence = "No remaining test is expected to add much on its own"
     assert sentence not in texts(app)
     tests = tuple(replace(test, gain=0.0003) for test in step_answers.load(state.owner(), step_id(app)).patient.tests)
     monkeypatch.setattr(Patient, "tests", tests)
@@ -234,7 +234,7 @@ def test_a_change_of_the_rules_is_a_line_of_the_log_and_counted_as_an_event(owne
     lines = [caption.value.replace("\u2060", "") for caption in check(app.run()).caption if " UTC · " in caption.value]
     assert [line.split(" UTC · ")[1].split(" · ")[0] for line in lines] == ["Recorded", "Rules", "Rules", "Began"]
     assert lines[1].endswith("rank by expected gain per cost · advise stopping when tests done reach 3")
-    assert lines[2].endswith("rank by what the model ranks by · advise stopping when tests done reach 3")
+    assert lines[2].endswith("rank by the model's default · advise stopping when tests done reach 3")
     assert [line.split(" ")[0] for line in (lines[0], lines[3])] == ["1", "0"], "steps keep their numbers"
 
 
@@ -250,7 +250,7 @@ def test_a_change_of_the_rules_is_a_line_of_the_log_and_counted_as_an_event(owne
     ],
 )
 def test_rules_are_put_into_words(stopping: Stopping, words: str) -> None:
-    assert rules.in_words(Settings(stopping)) == f"rank by what the model ranks by · {words}"
+    assert rules.in_words(Settings(stopping)) == f"rank by the model's default · {words}"
 
 
 def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -> None:

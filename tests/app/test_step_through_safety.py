@@ -5,16 +5,14 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.host import services
 from app.host.services import Services
-from app.settings import AppSettings
 from app.store import StoredCohort
 from app.ui import state
 from app.ui.step_through import step_answers
 from l2m_core.cohort import Cohort
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import Trace
-from tests.app.conftest import open_app, press, small_frame, texts
+from tests.app.conftest import Restart, open_app, press, small_frame, texts
 from tests.app.stepping import begin, enter, kinds, outcome_cohort, recorded, set_rule, step_id, turn_to
 
 
@@ -42,7 +40,7 @@ def test_another_tab_is_never_overwritten_and_the_entry_is_kept(owner: str, app:
     key = f"value-{step_id(app)}-2"
     app.number_input(key=key).set_value(2.2)
     app = press(app, "record-submit")
-    assert "went on elsewhere" in texts(app) and kinds(owner, app) == ["start", "observe", "observe"]
+    assert "was changed elsewhere" in texts(app) and kinds(owner, app) == ["start", "observe", "observe"]
     app = turn_to(app, "lactate")
     assert app.number_input(key=key).value == 2.2
     assert kinds(owner, press(app, "record-submit")) == ["start", "observe", "observe", "observe"]
@@ -61,20 +59,14 @@ def test_an_address_that_was_made_up_is_ignored(owner: str, ward: StoredCohort, 
     assert "New step-through" in texts(open_app("step_through", step=text))
 
 
-def test_a_reload_and_a_restart_return_to_the_same_state(owner: str, app: AppTest, shared_services: Services) -> None:
+def test_a_reload_and_a_restart_return_to_the_same_state(owner: str, app: AppTest, restart: Restart) -> None:
     app = enter(app, "lactate", 3.6)
     page, metric = texts(app), app.metric[0].value
     reloaded = open_app("step_through", step=step_id(app))
     assert reloaded.metric[0].value == metric and "3.6 mmol/L" in texts(reloaded)
-    settings = AppSettings(shared_services.settings.data_dir, shared_services.settings.database_url)
-    services._services = Services(settings)
-    try:
-        restarted = open_app("step_through", step=step_id(app))
-        assert restarted.metric[0].value == metric and "1 test · cost 12" in texts(restarted)
-    finally:
-        services._services.background.shutdown()
-        services._services.store.close()
-        services._services = shared_services
+    restart()
+    restarted = open_app("step_through", step=step_id(app))
+    assert restarted.metric[0].value == metric and "1 test · cost 12" in texts(restarted)
     assert page
 
 

@@ -44,30 +44,30 @@ def test_an_imported_trace_goes_on_where_the_cohort_is_shared(
 ) -> None:
     incoming = exchange.read_file(exchange.to_json(loaded).encode())
     with pytest.raises(InputError, match=f"needs the cohort 'ward'.*{ward.content_hash[:16]}.*not among yours"):
-        exchange.bring(someone_else, incoming)
+        exchange.import_trace(someone_else, incoming)
     shared_services.store.cohorts.share(owner, ward.id)
     try:
-        brought = exchange.bring(someone_else, incoming)
-        assert brought.exact and "replays to the same posteriors" in brought.sentence
-        copy = loading.load(someone_else, brought.step_through.id)
+        imported = exchange.import_trace(someone_else, incoming)
+        assert imported.exact and "replays to the same posteriors" in imported.sentence
+        copy = loading.load(someone_else, imported.step_through.id)
         assert copy.events == loaded.events and copy.record.believed == loaded.record.believed
-        assert brought.step_through.status == "finished", "it was stopped, and is so after the import"
-        again = exchange.bring(someone_else, incoming)
+        assert imported.step_through.status == "finished", "it was stopped, and is so after the import"
+        again = exchange.import_trace(someone_else, incoming)
         assert again.step_through.id == copy.record.id and "already" in again.sentence
     finally:
         shared_services.store.cohorts.share(owner, ward.id, shared=False)
 
 
 def test_importing_ones_own_export_opens_the_original(loaded, owner: str) -> None:
-    brought = exchange.bring(owner, exchange.read_file(exchange.to_json(loaded).encode()))
-    assert brought.step_through.id == loaded.record.id
+    imported = exchange.import_trace(owner, exchange.read_file(exchange.to_json(loaded).encode()))
+    assert imported.step_through.id == loaded.record.id
 
 
 def test_a_trace_that_a_script_wrote_can_be_imported(shared_services: Services, owner: str, ward: StoredCohort) -> None:
     patient = memory_of(shared_services, owner, ward).start({"age": 50.0}).observe("lactate", 2.2)
-    brought = exchange.bring(owner, exchange.read_file(patient.trace.to_json().encode()))
-    assert "without a chain" in brought.sentence and brought.step_through.title == "Imported trace"
-    assert loading.load(owner, brought.step_through.id).events == patient.events
+    imported = exchange.import_trace(owner, exchange.read_file(patient.trace.to_json().encode()))
+    assert "without a chain" in imported.sentence and imported.step_through.title == "Imported trace"
+    assert loading.load(owner, imported.step_through.id).events == patient.events
 
 
 def test_a_model_that_is_not_here_is_named(loaded, owner: str, someone_else: str, shared_services, monkeypatch) -> None:
@@ -75,7 +75,7 @@ def test_a_model_that_is_not_here_is_named(loaded, owner: str, someone_else: str
     monkeypatch.setattr(exchange, "_known", lambda owner, incoming: None)
     monkeypatch.setattr(shared_services, "model_of", lambda owner, fingerprint: None)
     with pytest.raises(InputError, match="model 'general'.*not installed here.*here: 'general' with fingerprint"):
-        exchange.bring(owner, incoming)
+        exchange.import_trace(owner, incoming)
 
 
 def change_posterior(plain: dict) -> None:
@@ -130,7 +130,7 @@ def test_without_its_chain_a_changed_posterior_is_still_found(loaded, owner: str
     del plain["chain"]
     change_posterior(plain)
     with pytest.raises(InputError, match="does not replay.*The file was changed"):
-        exchange.bring(owner, exchange.read_file(json.dumps(plain).encode()))
+        exchange.import_trace(owner, exchange.read_file(json.dumps(plain).encode()))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from app.host.services import Services
 from app.store import StoredCohort
-from app.ui import labels
-from app.ui.step_through.belief import most_believed
+from app.ui import labels, posterior_words
+from app.ui.posterior_words import most_believed
 from app.ui.step_through.stored_events import SETTINGS, Settings
-from app.ui.traces import answers, exchange, exports, loading, report, report_pdf
+from app.ui.traces import exchange, exports, loading, report, report_pdf
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Outcome
@@ -160,7 +160,7 @@ def test_a_report_of_several_classes_says_which_one_led_at_each_step(shared_serv
     by_title = {grid.title: grid for grid in made.grids}
     steps, classes = by_title["Step by step"], by_title["All classes"]
     assert steps.head[5] == "stay, likeliest"
-    assert [row[5] for row in steps.rows] == [answers.short(outcome, posterior) for posterior in believed]
+    assert [row[5] for row in steps.rows] == [posterior_words.short(outcome, posterior) for posterior in believed]
     assert {line.name: line.values for line in made.curve.lines} == {
         name: tuple(posterior[name] for posterior in believed) for name in outcome.classes
     }
@@ -212,5 +212,5 @@ def test_the_report_says_how_many_of_its_events_are_no_steps(
 
 
 def test_times_are_said_in_utc() -> None:
-    assert report.moment_text("2026-03-01T01:30:00+02:00") == "2026-02-28 23:30:00"
-    assert report.moment_text("2026-03-01T01:30:00") == "2026-03-01 01:30:00"
+    assert report.time_text("2026-03-01T01:30:00+02:00") == "2026-02-28 23:30:00"
+    assert report.time_text("2026-03-01T01:30:00") == "2026-03-01 01:30:00"

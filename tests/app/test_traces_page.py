@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 from app.host import identity
 from app.host.services import Services
 from app.store import StepThrough, StoredCohort
-from app.ui import labels, state
+from app.ui import labels, posterior_words, state
 from app.ui.step_through import belief, step_answers
-from app.ui.traces import answers, exchange, listing, loading, replay
+from app.ui.traces import exchange, listing, loading, replay
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.recorded import changing_their_mind, eventful, keep, memory_of
@@ -98,7 +98,7 @@ def test_the_list_is_narrowed_by_words_state_and_cohort(
     app.session_state[key] = entered
     app = check(app.run())
     assert titles(app) == found
-    assert ("None of 2 step-throughs fits" in texts(app)) == (not found)
+    assert ("None of 2 step-throughs matches" in texts(app)) == (not found)
 
 
 def test_the_filter_reads_days_as_they_are_shown() -> None:
@@ -202,7 +202,7 @@ def test_all_steps_are_there_as_a_table(owner: str, kept: StepThrough) -> None:
 def test_a_trace_of_one_event_needs_no_slider(shared_services: Services, owner: str, ward: StoredCohort) -> None:
     begun = keep(shared_services, owner, ward, memory_of(shared_services, owner, ward).start({}))
     page = texts(open_trace(begun))
-    assert "Only the beginning is recorded" in page and "Nothing was known" in page
+    assert "Only the start is recorded" in page and "Nothing was known" in page
 
 
 @pytest.mark.parametrize("kind", ["multiclass", "continuous"])
@@ -216,9 +216,9 @@ def test_other_outcomes_replay_and_compare_as_well(shared_services: Services, ow
     app = open_trace(first)
     assert ("Likeliest" if kind == "multiclass" else "Median") in texts(app)
     page = texts(turn(app, "Compare"))
-    assert f"{kind} 0" in page and f"{kind} 1" in page and "different questions" not in page
+    assert f"{kind} 0" in page and f"{kind} 1" in page and "different outcomes" not in page
     app.selectbox(key=f"compare-{first.id}").set_value(kept.id)
-    assert "different questions" in texts(check(app.run()))
+    assert "different outcomes" in texts(check(app.run()))
 
 
 def test_of_several_classes_the_table_of_steps_names_the_one_that_led_then(
@@ -228,7 +228,7 @@ def test_of_several_classes_the_table_of_steps_names_the_one_that_led_then(
     patient = changing_their_mind(memory_of(shared_services, owner, stored))
     loaded = loading.load(owner, keep(shared_services, owner, stored, patient).id)
     shown = replay.steps_table(loaded)["stay, likeliest"].tolist()
-    assert shown == [answers.short(loaded.schema.outcome, step.posterior) for step in loaded.trace.steps]
+    assert shown == [posterior_words.short(loaded.schema.outcome, step.posterior) for step in loaded.trace.steps]
     assert shown[1].startswith("medium ") and shown[2].startswith("long ")
 
 
@@ -258,7 +258,7 @@ def test_one_alone_has_nothing_to_be_compared_with(owner: str, kept: StepThrough
 
 def test_verifying_says_what_was_verified(owner: str, kept: StepThrough) -> None:
     page = texts(press(turn(open_trace(kept), "Verify"), "verify"))
-    assert "Everything that was checked holds" in page
+    assert "All checks passed" in page
     for sentence in (
         "All 7 stored events",
         "read from the store again",

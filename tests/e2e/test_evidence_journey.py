@@ -25,7 +25,7 @@ def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return
         expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
         page.get_by_role("link", name="Evidence").click()
         press(page, "Settings")
-        for name, value in (("Folds", 3), ("Tests, at most", 3), ("Rows asked, at most", 30)):
+        for name, value in (("Folds", 3), ("Tests, at most", 3), ("Rows to predict, at most", 30)):
             set_number(page, name, value)
         page.keyboard.press("Escape")
         press(page, "Gather evidence")

@@ -60,7 +60,7 @@ def gather_evidence(page: Page) -> None:
     """Of few patients, so that it does not take long; the page says how many."""
     page.get_by_role("link", name="Evidence").click()
     press(page, "Settings")
-    for name, value in (("Folds", 3), ("Tests, at most", 6), ("Rows asked, at most", 60)):
+    for name, value in (("Folds", 3), ("Tests, at most", 6), ("Rows to predict, at most", 60)):
         set_number(page, name, value)
     page.keyboard.press("Escape")
     press(page, "Gather evidence")

@@ -210,7 +210,7 @@ def two_browsers(browser: Browser, address: str, folder: Path) -> None:
 
     second.get_by_role("tab", name="Verify").click()
     press(second, "Verify now")
-    expect(second.get_by_text("Everything that was checked holds")).to_be_visible(timeout=PATIENCE)
+    expect(second.get_by_text("All checks passed")).to_be_visible(timeout=PATIENCE)
     second.reload()
     expect(second.get_by_role("heading", name=f"Step {len(KINDS) - 1} of {len(KINDS) - 1}")).to_be_visible(
         timeout=PATIENCE

@@ -7,19 +7,21 @@ it too.
 from typing import Any
 
 from app.streamlit_contact.clicks import listen, picked
-from app.ui.charts.answers import density
+from app.ui.belief_curve import SIGNS, BeliefCurve, Point
 from app.ui.charts.base import Chart, Drawn, draw, show_table
 from app.ui.charts.cohorts import recorded_map
 from app.ui.charts.comparison import Path, two_histories
+from app.ui.charts.density import density
 from app.ui.charts.gains import LEGEND, MOST_ROWS, Column, gain_map
-from app.ui.charts.history import SIGNS, Point, history
-from app.ui.charts.html_marks import class_bars, icon_array, preview
+from app.ui.charts.history import history
+from app.ui.charts.html_charts import class_bars, icon_array, preview
 from app.ui.charts.ranking import RankingColumn, ranking
 
 __all__ = [
     "LEGEND",
     "MOST_ROWS",
     "SIGNS",
+    "BeliefCurve",
     "Chart",
     "Column",
     "Drawn",
@@ -47,5 +49,5 @@ def warm_up(patient: Any) -> None:
     """Makes one of each kind once, so that the first visitor does not wait for imports."""
     gains = dict(zip(patient.ranking.feature, patient.ranking.gain, strict=True))
     icon_array(0.3, "outcome")
-    history([Point("start", {"outcome": 0.3})], "probability", True)
+    history(BeliefCurve([Point("start", {"outcome": 0.3})], "probability", True))
     gain_map(list(gains), [Column("start", gains, {}, patient.suggestion)])

@@ -1,4 +1,4 @@
-"""What every chart has: a figure, words for those who cannot see it, a table of its numbers; and how it is drawn.
+"""A chart: a figure, a description for people who cannot see it, and a table of its numbers; and how it is drawn.
 
 Colours come from the theme, so that light and dark both work: Streamlit puts its own in place of these markers.
 """
@@ -23,8 +23,10 @@ CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "s
 
 @dataclass(frozen=True)
 class Chart:
-    """spec: a Plotly figure as plain data, or HTML (see marks.py); alt: what it shows, in words; make_table: makes the
-    table of its numbers, which most people never open."""
+    """spec: a Plotly figure as plain data, or HTML (see html_charts.py); alt: what it shows, in words.
+
+    make_table: makes the table of its numbers, which most people never open.
+    """
 
     spec: dict[str, Any] | str
     alt: str
@@ -37,7 +39,7 @@ class Chart:
 
 
 class Drawn(BaseFigure):
-    """A figure that is known to be valid (tests see to that): checking it again would take longer than a step."""
+    """A Plotly figure that skips validation, which would take longer than a step; tests validate every chart."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         object.__setattr__(self, "_spec", spec)

@@ -1,4 +1,4 @@
-"""What a cohort holds."""
+"""The map of recorded and missing values of a cohort."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROWS_SHOWN = 250  # cohort rows in the map of what was recorded
 
 
 def recorded_map(recorded: np.ndarray, features: Sequence[str], seed: int = 0) -> Chart:
-    """(N, d) bool: which values the cohort holds, rows with like holes together."""
+    """recorded: (N, d) bool, which values are recorded. Rows with the same missing values are drawn together."""
     rows = np.arange(len(recorded))
     if len(rows) > ROWS_SHOWN:
         rows = np.random.default_rng(seed).choice(rows, ROWS_SHOWN, replace=False)

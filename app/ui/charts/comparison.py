@@ -13,16 +13,16 @@ from app.ui.charts.base import ACCENT, ATTENTION, Chart, axis_of, layout_of
 
 @dataclass(frozen=True)
 class Path:
-    """How one number moved in one step-through. places: of the points along the horizontal axis."""
+    """How one number moved in one step-through. positions: of the points along the horizontal axis."""
 
     name: str
-    places: Sequence[float]
+    positions: Sequence[float]
     values: Sequence[float]
     learned: Sequence[str]
 
 
 def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bool) -> Chart:
-    """One line for each step-through, apart by colour, dash and sign, each named at its end."""
+    """One line for each step-through; lines differ in colour, dash and sign."""
     show = labels.percent if probability else labels.number
     traces = []
     for path, colour, dash, sign in zip(
@@ -32,7 +32,7 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
             {
                 "type": "scatter",
                 "mode": "lines+markers",
-                "x": list(path.places),
+                "x": list(path.positions),
                 "y": list(path.values),
                 "name": labels.chart(path.name, 40),
                 "line": {"color": colour, "width": 2, "dash": dash, "shape": "hv"},
@@ -41,9 +41,9 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
                 "hovertemplate": "%{customdata}<br>" + ("%{y:.1%}" if probability else "%{y:.4g}") + "<extra></extra>",
             }
         )
-    furthest = max((place for path in paths for place in path.places), default=0)
+    furthest = max((position for path in paths for position in path.positions), default=0)
     span = furthest or 1
-    whole = all(float(place).is_integer() for path in paths for place in path.places) and furthest <= 12
+    whole = all(float(position).is_integer() for path in paths for position in path.positions) and furthest <= 12
     layout = layout_of(
         300,
         xaxis=axis_of(title={"text": across}, range=[-0.03 * span, 1.03 * span], **({"dtick": 1} if whole else {})),
@@ -56,7 +56,9 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
     )
     table = pd.concat(
         [
-            pd.DataFrame({"step-through": path.name, across: path.places, "learned": path.learned, axis: path.values})
+            pd.DataFrame(
+                {"step-through": path.name, across: path.positions, "learned": path.learned, axis: path.values}
+            )
             for path in paths
         ],
         ignore_index=True,

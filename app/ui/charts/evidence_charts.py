@@ -14,7 +14,7 @@ from l2m_core.evidence import Calibration, Curve, Evidence, Positivity
 from l2m_core.evidence.bootstrap import Estimate
 from l2m_core.evidence.sentences import LABELS
 
-# Of each order: colour, dash and sign, so that none hangs on colour alone.
+# For each order its colour, dash and sign, so that lines differ in more than colour.
 LOOKS = {
     "model": (ACCENT, "solid", "circle"),
     "random": (NEUTRAL, "dot", "square"),
@@ -30,7 +30,7 @@ def by_tests(curves: Sequence[Curve], score: str, unit: str, base: float | None 
     """A score before any test and after each, with 95% intervals; one line for each order."""
     estimates = {curve.order: _of(curve, score) for curve in curves}
     steps = list(range(len(curves[0].loss)))
-    title = labels.with_unit(NAMES.get(score, "log loss"), f"({unit})" if unit else "")
+    title = labels.name_with_unit(NAMES.get(score, "log loss"), unit)
     traces = [
         _line(
             curve.order, [step + (number - 1) * ASIDE for step in steps], estimates[curve.order], "%{customdata} tests"
@@ -189,8 +189,8 @@ def choices(evidence: Evidence) -> Chart:
         "colorbar": {"title": {"text": "patients"}, "thickness": 10, "len": 0.9, "tickformat": ".0%", "x": 1.01},
     }
     written = [
-        (step, place, value)
-        for place, row in enumerate(rows)
+        (step, position, value)
+        for position, row in enumerate(rows)
         for step, value in zip(steps, row, strict=True)
         if value >= 0.05
     ]
@@ -233,12 +233,12 @@ def wishes(found: Sequence[Positivity], rows: int) -> Chart:
     """For each test how often the model asked for it first: filled where it had been recorded, hatched where not."""
     shown = sorted([wish for wish in found if wish.wished], key=lambda wish: -wish.wished)[:TESTS_SHOWN]
     names = [f"{labels.chart(wish.action, 24)}" for wish in shown]
-    places = list(range(len(shown)))
+    positions = list(range(len(shown)))
     bars = [
         {
             "type": "bar",
             "orientation": "h",
-            "y": places,
+            "y": positions,
             "x": counts,
             "name": name,
             "width": 0.62,
@@ -264,7 +264,7 @@ def wishes(found: Sequence[Positivity], rows: int) -> Chart:
         barmode="stack",
         xaxis=axis_of(title={"text": "decisions in which the model asked for it first"}, rangemode="tozero"),
         yaxis=axis_of(
-            tickmode="array", tickvals=places, ticktext=names, range=[len(shown) - 0.5, -0.5], showgrid=False
+            tickmode="array", tickvals=positions, ticktext=names, range=[len(shown) - 0.5, -0.5], showgrid=False
         ),
         showlegend=True,
         legend=_LEGEND,

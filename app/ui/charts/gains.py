@@ -1,4 +1,4 @@
-"""What each test promises, features × steps; as HTML, see marks.py."""
+"""The map of expected gains, features × steps, drawn as HTML (see html_charts.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from app.ui import labels
 from app.ui.charts.base import Chart
-from app.ui.charts.html_marks import picture
+from app.ui.charts.html_charts import html_chart
 
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
 SUGGESTED = "★"
@@ -40,8 +40,11 @@ class Column:
 def gain_map(
     features: Sequence[str], columns: Sequence[Column], name: str = "gains", numbers: Sequence[int] = ()
 ) -> Chart:
-    """Features × steps. Signs mark what is known, cannot be had, or was suggested. name: what `clicks` knows it by; a
-    cell's data-pick is the feature's place in `features`. numbers: of the steps, where some are left out."""
+    """Features × steps. Signs mark tests that are known, without a result, or suggested.
+
+    name: the chart's name for `clicks`; a row's data-pick is the feature's index in `features`.
+    numbers: of the steps, where undone ones are left out.
+    """
     latest = columns[-1]
     ranked = sorted(features, key=lambda feature: -latest.gains.get(feature, -np.inf))
     best = set(ranked[:MOST_ROWS])
@@ -56,7 +59,7 @@ def gain_map(
     best_now = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
     alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best_now}"
     style = f"--columns:{max(len(drawn), FEWEST_COLUMNS)}"
-    html = picture("l2m-gains", alt, "".join([head, *rows, _bar(top)]), style, name)
+    html = html_chart("l2m-gains", alt, "".join([head, *rows, _bar(top)]), style, name)
 
     def make_table() -> pd.DataFrame:
         found = {
@@ -99,26 +102,26 @@ def _bar(top: float) -> str:
 
 
 def _shade(gain: float, top: float) -> float:
-    """Place of a gain on the colour bar, from 0 to 1. What noise makes negative is nothing.
+    """Position of a gain on the colour bar, from 0 to 1; negative noise is 0.
 
-    By square roots: after one large early gain, what later tests promise would else be one dark blue.
+    By square roots: after one large early gain, all later gains would otherwise be one dark blue.
     """
     return float(np.sqrt(max(gain, 0.0) / top))
 
 
 def _colour(shade: float) -> str:
-    return _PALETTE[round(shade * (SHADES - 1))]
+    return PALETTE[round(shade * (SHADES - 1))]
 
 
 def _mixed(shade: float) -> str:
     """Between the two nearest colours of the theme."""
-    place = shade * (len(CIVIDIS) - 1)
-    low = min(int(place), len(CIVIDIS) - 2)
+    position = shade * (len(CIVIDIS) - 1)
+    low = min(int(position), len(CIVIDIS) - 2)
     one, other = ([int(CIVIDIS[i][j : j + 2], 16) for j in (1, 3, 5)] for i in (low, low + 1))
-    return "#" + "".join(f"{round(a + (b - a) * (place - low)):02x}" for a, b in zip(one, other, strict=True))
+    return "#" + "".join(f"{round(a + (b - a) * (position - low)):02x}" for a, b in zip(one, other, strict=True))
 
 
-_PALETTE = [_mixed(number / (SHADES - 1)) for number in range(SHADES)]
+PALETTE = [_mixed(number / (SHADES - 1)) for number in range(SHADES)]
 
 
 def _ticks(top: float) -> list[float]:

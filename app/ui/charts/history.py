@@ -1,9 +1,8 @@
-"""How the answer moved with every step; as HTML, see marks.py."""
+"""How the prediction moved with every step, drawn as HTML (see html_charts.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -11,36 +10,19 @@ import numpy as np
 import pandas as pd
 
 from app.ui import labels
+from app.ui.belief_curve import BeliefCurve, Line, Point
 from app.ui.charts.base import Chart
-from app.ui.charts.html_marks import picture
+from app.ui.charts.html_charts import html_chart
 
-# Of lines, with the colours .s0, .s1 … of page.css: they tell lines apart without colour. As many as a model has classes.
-SIGNS = ("●", "■", "◆", "▲", "▼", "★", "✚", "✖", "○", "□")
 FEWEST_STEPS = 4  # so wide is the chart at the first step already
 MOST_NAMED = 9  # with more steps their numbers stand below
 MOST_TICKS = 6
 
 
-@dataclass(frozen=True)
-class Point:
-    """One step of a history: what was learned, and the answer after it. low, high: the band, where it is known."""
-
-    learned: str
-    values: Mapping[str, float]
-    low: Mapping[str, float] | None = None
-    high: Mapping[str, float] | None = None
-
-
-def history(
-    points: Sequence[Point], axis: str, probability: bool, kinds: Sequence[int] = (), numbers: Sequence[int] = ()
-) -> Chart:
-    """One line for each outcome shown; bars span the uncertainty band. kinds: of each line, the number of its sign and
-    colour, where a line should keep them whichever others are shown; numbers: of the steps, where some are left out."""
-    series = list(points[0].values) if points else []
-    kinds = [kind % len(SIGNS) for kind in kinds or range(len(series))]
-    numbers = numbers or range(len(points))
-    show = labels.percent if probability else labels.number
-    low, high = _range(points, probability)
+def history(curve: BeliefCurve) -> Chart:
+    """One line for each outcome shown; bars span the uncertainty band."""
+    points, lines, numbers = curve.points, curve.lines, curve.step_numbers
+    low, high = _range(points, curve.probability)
 
     def up(value: float) -> float:
         """Percent of the height, from above."""
@@ -50,11 +32,11 @@ def history(
         return 100 * (step + 0.5) / max(len(points), FEWEST_STEPS)
 
     marks = [
-        f'<span class="grid" style="top:{up(tick):.1f}%"><span>{escape(show(tick))}</span></span>'
-        for tick in _ticks(low, high, probability)
+        f'<span class="grid" style="top:{up(tick):.1f}%"><span>{escape(curve.show(tick))}</span></span>'
+        for tick in _ticks(low, high, curve.probability)
     ]
-    for kind, name in zip(kinds, series, strict=True):
-        marks += _line(kind, name, points, numbers, show, along, up)
+    for line in lines:
+        marks += _line(line, curve, along, up)
     marks += [
         f'<span class="step" style="left:{along(step):.1f}%;width:{100 / max(len(points), FEWEST_STEPS):.1f}%" '
         f'title="{escape(labels.plain(point.learned))}">'
@@ -62,50 +44,43 @@ def history(
         for step, (number, point) in enumerate(zip(numbers, points, strict=True))
     ]
     legend = "".join(
-        f'<span class="s{kind}">{SIGNS[kind]}</span> {escape(labels.short(name, 20))} '
-        for kind, name in zip(kinds, series, strict=True)
+        f'<span class="s{line.kind}">{line.sign}</span> {escape(labels.short(line.name, 20))} ' for line in lines
     )
-    title = legend if len(series) > 1 else escape(labels.short("probability" if probability else axis, 44))
-    moves = [
-        f"{f'{name} ' if len(series) > 1 else ''}from {show(points[0].values[name])} to {show(points[-1].values[name])}"
-        for name in series
-    ]
-    alt = f"{axis} after each of {len(points)} steps, {'; '.join(moves)}."
-    html = picture("l2m-history", alt, f'<span class="title">{title}</span><span class="plot">{"".join(marks)}</span>')
-    columns = _columns(points, series, numbers)
+    name = "probability" if curve.probability else curve.axis
+    title = legend if len(lines) > 1 else escape(labels.short(name, 44))
+    alt = curve.description
+    html = html_chart(
+        "l2m-history", alt, f'<span class="title">{title}</span><span class="plot">{"".join(marks)}</span>'
+    )
+    columns = _columns(points, [line.name for line in lines], numbers)
     values = [column for column in columns if column not in ("step", "learned")]
-    return Chart(html, alt, lambda: pd.DataFrame(columns), dict.fromkeys(values, "percent") if probability else {})
+    return Chart(
+        html, alt, lambda: pd.DataFrame(columns), dict.fromkeys(values, "percent") if curve.probability else {}
+    )
 
 
-def _line(
-    kind: int,
-    name: str,
-    points: Sequence[Point],
-    numbers: Sequence[int],
-    show: Callable[[float], str],
-    along: Callable[[float], float],
-    up: Callable[[float], float],
-) -> list[str]:
-    """A series: the line as the outline of its thickness, a bar for each band, a sign at each step."""
-    places = [(along(step), up(point.values[name])) for step, point in enumerate(points)]
-    above = [f"{x:.1f}% calc({y:.1f}% - 1px)" for x, y in places]
-    below = [f"{x:.1f}% calc({y:.1f}% + 1px)" for x, y in reversed(places)]
-    found = []
-    if len(points) > 1:
-        found.append(f'<span class="line s{kind}" style="clip-path:polygon({",".join([*above, *below])})"></span>')
-    for number, point, (x, y) in zip(numbers, points, places, strict=True):
-        words = f"step {number}: {point.learned}, {show(point.values[name])}"
-        if point.low and point.high and name in point.low:
-            top, bottom = up(point.high[name]), up(point.low[name])
-            found.append(
-                f'<span class="band s{kind}" style="left:{x:.1f}%;top:{top:.1f}%;height:{bottom - top:.1f}%"></span>'
-            )
-            words += f" ({show(point.low[name])} to {show(point.high[name])})"
-        found.append(
-            f'<span class="point s{kind}" style="left:{x:.1f}%;top:{y:.1f}%" title="{escape(labels.plain(words))}">'
-            f"{SIGNS[kind]}</span>"
+def _line(line: Line, curve: BeliefCurve, along: Callable[[float], float], up: Callable[[float], float]) -> list[str]:
+    """A line as the outline of its thickness, a bar for each band, a sign at each step."""
+    positions = [(along(step), up(value)) for step, value in enumerate(line.values)]
+    above = [f"{x:.1f}% calc({y:.1f}% - 1px)" for x, y in positions]
+    below = [f"{x:.1f}% calc({y:.1f}% + 1px)" for x, y in reversed(positions)]
+    marks = []
+    if len(positions) > 1:
+        outline = ",".join([*above, *below])
+        marks.append(f'<span class="line s{line.kind}" style="clip-path:polygon({outline})"></span>')
+    for number, point, (x, y) in zip(curve.step_numbers, curve.points, positions, strict=True):
+        words = f"step {number}: {point.learned}, {curve.show(point.values[line.name])}"
+        if point.low and point.high and line.name in point.low:
+            low, high = point.low[line.name], point.high[line.name]
+            top, bottom = up(high), up(low)
+            style = f"left:{x:.1f}%;top:{top:.1f}%;height:{bottom - top:.1f}%"
+            marks.append(f'<span class="band s{line.kind}" style="{style}"></span>')
+            words += f" ({curve.show(low)} to {curve.show(high)})"
+        marks.append(
+            f'<span class="point s{line.kind}" style="left:{x:.1f}%;top:{y:.1f}%" '
+            f'title="{escape(labels.plain(words))}">{line.sign}</span>'
         )
-    return found
+    return marks
 
 
 def _columns(points: Sequence[Point], series: Sequence[str], numbers: Sequence[int]) -> dict[str, Any]:
@@ -118,7 +93,7 @@ def _columns(points: Sequence[Point], series: Sequence[str], numbers: Sequence[i
 
 
 def _range(points: Sequence[Point], probability: bool) -> tuple[float, float]:
-    """All that is drawn; of probabilities at least 30 points, so that small moves neither vanish nor look large."""
+    """The range of all values drawn; at least 30 percentage points, so that small moves do not look large."""
     values = [
         value for point in points for part in (point.values, point.low, point.high) for value in (part or {}).values()
     ]

@@ -1,6 +1,6 @@
-"""Tests in the order of their ranking: a table as HTML, since every step brings another; see marks.py.
+"""The ranking of tests, as an HTML table, since it changes with every step (see html_charts.py).
 
-It cannot be sorted; its numbers, which are drawn when somebody opens them, can.
+It cannot be sorted; the table of its numbers, drawn when it is opened, can.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.ui.charts.base import Chart
 
 @dataclass(frozen=True)
 class RankingColumn:
-    """A column: what stands above it, what that means, and how its numbers are written (a printf format).
+    """A column: its heading, the heading's tooltip, and the printf format of its numbers.
 
     write: where that would not read well; the format is then that of the numbers that can be sorted.
     """
@@ -36,8 +36,10 @@ def ranking(
     alt: str,
     name: str,
 ) -> Chart:
-    """columns: key of its heading → values, the first one of texts; picks: what `clicks` says of each row; chosen: the
-    row that is being looked at; name: what `clicks` knows the table by."""
+    """columns: key of its heading → values, the first one of texts; chosen: the selected row.
+
+    picks: what `clicks` reports for each row; name: the table's name for `clicks`.
+    """
     shown = {key: headings[key] for key in columns}
     top = "".join(f'<th scope="col" title="{escape(head.help)}">{escape(head.title)}</th>' for head in shown.values())
     texts = [[_write(head, value) for value in columns[key]] for key, head in shown.items()]
@@ -61,7 +63,7 @@ def _row(pick: int, is_chosen: bool, cells: Sequence[str]) -> str:
 
 
 def _write(heading: RankingColumn, value: Any) -> str:
-    """Where nothing can be said a number is NaN, which the page leaves empty."""
+    """NaN stands for an unknown number and is shown as an empty cell."""
     if value is None or value != value:
         return ""
     if heading.write is not None:

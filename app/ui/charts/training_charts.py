@@ -24,7 +24,7 @@ LOOKS = (
 
 
 def training_loss(entries: Sequence[Mapping[str, Any]], steps: int) -> Chart:
-    """The loss of the steps that were logged, thin, and their running mean, thick."""
+    """The loss of each logged step (thin line) and the running mean (thick line)."""
     logged = [entry for entry in entries if isinstance(entry.get("loss"), int | float)]
     x, y = thinned([entry["step"] for entry in logged], [float(entry["loss"]) for entry in logged])
     smooth = pd.Series(y, dtype=float).ewm(alpha=0.1).mean().tolist()
@@ -66,7 +66,7 @@ def training_loss(entries: Sequence[Mapping[str, Any]], steps: int) -> Chart:
 
 
 def held_out_loss(entries: Sequence[Mapping[str, Any]], steps: int) -> Chart | None:
-    """Looks at tasks, or rows, that are never trained on. Below a base rate, where there is one, something was learned."""
+    """The loss on held-out tasks or rows. Below the base rate, where there is one, something was learned."""
     looks = [entry for entry in entries if any(key.startswith(HELD_OUT) for key in entry)]
     names = list(
         dict.fromkeys(

@@ -1,4 +1,4 @@
-"""What was found: first in sentences, then in charts, each with its numbers."""
+"""The evidence: first in sentences, then in charts, each with its numbers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from app.store import StoredCohort, StoredEvidence
 from app.streamlit_contact.placeholders import Block
 from app.ui import charts, downloads, labels, notices
 from app.ui.charts import evidence_charts as drawings
+from app.ui.metrics import metric
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.sentences import LABELS, Sentence
@@ -42,18 +43,16 @@ def show(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> None
         _calibration(evidence)
     with right:
         st.subheader("Cost against log loss", anchor=False)
-        st.caption(
-            "Further down is better, further left is cheaper. Costs are those of the schema; a panel is paid once."
-        )
+        st.caption("Lower is better, further left is cheaper. Costs are those of the schema; a panel is paid once.")
         charts.draw(drawings.by_cost(evidence.curves, unit), "evidence-cost")
     left, right = st.columns(2, gap="large")
     with left:
-        st.subheader("What the model's order takes, and when", anchor=False)
+        st.subheader("Which tests the model's order takes, and when", anchor=False)
         st.caption("Share of the patients for whom each test is taken at each step.")
         charts.draw(drawings.choices(evidence), "evidence-choices")
     with right:
-        st.subheader("Was it there to be asked for?", anchor=False)
-        st.caption("A test that was not recorded cannot be judged: the next best recorded one was taken in its place.")
+        st.subheader("Was the test recorded?", anchor=False)
+        st.caption("A test that was not recorded cannot be judged: the next best recorded one was taken instead.")
         charts.draw(drawings.wishes(evidence.wishes, evidence.rows), "evidence-wishes")
     _details(stored, kept, evidence)
 
@@ -63,9 +62,9 @@ def _metrics(evidence: Evidence) -> None:
     score = "auroc" if evidence.kind != "continuous" else "crps"
     unit = evidence.unit if score == "crps" else ""
     first, last = curve.scores[score][0], curve.scores[score][-1]
-    tests = f"after up to {evidence.budget} test{'s' if evidence.budget > 1 else ''}"
+    tests = f"after up to {labels.counted(evidence.budget, 'test')}"
     with st.grid(4, gap="small"):
-        _metric("Rows asked", f"{evidence.asked:,}", f"of {evidence.rows:,}, in {evidence.folds} folds")
+        _metric("Rows predicted", f"{evidence.asked:,}", f"of {evidence.rows:,}, in {evidence.folds} folds")
         _metric(
             f"Log loss {tests}",
             f"{curve.loss[-1].value:.3f}",
@@ -81,15 +80,7 @@ def _metrics(evidence: Evidence) -> None:
 
 
 def _metric(label: str, value: str, detail: str) -> None:
-    st.metric(
-        label,
-        labels.plain(value),
-        border=True,
-        height="stretch",
-        delta=labels.markdown(detail),
-        delta_color="off",
-        delta_arrow="off",
-    )
+    metric(label, labels.plain(value), labels.markdown(detail))
 
 
 def _say(sentence: Sentence) -> None:
@@ -97,7 +88,7 @@ def _say(sentence: Sentence) -> None:
 
 
 def _head(title: str) -> Block:
-    """A heading with room beside it, or below it where the window is narrow."""
+    """A heading with room for a control beside it, or below it in a narrow window."""
     head = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small")
     head.subheader(title, anchor=False, width="content")
     return head
@@ -160,7 +151,7 @@ def _details(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> 
             alt="Differences in log loss between the model's order and the others, by number of tests",
         )
         st.caption(
-            "The best fixed order was chosen for each fold on the rows that answered, never on those asked. A test that "
+            "The best fixed order was chosen for each fold on its context rows, never on the rows predicted. A test that "
             f"fewer than {FEWEST_RECORDED} of those rows have cannot be judged, and comes last."
         )
         orders = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Starting the work, watching it, stopping it, letting it go on."""
+"""Starts, watches, stops and resumes the job that gathers evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.evidence import EvidenceSettings, make_plan
 
-PLACE = "evidence"
+SECTION = "evidence"
 DEFAULTS = EvidenceSettings()
 
 
@@ -30,7 +30,7 @@ def newest(owner: str, stored: StoredCohort, model: str) -> Job | None:
 
 
 def show(owner: str, stored: StoredCohort, cohort: Cohort, model: str, again: bool) -> None:
-    """What is going on: the job that runs, how the last one ended, or the button that starts one."""
+    """Shows the running job, how the last one ended, or the button that starts one."""
     job = newest(owner, stored, model)
     if job is not None and job.active:
         _watch(owner, job.id)
@@ -43,7 +43,7 @@ def show(owner: str, stored: StoredCohort, cohort: Cohort, model: str, again: bo
             key="evidence-start",
             icon=":material/query_stats:",
             type="secondary" if again else "primary",
-            on_click=_start,
+            on_click=start_gathering,
             args=(stored.id, model),
         )
         with st.popover("Settings", icon=":material/tune:"):
@@ -51,18 +51,18 @@ def show(owner: str, stored: StoredCohort, cohort: Cohort, model: str, again: bo
 
 
 def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
-    """policy: the one that the model orders tests by in a step-through."""
+    """policy: the one that ranks tests in a step-through."""
     st.number_input(
         "Folds",
         2,
         20,
         DEFAULTS.folds,
         key="evidence-folds",
-        help="The patients are split into so many parts; each is asked with the others as context.",
+        help="The patients are split into this many parts; each part is predicted with the others as context.",
     )
     st.number_input("Tests, at most", 1, 40, DEFAULTS.budget, key="evidence-budget")
     st.number_input(
-        "Rows asked, at most",
+        "Rows to predict, at most",
         10,
         5000,
         DEFAULTS.most_rows,
@@ -72,7 +72,7 @@ def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
     )
     names = list(labels.POLICIES)
     st.selectbox(
-        "The model orders tests by",
+        "The model ranks tests by",
         names,
         key=f"evidence-policy-{model}",
         format_func=labels.POLICIES.__getitem__,
@@ -84,8 +84,8 @@ def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
             "Rows of one patient share",
             ["", *columns],
             key="evidence-patients",
-            format_func=lambda name: labels.plain(name) or "each row is a patient of its own",
-            help="A column such as a record number: its rows are never parted between asking and answering.",
+            format_func=lambda name: labels.plain(name) or "each row is a different patient",
+            help="A column such as a record number: the rows of one patient stay in the same fold.",
         )
     st.number_input(
         "Seed", 0, 1_000_000, DEFAULTS.seed, key="evidence-seed", help="The same seed gives the same figures."
@@ -113,16 +113,16 @@ def entered_settings(model: str) -> EvidenceSettings:
     return replace(DEFAULTS, **{name: value for name, value in values.items() if value is not None})
 
 
-def _start(cohort_id: str, model_name: str) -> None:
+def start_gathering(cohort_id: str, model_name: str) -> None:
     if state.is_echo("gather"):
         return
-    with notices.refusals(PLACE), warnings.catch_warnings():
+    with notices.refusals(SECTION), warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
         owner = state.owner()
         stored = services.get().store.cohorts.get(owner, cohort_id)
         cohort = services.get().cohort(owner, stored)
         settings = entered_settings(model_name)
-        # What would be refused later is refused here, where it can be mended.
+        # Checked here too, where the person can correct it.
         services.get().model(owner, model_name).check(cohort)
         make_plan(cohort, settings)
         running = newest(owner, stored, model_name)
@@ -150,15 +150,15 @@ def _watch(owner: str, job_id: str) -> None:
                 args=(job_id,),
                 disabled=job.cancel_requested,
             )
-            st.caption("It goes on when you leave this page, close the browser, or restart the app.")
+            st.caption("It continues when you leave this page, close the browser or restart the app.")
 
 
 def _doing(job: Job) -> str:
     if job.state == "queued":
         before = services.get().runner.jobs_before(job)
-        return "Starting." if before == 0 else f"Waiting for {before} other job{'s' if before > 1 else ''} to finish."
+        return "Starting." if before == 0 else f"Waiting for {labels.counted(before, 'other job')} to finish."
     if job.cancel_requested:
-        return "Stopping at the next safe moment."
+        return "Stopping at the next safe point."
     return " ".join(filter(None, [job.message or "Starting.", _time_left(job)]))
 
 
@@ -171,22 +171,20 @@ def _time_left(job: Job) -> str:
 
 
 def _stop(job_id: str) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         services.get().runner.stop(state.owner(), job_id)
 
 
 def _explain(job: Job) -> None:
     severity = {"failed": "error", "crashed": "error"}.get(job.state, "info")
-    begin = {"failed": "The evidence could not be gathered: ", "crashed": "The work ended before its time. "}
+    begin = {"failed": "The evidence could not be gathered: ", "crashed": "The job ended unexpectedly. "}
     notices.show(severity, begin.get(job.state, "") + job.message)
-    st.button(
-        "Go on where it stopped", key="evidence-resume", icon=":material/play_arrow:", on_click=_resume, args=(job.id,)
-    )
+    st.button("Resume", key="evidence-resume", icon=":material/play_arrow:", on_click=_resume, args=(job.id,))
 
 
 def _resume(job_id: str) -> None:
     if state.is_echo("gather"):
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         services.get().runner.resume(state.owner(), job_id)
         state.acted("gather")

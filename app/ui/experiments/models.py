@@ -1,4 +1,4 @@
-"""The models that can be chosen: what they are, and which of them are yours to take off the list."""
+"""The models that can be chosen, and what an owner can do with theirs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import streamlit as st
 
 from app.host import services
 from app.ui import labels, notices, ownership, state
+from app.ui.metrics import metric
 from l2m_core.errors import L2MError
 from l2m_core.paths import model_folders
 
-PLACE = "experiments-models"
+SECTION = "experiments-models"
 ERASED = "Its files are erased. Step-throughs made with it stay, but cannot be continued with it."
 
 
 def show(owner: str) -> None:
-    notices.show_waiting(PLACE)
+    notices.show_waiting(SECTION)
     here = services.get()
     stored = {model.name: model for model in here.store.models.list(owner)}
     names = list(here.model_names(owner))
@@ -39,26 +40,14 @@ def show(owner: str) -> None:
         model = here.model(owner, chosen)
         trained = model.release.trained
         parameters = sum(weight.numel() for weight in model.release.module.parameters())
+        config = model.release.config
         with st.grid(4, gap="small"):
-            for label, value, detail in (
-                (
-                    "Parameters",
-                    f"{parameters / 1e6:.2f} M",
-                    f"{model.release.config.encoder}, "
-                    f"{model.release.config.layers} layers, width {model.release.config.width}",
-                ),
-                ("Features", f"up to {trained.features}", "that it was trained on"),
-                ("Context rows", f"up to {trained.context_rows:,}", "that it was trained on"),
-                (
-                    "Outcomes",
-                    f"{len(trained.outcomes)} kind{'s' if len(trained.outcomes) != 1 else ''}",
-                    ", ".join(trained.outcomes),
-                ),
-            ):
-                st.metric(
-                    label, value, border=True, height="stretch", delta=detail, delta_color="off", delta_arrow="off"
-                )
-        st.caption(f"Orders tests by {model.release.inference.policy} · fingerprint {model.fingerprint[:16]}…")
+            shape = f"{config.encoder}, {config.layers} layers, width {config.width}"
+            metric("Parameters", f"{parameters / 1e6:.2f} M", shape)
+            metric("Features", f"up to {trained.features}", "that it was trained on")
+            metric("Context rows", f"up to {trained.context_rows:,}", "that it was trained on")
+            metric("Outcomes", labels.counted(len(trained.outcomes), "kind"), ", ".join(trained.outcomes))
+        st.caption(f"Ranks tests by {model.release.inference.policy} · fingerprint {model.fingerprint[:16]}…")
         with st.container(border=True):
             st.markdown(labels.card(model.card) or "This model comes without a card.")
     mine = stored.get(chosen)
@@ -67,7 +56,7 @@ def show(owner: str) -> None:
 
 
 def _share(fingerprint: str, shared: bool) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         owner, store = state.owner(), services.get().store
         mine = store.models.get(owner, fingerprint)
         store.models.register(owner, mine.name, fingerprint, mine.folder, mine.card, shared)
@@ -81,7 +70,7 @@ def _delete(fingerprint: str) -> None:
         folder = Path(mine.folder)
         if folder.resolve().parent == here.settings.models_dir.resolve():  # never anything but what was made here
             shutil.rmtree(folder, ignore_errors=True)
-        state.notify("success", f"Model '{mine.name}' is deleted.", PLACE)
+        state.notify("success", f"Model '{mine.name}' is deleted.", SECTION)
         st.session_state.pop("experiments-model", None)
     except L2MError as refusal:
-        state.notify("error", str(refusal), PLACE)
+        state.notify("error", str(refusal), SECTION)

@@ -13,7 +13,7 @@ from app.jobs import folders, releasing, study_jobs, templates, trainer, trainin
 from app.store import Job
 from app.ui import labels, notices, state
 
-PLACE = "experiments-start"
+SECTION = "experiments-start"
 TABS = "experiments-tabs"
 WATCHED = "experiments-job"
 FRESH = "fresh weights"
@@ -21,7 +21,7 @@ FRESH = "fresh weights"
 
 @dataclass(frozen=True)
 class Task:
-    """Something that can be started. kind: of the job in the queue."""
+    """A job that can be started. kind: of the job in the queue."""
 
     name: str
     kind: str
@@ -40,11 +40,11 @@ TASKS = {
         "Teach the gain head",
         training_job.KIND,
         ":material/leaderboard:",
-        "Learns how much each test is expected to tell, in nats; the predictor stays as it is.",
+        "Learns how much each test is expected to tell, in nats; the predictor is not changed.",
     ),
     "policy": Task("Teach the policy head", training_job.KIND, ":material/route:", "Learns which test to take next."),
     "finetune": Task(
-        "Fine-tune on a cohort", training_job.KIND, ":material/tune:", "Moves a model towards one of your cohorts."
+        "Fine-tune on a cohort", training_job.KIND, ":material/tune:", "Adapts a model to one of your cohorts."
     ),
     study_jobs.EVALUATE: Task(
         "Evaluate a model", study_jobs.EVALUATE, ":material/speed:", "Policies side by side on the same rows."
@@ -66,19 +66,19 @@ def show(owner: str) -> None:
         _ask_fields(owner, chosen)
     with right:
         _ask_settings(chosen)
-    notices.show_waiting(PLACE)
+    notices.show_waiting(SECTION)
     st.button("Start", key="start-job", type="primary", icon=":material/play_arrow:", on_click=_start, args=(chosen,))
     waiting = len(services.get().store.jobs.active())
     if waiting:
         at_once = services.get().settings.jobs_at_once
-        st.caption(f"{waiting} job{'s' if waiting > 1 else ''} wait or run on this installation; {at_once} at once.")
+        st.caption(f"{labels.counted(waiting, 'job')} waiting or running on this installation; {at_once} at a time.")
 
 
 # -- what is asked --------------------------------------------------------------------------------------------------
 
 
 def _ask_fields(owner: str, chosen: str) -> None:
-    """What is chosen beside the settings."""
+    """The fields beside the settings."""
     if chosen == study_jobs.EVALUATE:
         st.selectbox(
             "Model", list(services.get().model_names(owner)), key="start-evaluate-model", format_func=labels.plain
@@ -127,7 +127,7 @@ def _ask_settings(chosen: str) -> None:
     elif chosen == study_jobs.EVALUATE:
         text = study_jobs.TEMPLATE
     else:
-        text = "# Settings in place of the scale's, one `name: value` a line.\n"
+        text = "# Settings that replace the scale's, one `name: value` per line.\n"
     st.text_area(
         "Settings (YAML)",
         text,
@@ -138,13 +138,13 @@ def _ask_settings(chosen: str) -> None:
 
 
 def _settings_key(chosen: str) -> str:
-    """Each config has a text of its own, so that turning to another one and back loses nothing."""
+    """Each config has its own text area, so that switching between configs loses nothing."""
     about = st.session_state.get("start-experiment" if chosen == study_jobs.REPRODUCE else f"start-config-{chosen}", "")
     return f"start-yaml-{chosen}-{about}"
 
 
 def starts(owner: str) -> dict[str, dict[str, str]]:
-    """By what a person reads: models, and earlier training jobs that have written a checkpoint."""
+    """Label → starting point: models, and earlier training jobs that have a checkpoint."""
     known: dict[str, dict[str, str]] = {}
     for name in services.get().model_names(owner):
         known[f"model {name}"] = {"from": training_job.FROM_MODEL, "name": name}
@@ -167,7 +167,7 @@ def _free_name(owner: str, chosen: str) -> str:
 
 
 def entered(owner: str, chosen: str) -> dict[str, Any]:
-    """From the widgets as they are at the press, which may be newer than the page that was drawn last."""
+    """The job's config, from the widgets at the press, which may be newer than the page drawn last."""
     now = st.session_state
     text = {"yaml": str(now.get(_settings_key(chosen)) or "")}
     if chosen == study_jobs.EVALUATE:
@@ -182,7 +182,7 @@ def entered(owner: str, chosen: str) -> dict[str, Any]:
 def _start(chosen: str) -> None:
     if state.is_echo("start job"):
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         owner, kind = state.owner(), TASKS[chosen].kind
         config = entered(owner, chosen)
         if kind == training_job.KIND:
@@ -193,7 +193,7 @@ def _start(chosen: str) -> None:
             study_jobs.overrides(config["yaml"])
         job = services.get().runner.submit(owner, kind, config)
         state.acted("start job")
-        # The page turns to the job, which is where it is watched.
+        # The page switches to the new job.
         st.session_state[WATCHED] = job.id
         st.session_state[TABS] = "Jobs"
 

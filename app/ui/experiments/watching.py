@@ -1,4 +1,4 @@
-"""One job: how far it is, its curves, its log, and what can be done with it."""
+"""Shows one job: its progress, curves, log and actions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from app.store import Job
 from app.ui import charts, downloads, labels, notices, state
 from app.ui.charts import training_charts as drawings
 from app.ui.experiments.starting import WATCHED, title
+from app.ui.metrics import metric
 
-PLACE = "experiments-watch"
+SECTION = "experiments-watch"
 STATES = {
     "queued": (":material/hourglass_empty:", "Waiting"),
     "running": (":material/play_circle:", "Running"),
@@ -35,7 +36,7 @@ def jobs_of(owner: str) -> tuple[Job, ...]:
 
 def show(owner: str, jobs: tuple[Job, ...]) -> None:
     if not jobs:
-        st.caption("No job was started yet.")
+        st.caption("No job has been started yet.")
         return
     by_id = {job.id: job for job in jobs}
     if st.session_state.get(WATCHED) not in by_id:
@@ -46,7 +47,7 @@ def show(owner: str, jobs: tuple[Job, ...]) -> None:
         return f"{STATES[job.state][1]}: {labels.plain(title(job))}, {job.created_at:%d %b, %H:%M} UTC"
 
     st.selectbox("Job", list(by_id), key=WATCHED, format_func=name)
-    notices.show_waiting(PLACE)
+    notices.show_waiting(SECTION)
     job = by_id[str(st.session_state[WATCHED])]
     if job.active:
         _live(owner, job.id, job.state)
@@ -76,7 +77,7 @@ def _show(job: Job) -> None:
         st.markdown("Stopping; the trainer writes a checkpoint first.")
     elif job.state == "queued":
         before = services.get().runner.jobs_before(job)
-        st.markdown(f"{before} job{'s' if before != 1 else ''} before it.")
+        st.markdown(f"{labels.counted(before, 'job')} ahead of it.")
     _actions(job, folder)
     if job.kind == training_job.KIND:
         _training(job, folder / training_run.RUN)
@@ -90,7 +91,7 @@ def _show(job: Job) -> None:
             st.code(job.config["yaml"], language=None)
 
 
-# -- what can be done -----------------------------------------------------------------------------------------------
+# -- actions -----------------------------------------------------------------------------------------------
 
 
 def _actions(job: Job, folder: Path) -> None:
@@ -112,11 +113,11 @@ def _actions(job: Job, folder: Path) -> None:
                 type="primary",
                 on_click=_resume,
                 args=(job.id,),
-                help="Goes on where its files say that it stopped.",
+                help="Continues where it stopped.",
             )
             if job.kind == training_job.KIND and training_run.has_checkpoint(folder / training_run.RUN):
                 st.button(
-                    "Make a model of the checkpoint",
+                    "Make a model from the checkpoint",
                     key="job-release",
                     icon=":material/deployed_code:",
                     on_click=_release,
@@ -127,33 +128,33 @@ def _actions(job: Job, folder: Path) -> None:
             st.page_link("views/evidence.py", label="Gather evidence on it", icon=":material/query_stats:")
         if not job.active and folder.is_dir():
             with st.popover("Erase its files", icon=":material/delete:"):
-                st.write("Its log, checkpoints and results are deleted. Models made of it stay.")
-                st.button("Erase for good", key="job-erase", type="primary", on_click=_erase, args=(job.id,))
+                st.write("Its log, checkpoints and results are deleted. Models made from it are kept.")
+                st.button("Erase permanently", key="job-erase", type="primary", on_click=_erase, args=(job.id,))
 
 
 def _stop(job_id: str) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         services.get().runner.stop(state.owner(), job_id)
 
 
 def _resume(job_id: str) -> None:
     if state.is_echo("resume job"):
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         services.get().runner.resume(state.owner(), job_id)
         state.acted("resume job")
 
 
 def _erase(job_id: str) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         services.get().runner.erase(state.owner(), job_id)
-        state.notify("success", "Its files are erased.", PLACE)
+        state.notify("success", "Its files are erased.", SECTION)
 
 
 def _release(job_id: str) -> None:
     if state.is_echo("release job"):
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         owner, here = state.owner(), services.get()
         of = here.store.jobs.get(owner, job_id)
         name = releasing.unique(of.config["name"], here.model_names(owner))
@@ -162,7 +163,7 @@ def _release(job_id: str) -> None:
         st.session_state[WATCHED] = made.id
 
 
-# -- how far it is --------------------------------------------------------------------------------------------------
+# -- progress --------------------------------------------------------------------------------------------------
 
 
 def _training(job: Job, run: Path) -> None:
@@ -174,12 +175,12 @@ def _training(job: Job, run: Path) -> None:
     if job.state == "running":
         st.progress(min(1.0, step / max(1, steps)), text=f"Step {step:,} of {steps:,}")
     with st.grid(4, gap="small"):
-        _metric("Steps", f"{step:,}", f"of {steps:,}")
-        _metric("Rate", f"{rate:.3g}" if rate else "—", "steps per second")
+        metric("Steps", f"{step:,}", f"of {steps:,}")
+        metric("Rate", f"{rate:.3g}" if rate else "—", "steps per second")
         left = (steps - step) / rate if rate and job.state == "running" else None
-        _metric("Time left", duration(left), f"{duration(seconds_of(entries))} so far")
+        metric("Time left", duration(left), f"{duration(seconds_of(entries))} so far")
         loss = next((entry["loss"] for entry in reversed(entries) if "loss" in entry), None)
-        _metric("Training loss", "—" if loss is None else f"{loss:.4f}", "nats, last log line")
+        metric("Training loss", "—" if loss is None else f"{loss:.4f}", "nats, last log line")
     if not entries:
         if job.state == "running":
             st.caption("The first numbers come after a few steps.")
@@ -189,16 +190,12 @@ def _training(job: Job, run: Path) -> None:
         st.subheader("Training loss", anchor=False)
         charts.draw(drawings.training_loss(entries, steps), f"loss-{job.id}")
     with right_side:
-        st.subheader("Tasks that it is not trained on", anchor=False)
+        st.subheader("Held-out tasks", anchor=False)
         held_out = drawings.held_out_loss(entries, steps)
         if held_out is None:
-            st.caption("The first look at them is still to come.")
+            st.caption("Not evaluated yet.")
         else:
             charts.draw(held_out, f"held-out-{job.id}")
-
-
-def _metric(label: str, value: str, detail: str) -> None:
-    st.metric(label, value, border=True, height="stretch", delta=detail, delta_color="off", delta_arrow="off")
 
 
 def rate_of(entries: list[dict[str, Any]]) -> float | None:
@@ -223,7 +220,7 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-# -- what it wrote --------------------------------------------------------------------------------------------------
+# -- log and results --------------------------------------------------------------------------------------------------
 
 
 def _log(folder: Path) -> None:
@@ -233,7 +230,7 @@ def _log(folder: Path) -> None:
             st.code(text, language=None, height=240, wrap_lines=True)
             st.caption(f"The last lines, as of {datetime.now(UTC):%H:%M:%S} UTC.")
         else:
-            st.caption("Nothing was said yet.")
+            st.caption("The log is empty.")
 
 
 def _results(job: Job, out: Path) -> None:

@@ -1,1 +1,1 @@
-"""The parts of the step-through page: what is stored, what is computed from it, what is shown, what can be done."""
+"""The parts of the step-through page: stored events, the model's answers to them, what is shown, and the actions."""

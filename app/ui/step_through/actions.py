@@ -1,4 +1,4 @@
-"""What can be done in a step-through. Each action is stored before it is shown; a double press is one event."""
+"""The actions of a step-through. Each is stored before it is shown; a double press is one event."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from app.host import services
 from app.store import Conflict, NewEvent
 from app.ui import inputs, notices, state
 from app.ui.step_through import step_answers
-from app.ui.step_through.stored_events import SETTINGS, Settings, new_event
+from app.ui.step_through.stored_events import SETTINGS, Settings, append_last_event, new_event
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import summarise
 
-NEXT = "next"  # place of messages beside the test to measure
+NEXT = "next"  # section of messages beside the test to measure
 KNOWN = "known"  # … beside what is known
 CHOSEN = "step-chosen-test"
 EDITING = "step-editing"
@@ -24,45 +24,38 @@ UNUSUAL = "step-unusual"
 Act = Callable[..., Patient]
 
 
-def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, ...], act: Act, place: str) -> bool:
-    """Apply `act` to the patient and store the event that it made. Says whether the event is in the record now."""
+def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, ...], act: Act, section: str) -> bool:
+    """Apply `act` to the patient and store the event that it made. Returns whether the event is in the record now."""
     if state.is_echo(kind):
         return False
     owner = state.owner()
     event_id = state.event_id(step_id, expected_length, kind, about)
-    with notices.refusals(place):
+    with notices.refusals(section):
         present = step_answers.load(owner, step_id)
         if event_id in present.record.event_ids:
             return True
         if expected_length != present.record.length:
-            _say_conflict(place)
+            _say_conflict(section)
             return False
         after = act(present.patient, id=event_id)
         _look_ahead(present, after)
-        event = new_event(after.events[-1], summarise(after))
         try:
-            stored = services.get().store.step_throughs.append_event(
-                owner,
-                step_id,
-                event.event_id,
-                expected_length,
-                event.kind,
-                event.payload,
-                status="finished" if after.state.stopped else "running",
-            )
+            stored = append_last_event(owner, step_id, expected_length, after)
         except Conflict:
-            _say_conflict(place)
+            _say_conflict(section)
             return False
-        step_answers.keep(present, stored.hash, after)
+        step_answers.cache_view(present, stored.hash, after)
         state.acted(kind)
         st.session_state.pop(CHOSEN, None)
         return True
     return False
 
 
-def _look_ahead(present: step_answers.Moment, after: Patient) -> None:
-    """All that the page will ask of the new state, in one go. Which test is suggested then is a guess where it is not
-    known yet: the best one left."""
+def _look_ahead(present: step_answers.StepAnswers, after: Patient) -> None:
+    """Ask the model at once for all that the page will show of the new state.
+
+    Where the next suggestion is not computed yet, the best test left is the guess.
+    """
     if after.state.stopped:
         return
     taken = (*after.state.values, *after.state.statuses)
@@ -72,12 +65,12 @@ def _look_ahead(present: step_answers.Moment, after: Patient) -> None:
         after.prefetch(name)
 
 
-def _say_conflict(place: str) -> None:
+def _say_conflict(section: str) -> None:
     state.notify(
         "warning",
-        "This step-through went on elsewhere, for example in another tab, so nothing was recorded here. "
-        "This is its present state; what you typed is kept.",
-        place,
+        "This step-through was changed elsewhere, for example in another tab, so nothing was recorded here. "
+        "You see its current state now; what you typed is kept.",
+        section,
     )
 
 
@@ -87,17 +80,20 @@ def _say_conflict(place: str) -> None:
 def record(
     step_id: str, expected_length: int, fields: dict[str, str], limit_keys: dict[str, str], reason_key: str
 ) -> None:
-    """fields and limit_keys: feature → key of its widget. Empty ones are left out; one result or a panel is one event."""
+    """Record one result, or a panel of them, as one event; empty fields are left out.
+
+    fields, limit_keys: feature → key of its widget.
+    """
     if state.is_echo("observe") or state.is_echo("unusual"):
         return
     values = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
     if not values:
-        state.notify("error", "Enter a result first, or say that the test is not available, declined or pending.", NEXT)
+        state.notify("error", "Enter a result first, or mark the test as not available, declined or pending.", NEXT)
         return
     beyond = {name: inputs.entered_limit(key) for name, key in limit_keys.items() if name in values}
     limits = {name: limit for name, limit in beyond.items() if limit is not None}
     exact = {name: value for name, value in values.items() if name not in limits}
-    reason = str(st.session_state.get(reason_key) or "")
+    reason = _reason(reason_key)
 
     def act(patient: Patient, **event: Any) -> Patient:
         _ask_about_unusual(patient, exact)
@@ -115,12 +111,16 @@ def record(
         st.session_state.pop(UNUSUAL, None)
 
 
+def _reason(key: str) -> str:
+    return str(st.session_state.get(key) or "")
+
+
 class Unconfirmed(Exception):
-    """A value is unlike all of the cohort, and nobody has said yet that it is meant."""
+    """A value lies outside everything in the cohort and was not confirmed yet."""
 
 
 def _ask_about_unusual(patient: Patient, values: dict[str, Any]) -> None:
-    """The first press on a value unlike all of the cohort asks; a second one on the same value means it."""
+    """Raise Unconfirmed for values outside everything in the cohort; a second press with the same values confirms them."""
     cohort = patient.memory.cohort
     sentences = [inputs.unlike_the_cohort(cohort, cohort.feature(name), value) for name, value in values.items()]
     found = [sentence for sentence in sentences if sentence]
@@ -130,8 +130,8 @@ def _ask_about_unusual(patient: Patient, values: dict[str, Any]) -> None:
 
 
 def mark(step_id: str, expected_length: int, kind: str, names: tuple[str, ...], reason_key: str) -> None:
-    """kind: unavailable, declined or pending."""
-    reason = str(st.session_state.get(reason_key) or "")
+    """Mark tests as unavailable, declined or pending (kind)."""
+    reason = _reason(reason_key)
 
     def act(patient: Patient, **event: Any) -> Patient:
         return getattr(patient, kind)(*names, reason=reason, **event)
@@ -150,7 +150,7 @@ def edit(name: str | None) -> None:
 def correct(step_id: str, expected_length: int, name: str, value_key: str, limit_key: str, reason_key: str) -> None:
     value = inputs.entered(value_key)
     limit = inputs.entered_limit(limit_key)
-    reason = str(st.session_state.get(reason_key) or "")
+    reason = _reason(reason_key)
     if value is None:
         state.notify("error", "Enter the corrected value, or use 'Take back' to make it unknown again.", KNOWN)
         return
@@ -163,7 +163,7 @@ def correct(step_id: str, expected_length: int, name: str, value_key: str, limit
 
 
 def take_back(step_id: str, expected_length: int, name: str, reason_key: str) -> None:
-    reason = str(st.session_state.get(reason_key) or "")
+    reason = _reason(reason_key)
 
     def act(patient: Patient, **event: Any) -> Patient:
         return patient.correct(name, None, reason=reason, **event)
@@ -177,7 +177,7 @@ def undo(step_id: str, expected_length: int) -> None:
 
 
 def stop(step_id: str, expected_length: int, reason_key: str) -> None:
-    reason = str(st.session_state.get(reason_key) or "")
+    reason = _reason(reason_key)
     carry_out(step_id, expected_length, "stop", (), lambda patient, **event: patient.stop(reason, **event), NEXT)
 
 
@@ -189,7 +189,7 @@ def reopen(step_id: str, expected_length: int) -> None:
 
 
 def choose(name: str | None) -> None:
-    """Turn to a test; None: to the suggested one."""
+    """Select a test; None selects the suggested one."""
     st.session_state[CHOSEN] = name
     st.session_state.pop(UNUSUAL, None)
 

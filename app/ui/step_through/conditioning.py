@@ -1,4 +1,4 @@
-"""A model reads a cohort once, which takes seconds for a large one: the page says what it waits for."""
+"""A model reads a cohort once, which takes seconds for a large one: meanwhile the page shows a spinner."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from l2m_core.memory import L2M
 
 
 @contextmanager
-def told(owner: str, stored: StoredCohort, model: L2M) -> Iterator[None]:
-    """Around what needs the model to have read the cohort; silent where it has.
+def spinner_while_reading(owner: str, stored: StoredCohort, model: L2M) -> Iterator[None]:
+    """Show a spinner around code that has the model read the cohort; nothing where it has read it.
 
-    For the drawing of a page, not for a callback: on leaving, a waiting press may end the drawing.
+    Use it while a page is drawn, not in a callback: on exit, a waiting press may end the run.
     """
     here = services.get()
     if here.has_read(stored, model):
@@ -30,6 +30,6 @@ def told(owner: str, stored: StoredCohort, model: L2M) -> Iterator[None]:
 
 
 def condition(owner: str, record: Record) -> Conditioned:
-    """As `moment.condition`, and told."""
-    with told(owner, record.cohort, step_answers.model_of(owner, record)):
+    """As `step_answers.condition`, with a spinner meanwhile."""
+    with spinner_while_reading(owner, record.cohort, step_answers.model_of(owner, record)):
         return step_answers.condition(owner, record)

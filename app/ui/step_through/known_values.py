@@ -1,13 +1,13 @@
-"""Left: what is known of the patient, what is not to be had, and the log of everything that happened."""
+"""Left column: known values, tests without a result, and the log of all events."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from app.ui import inputs, labels, notices
+from app.ui import inputs, labels, notices, wording
 from app.ui.headings import heading
-from app.ui.step_through import actions, rules, wording
-from app.ui.step_through.step_answers import Moment
+from app.ui.step_through import actions, rules
+from app.ui.step_through.step_answers import StepAnswers
 
 REASON = "correct-reason"
 LIMIT = "correct-limit"
@@ -18,42 +18,39 @@ SIGNS = {
 }
 
 
-def show(moment: Moment) -> None:
+def show(answers: StepAnswers) -> None:
     heading("Known")
     notices.show_waiting(actions.KNOWN)
-    patient = moment.patient
+    patient = answers.patient
     cohort, known = patient.memory.cohort, patient.state.values
     editing = st.session_state.get(actions.EDITING)
     if isinstance(editing, str) and editing in known:
-        _correct(moment, editing)
+        _correct(answers, editing)
     measured = [name for action in patient.state.acquired for name in action if name in known]
     order = [*reversed(measured), *(name for name in cohort.names if name in known and name not in measured)]
     if not order:
         st.caption("Nothing yet.")
     with st.container(gap=None, key="known-values"):
         for name in order:
-            _value(moment, name)
+            _value(answers, name)
     if patient.state.statuses:
-        st.markdown("**Not to be had now**")
+        st.markdown("**Not available, declined or pending**")
         with st.container(gap=None, key="known-statuses"):
             for name, status in patient.state.statuses.items():
-                _status(moment, name, status)
-    count = moment.record.length
-    title = f"Log ({count} event{'s' if count != 1 else ''})"
+                _status(answers, name, status)
+    title = f"Log ({labels.counted(answers.record.length, 'event')})"
     log = st.expander(title, key="step-log", type="compact", on_change="rerun")
     if log.open:
         with log:
-            _log(moment)
+            _log(answers)
 
 
-def _value(moment: Moment, name: str) -> None:
-    patient = moment.patient
+def _value(answers: StepAnswers, name: str) -> None:
+    patient = answers.patient
     cohort, state = patient.memory.cohort, patient.state
-    feature = cohort.feature(name)
-    text = labels.markdown(wording.value(cohort, name, state.values[name], state.limits.get(name)))
-    flag = inputs.reference_flag(feature, state.values[name])
+    value = wording.value_with_flag(cohort, name, state.values[name], state.limits.get(name))
     st.button(
-        f":small[{labels.markdown(labels.short(name, 26))}] **{text}**{f' :orange[{flag}]' if flag else ''}",
+        f":small[{labels.markdown(labels.short(name, 26))}] {value}",
         key=f"edit-{cohort.names.index(name)}",
         type="tertiary",
         icon=":material/edit:",
@@ -64,8 +61,8 @@ def _value(moment: Moment, name: str) -> None:
     )
 
 
-def _status(moment: Moment, name: str, status: str) -> None:
-    index = moment.patient.memory.cohort.names.index(name)
+def _status(answers: StepAnswers, name: str, status: str) -> None:
+    index = answers.cohort.names.index(name)
     st.button(
         f":small[{labels.markdown(labels.short(name, 30))}: {status}]",
         key=f"status-{index}",
@@ -77,8 +74,8 @@ def _status(moment: Moment, name: str, status: str) -> None:
     )
 
 
-def _correct(moment: Moment, name: str) -> None:
-    patient, record = moment.patient, moment.record
+def _correct(answers: StepAnswers, name: str) -> None:
+    patient, record = answers.patient, answers.record
     cohort = patient.memory.cohort
     feature = cohort.feature(name)
     index = cohort.names.index(name)
@@ -104,9 +101,9 @@ def _correct(moment: Moment, name: str) -> None:
             st.form_submit_button("Cancel", key="correct-cancel", on_click=actions.edit, args=(None,))
 
 
-def _log(moment: Moment) -> None:
-    """All that is stored, newest first. A change of rules is an event, and no step: it has no number."""
-    record, cohort = moment.record, moment.patient.memory.cohort
+def _log(answers: StepAnswers) -> None:
+    """All stored events, newest first. A change of rules is no step, so it has no number."""
+    record, cohort = answers.record, answers.cohort
     lines = []
     for number, event in enumerate(record.events):
         lines.append(f"{number} · {event.at[11:16]} UTC · {wording.event(cohort, event)}")

@@ -1,40 +1,42 @@
-"""How to rank and when to advise stopping: the settings of one step-through."""
+"""The rules of one step-through: how tests are ranked, and when stopping is advised."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import streamlit as st
 
 from app.ui import labels, notices, state
 from app.ui.step_through import actions
-from app.ui.step_through.step_answers import Moment
+from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import POLICIES, Settings
 from l2m_core.acquire.stopping import Stopping
 
 MODELS_OWN = ""  # in the select box: whatever the model orders tests by
 
 
-def show(moment: Moment) -> None:
+def show(answers: StepAnswers) -> None:
     """A popover in the head of the page."""
-    key = f"rules-{moment.record.id}-{moment.record.length}"
-    # Another key is another popover: saved, it no longer lies over what it says.
+    key = f"rules-{answers.record.id}-{answers.record.length}"
+    # The key changes when rules are saved, which closes the popover.
     with st.popover(
         "Rules", key=f"popover-{key}", icon=":material/tune:", help="How tests are ranked, and when stopping is advised"
     ):
         with st.form(f"form-{key}", border=False):
-            ask_rules(moment.record.settings, key, moment.patient.memory.release.inference.policy)
+            ask_rules(answers.record.settings, key, answers.patient.memory.release.inference.policy)
             st.form_submit_button(
                 "Save",
                 key="rules-save",
                 type="primary",
                 on_click=_save,
-                args=(moment.record.id, moment.record.length, key),
+                args=(answers.record.id, answers.record.length, key),
             )
 
 
 def ask_rules(settings: Settings, key: str, models_own: str | None = None) -> None:
     """models_own: the policy of the model, where it is chosen already."""
     stopping, policies = settings.stopping, (MODELS_OWN, *POLICIES)
-    words = {**labels.POLICIES, MODELS_OWN: "what the model ranks by"}
+    words = {**labels.POLICIES, MODELS_OWN: "the model's default"}
     if models_own is not None:
         words[MODELS_OWN] += f": {words.get(models_own, models_own)}"
     st.selectbox(
@@ -44,45 +46,36 @@ def ask_rules(settings: Settings, key: str, models_own: str | None = None) -> No
         key=f"{key}-policy",
         format_func=words.__getitem__,
     )
-    st.caption("Advise stopping when … (empty: never). Costs and stopping rules are ours; the study had none.")
+    st.caption(
+        "Advise stopping when … (leave empty for never). Costs and stopping rules are our addition; the study had none."
+    )
+    share = None if stopping.confidence is None else 100 * stopping.confidence
     left, right = st.columns(2)
     with left:
-        st.number_input(
-            "tests done reach", value=stopping.budget, min_value=0, step=1, key=f"{key}-budget", placeholder="no limit"
-        )
-        st.number_input(
-            "the best gain is below (nats)",
-            value=stopping.least_gain,
-            min_value=0.0,
-            format="%g",
-            step=0.005,
-            key=f"{key}-gain",
-            placeholder="no limit",
+        _ask_limit("tests done reach", stopping.budget, f"{key}-budget", min_value=0, step=1)
+        _ask_limit(
+            "the best gain is below (nats)", stopping.least_gain, f"{key}-gain", min_value=0.0, format="%g", step=0.005
         )
     with right:
-        st.number_input(
-            "cost reaches",
-            value=stopping.cost_budget,
-            min_value=0.0,
-            format="%g",
-            step=1.0,
-            key=f"{key}-cost",
-            placeholder="no limit",
-        )
-        st.number_input(
+        _ask_limit("cost reaches", stopping.cost_budget, f"{key}-cost", min_value=0.0, format="%g", step=1.0)
+        _ask_limit(
             "an outcome is this likely (%)",
+            share,
+            f"{key}-confidence",
             min_value=50.0,
             max_value=100.0,
             format="%g",
             step=1.0,
-            value=None if stopping.confidence is None else 100 * stopping.confidence,
-            key=f"{key}-confidence",
-            placeholder="no limit",
         )
 
 
+def _ask_limit(label: str, value: float | None, key: str, **limits: Any) -> None:
+    """Empty stands for no limit."""
+    st.number_input(label, value=value, key=key, placeholder="no limit", **limits)
+
+
 def in_words(settings: Settings) -> str:
-    """As the log says what was set."""
+    """The rules as the log shows them."""
     stopping = settings.stopping
     limits = {
         "tests done reach {:g}": stopping.budget,
@@ -91,12 +84,12 @@ def in_words(settings: Settings) -> str:
         "an outcome is {:g}% likely": None if stopping.confidence is None else 100 * stopping.confidence,
     }
     when = [words.format(limit) for words, limit in limits.items() if limit is not None]
-    rank = labels.POLICIES[settings.policy] if settings.policy else "what the model ranks by"
+    rank = labels.POLICIES[settings.policy] if settings.policy else "the model's default"
     return f"rank by {rank} · advise stopping {'when ' + ' or '.join(when) if when else 'never'}"
 
 
 def entered_rules(key: str) -> Settings:
-    """As entered; ConfigError where a number makes no sense."""
+    """The rules as entered; ConfigError for a number outside its range."""
     entered = {
         part: st.session_state.get(f"{key}-{part}") for part in ("policy", "budget", "gain", "cost", "confidence")
     }

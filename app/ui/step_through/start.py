@@ -1,4 +1,4 @@
-"""Beginning: which cohort, what is known of the patient, and step-throughs to go on with."""
+"""The start of a step-through: choose a cohort, enter what is known, or continue an earlier one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.ui.step_through.rules import ask_rules, entered_rules
 from app.ui.step_through.stored_events import Settings
 from l2m_core.cohort import Cohort
 
-PLACE = "start"
+SECTION = "start"
 ALSO = "start-also"
 BEGINNING = "start-beginning"
 FILLED = "fill in an example"  # what was done, see `state.acted`
@@ -26,7 +26,7 @@ COLUMNS = 3
 
 @dataclass(frozen=True)
 class Beginning:
-    """A step-through that was asked for."""
+    """A step-through that was requested while the model had not read the cohort yet."""
 
     cohort_id: str
     model: str
@@ -45,13 +45,13 @@ def show(owner: str) -> None:
         st.title("Step-through", anchor=False)
         st.write("A step-through needs a cohort: a table of earlier patients to learn from.")
         st.page_link("views/cohort.py", label="Open a cohort", icon=":material/table_chart:")
-        _go_on(store.step_throughs.list(owner, limit=50))
+        _earlier_step_throughs(store.step_throughs.list(owner, limit=50))
         return
     st.title("New step-through", anchor=False)
     notices.research_banner()
     left, right = st.columns([2.4, 1], gap="large")
     with right:
-        _go_on(store.step_throughs.list(owner, limit=50))
+        _earlier_step_throughs(store.step_throughs.list(owner, limit=50))
     with left:
         stored = _choose_cohort(cohorts)
         with notices.shown_refusals():
@@ -89,7 +89,7 @@ def _ask(owner: str, stored: StoredCohort) -> None:
             cohort.schema.acquirable,
             key=f"{ALSO}-{stored.id}",
             format_func=labels.plain,
-            placeholder="Tests whose results are there",
+            placeholder="Tests with a result",
             persist_state="page",
         )
         if baseline:
@@ -99,9 +99,9 @@ def _ask(owner: str, stored: StoredCohort) -> None:
                 icon=":material/person:",
                 on_click=_fill,
                 args=(owner, stored.id),
-                help="Typical values of the cohort; nobody in particular",
+                help="Typical values in this cohort, not a real patient",
             )
-    notices.show_waiting(PLACE)
+    notices.show_waiting(SECTION)
     also = st.session_state.get(f"{ALSO}-{stored.id}", [])
     fields = {name: _key(stored, cohort, name) for name in (*baseline, *also)}
     with st.form("start", border=True):
@@ -110,27 +110,15 @@ def _ask(owner: str, stored: StoredCohort) -> None:
             key="start-title",
             max_chars=120,
             value=f"Patient {datetime.now(UTC):%d %b %H:%M}",
-            help="To find it again. No names or record numbers.",
+            help="To find it again. Leave out names and record numbers.",
         )
-        st.markdown("**What is known from the start.** What is not known stays empty.")
+        st.markdown("**What is known already.** Leave unknown values empty.")
         if not fields:
-            st.caption("This cohort has no baseline features; begin with nothing known.")
-        names = list(fields)
-        for first in range(0, len(names), COLUMNS):
-            for place, name in zip(st.columns(COLUMNS), names[first : first + COLUMNS], strict=False):
-                with place:
-                    inputs.ask(cohort.feature(name), cohort, fields[name])
+            st.caption("This cohort has no baseline features, so you begin with nothing known.")
+        _ask_values(cohort, fields)
         with st.expander("Ranking and stopping (optional)", type="compact"):
             ask_rules(Settings(), "start-rules")
-        models = list(services.get().model_names(owner))
-        if len(models) > 1:
-            st.selectbox(
-                "Model",
-                models,
-                key="start-model",
-                format_func=labels.plain,
-                index=models.index(DEFAULT_MODEL) if DEFAULT_MODEL in models else 0,
-            )
+        _ask_model(owner)
         st.form_submit_button(
             "Begin",
             key="start-submit",
@@ -142,12 +130,33 @@ def _ask(owner: str, stored: StoredCohort) -> None:
         )
 
 
+def _ask_values(cohort: Cohort, fields: dict[str, str]) -> None:
+    """fields: feature → key of its widget."""
+    names = list(fields)
+    for first in range(0, len(names), COLUMNS):
+        for column, name in zip(st.columns(COLUMNS), names[first : first + COLUMNS], strict=False):
+            with column:
+                inputs.ask(cohort.feature(name), cohort, fields[name])
+
+
+def _ask_model(owner: str) -> None:
+    models = list(services.get().model_names(owner))
+    if len(models) > 1:
+        st.selectbox(
+            "Model",
+            models,
+            key="start-model",
+            format_func=labels.plain,
+            index=models.index(DEFAULT_MODEL) if services.DEFAULT_MODEL in models else 0,
+        )
+
+
 def _key(stored: StoredCohort, cohort: Cohort, name: str) -> str:
     return f"start-{stored.id}-{cohort.names.index(name)}"
 
 
 def _fill(owner: str, cohort_id: str) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         stored = services.get().store.cohorts.get(owner, cohort_id)
         cohort = services.get().cohort(owner, stored)
         for name, value in _example(cohort).items():
@@ -163,7 +172,7 @@ def _begin(cohort_id: str, fields: dict[str, str]) -> None:
     values: dict[str, Any] = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
     title = str(st.session_state.get("start-title") or "").strip()
     model = st.session_state.get("start-model", DEFAULT_MODEL)
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         here, owner = services.get(), state.owner()
         stored = here.store.cohorts.get(owner, cohort_id)
         if state.is_echo(FILLED):  # pressed so soon that the browser sends the fields as they were before
@@ -176,22 +185,22 @@ def _begin(cohort_id: str, fields: dict[str, str]) -> None:
 
 
 def _read_and_begin(owner: str) -> None:
-    """Under the form, where people look: what was asked for while the model had not read the cohort."""
+    """Under the form, where people look: reads the cohort, then begins the step-through that was requested."""
     asked: Beginning | None = st.session_state.pop(BEGINNING, None)
     if asked is None:
         return
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         here = services.get()
         stored = here.store.cohorts.get(owner, asked.cohort_id)
-        with conditioning.told(owner, stored, here.model(owner, asked.model)):
+        with conditioning.spinner_while_reading(owner, stored, here.model(owner, asked.model)):
             asked.carry_out()
     st.rerun()
 
 
-def _go_on(step_throughs: tuple[StepThrough, ...]) -> None:
+def _earlier_step_throughs(step_throughs: tuple[StepThrough, ...]) -> None:
     if not step_throughs:
         return
-    st.subheader("Go on with", anchor=False)
+    st.subheader("Continue a step-through", anchor=False)
     for step_through in step_throughs[:8]:
         title = labels.markdown(labels.short(step_through.title or "without label", 34))
         done = ":material/check: " if step_through.status == "finished" else ""

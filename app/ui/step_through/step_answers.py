@@ -1,11 +1,11 @@
-"""What the model makes of a step-through at each of its steps, computed once and shared by all who look at it."""
+"""The model's answers at each step of a step-through, computed once and shared by all sessions."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,14 +15,17 @@ from app.host import services
 from app.host.services import Conditioned
 from app.ui.step_through.stored_events import Record, read
 from l2m_core.answering.batching import MOST_AT_ONCE
+from l2m_core.cohort import Cohort
 from l2m_core.errors import ModelFileError
 from l2m_core.lazy import lazy
 from l2m_core.memory import L2M, CohortMemory
+from l2m_core.schema import Outcome
 from l2m_core.step_through.events import Event, effective
 from l2m_core.step_through.patient import Candidate, Patient
 from l2m_core.step_through.trace import Step, step_of
 
 LEVEL = 0.9  # share of resampled cohorts that the band covers
+ViewKey = tuple[str, str | None]  # hash of the last event, and the policy that ranks
 BREATH = 0.4  # seconds before bands are computed: meanwhile the browser, perhaps on the same machine, draws the answer
 
 
@@ -36,11 +39,16 @@ class Uncertainty:
 
 
 @dataclass(eq=False)
-class View:
-    """A patient at one step, with everything that the page shows of it; each part is computed when first asked for."""
+class StepView:
+    """A patient at one step, with everything that the page shows; each part is computed at its first use."""
 
     patient: Patient
+    key: ViewKey
     previews: BoundedCache = field(default_factory=lambda: BoundedCache(100))
+
+    @property
+    def uncertainty_key(self) -> tuple[str, str | None, str]:
+        return (*self.key, "uncertainty")
 
     @lazy
     def step(self) -> Step:
@@ -53,7 +61,7 @@ class View:
 
     @lazy
     def last_event(self) -> Event:
-        """What led here, undone events aside."""
+        """The event that led to this step; undone events do not count."""
         return effective(self.patient.events)[-1]
 
     def preview(self, name: str) -> pd.DataFrame:
@@ -74,31 +82,30 @@ class View:
 
 
 def _resample_wanted(conditioned: Conditioned, memories: tuple[CohortMemory, ...]) -> None:
-    """What several people wait for is asked together: that costs little more than one of them."""
+    """Compute the bands that several sessions wait for in one batch, which costs little more than one band."""
     time.sleep(BREATH)
     while not conditioned.wanted.empty():
-        wanted: dict[Any, View] = {}
+        wanted: dict[ViewKey, StepView] = {}
         while len(wanted) < MOST_AT_ONCE and not conditioned.wanted.empty():
             key, view = conditioned.wanted.get()
             wanted[key] = view
         x = np.concatenate([view.patient.x for view in wanted.values()])
         for memory in memories:
             memory.answer(x)
-        for key, view in wanted.items():
-            conditioned.views.get(key, partial(view.resample, memories))
+        for view in wanted.values():
+            conditioned.views.get(view.uncertainty_key, partial(view.resample, memories))
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A step-through as it stands. views: after each event that still counts, so the last one is the present."""
+class StepAnswers:
+    """A step-through as it is now. views: the patient after each event that counts; the last one is the present."""
 
     record: Record
     conditioned: Conditioned
-    views: tuple[View, ...]
-    keys: tuple[Any, ...]
+    views: tuple[StepView, ...]
 
     @property
-    def view(self) -> View:
+    def view(self) -> StepView:
         return self.views[-1]
 
     @property
@@ -106,38 +113,55 @@ class Moment:
         return self.view.patient
 
     @property
+    def cohort(self) -> Cohort:
+        return self.patient.memory.cohort
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.cohort.schema.outcome
+
+    @property
+    def posterior(self) -> Mapping[str, float]:
+        return self.view.step.posterior
+
+    @property
+    def posterior_before(self) -> Mapping[str, float] | None:
+        """That of the last step; None at the first."""
+        return self.before.step.posterior if self.before else None
+
+    @property
     def numbers(self) -> list[int]:
-        """Of each view, the number of the event that led to it: undone ones are counted and have no view."""
+        """For each view the number of its event. Undone events have a number but no view."""
         position = {event.id: number for number, event in enumerate(self.record.events)}
         return [position[view.last_event.id] for view in self.views]
 
     @property
-    def before(self) -> View | None:
+    def before(self) -> StepView | None:
         return self.views[-2] if len(self.views) > 1 else None
 
     @property
     def advice(self) -> str | None:
-        """Why to stop now, in words; None to go on."""
+        """Why to stop now, in words; None where the rules say to continue."""
         return self.patient.advice_by(self.record.settings.stopping)
 
     @property
     def uncertainty(self) -> Uncertainty | None:
-        """Of the present, where it is computed already."""
-        return self.conditioned.views.peek((*self.keys[-1], "uncertainty"))
+        """Of the present; None until it is computed."""
+        return self.conditioned.views.peek(self.view.uncertainty_key)
 
     def uncertainties(self) -> list[Uncertainty | None]:
-        """Of each view, where it is computed already."""
-        return [self.conditioned.views.peek((*key, "uncertainty")) for key in self.keys]
+        """Of each view; None until it is computed."""
+        return [self.conditioned.views.peek(view.uncertainty_key) for view in self.views]
 
     def begin_uncertainties(self) -> None:
-        """Has those that are missing computed in the background, as soon as the resampled cohorts are there."""
+        """Compute the missing bands in the background, once the resampled cohorts are ready."""
         shared = services.get()
         memories = shared.resampled(self.conditioned)
         if not memories:
             return
-        for view, key, known in zip(self.views, self.keys, self.uncertainties(), strict=True):
+        for view, known in zip(self.views, self.uncertainties(), strict=True):
             if known is None:
-                self.conditioned.wanted.put(((*key, "uncertainty"), view))
+                self.conditioned.wanted.put((view.key, view))
         shared.background.submit(_resample_wanted, self.conditioned, memories)
 
     @property
@@ -147,14 +171,14 @@ class Moment:
         return "preparing" if memories is None else "possible" if memories else "impossible"
 
 
-def load(owner: str, step_through_id: str) -> Moment:
-    """The step-through as it is stored now, replayed. Only what nobody computed before is computed."""
+def load(owner: str, step_through_id: str) -> StepAnswers:
+    """The step-through as it is stored now, replayed. Views that are cached are not computed again."""
     record = read(owner, step_through_id)
-    return of(record, condition(owner, record))
+    return answers_of(record, condition(owner, record))
 
 
 def condition(owner: str, record: Record) -> Conditioned:
-    """The record's own model, having read its own cohort."""
+    """The record's model, conditioned on its cohort."""
     return services.get().conditioned(owner, record.cohort, model_of(owner, record))
 
 
@@ -165,35 +189,33 @@ def model_of(owner: str, record: Record) -> L2M:
     return model
 
 
-def of(record: Record, conditioned: Conditioned) -> Moment:
+def answers_of(record: Record, conditioned: Conditioned) -> StepAnswers:
     position = {event.id: number for number, event in enumerate(record.events)}
     ends = [position[event.id] + 1 for event in effective(record.events)]
-    # The last view holds all events, so that what follows is appended to the whole record, undone steps included.
+    # The last view holds all events, undone ones included, since the next event follows the whole record.
     ends[-1] = len(record.events)
-    keys = tuple((record.hashes[end - 1], record.settings.policy) for end in ends)
-    views = tuple(_view(conditioned, record, end, key) for end, key in zip(ends, keys, strict=True))
-    return Moment(record, conditioned, views, keys)
+    return StepAnswers(record, conditioned, tuple(view_after(record, end, conditioned) for end in ends))
 
 
-def keep(present: Moment, event_hash: str, after: Patient) -> None:
-    """What was computed to make an event is what will be shown after it."""
-    present.conditioned.views.get((event_hash, present.record.settings.policy), lambda: View(after))
+def view_after(record: Record, count: int, conditioned: Conditioned) -> StepView:
+    """After the record's first `count` events, ranked by its present rules."""
+    key = (record.hashes[count - 1], record.settings.policy)
+    return conditioned.views.get(key, lambda: StepView(record.patient(conditioned.memory, count), key))
 
 
-def _view(conditioned: Conditioned, record: Record, end: int, key: Any) -> View:
-    def make() -> View:
-        return View(Patient.replay(conditioned.memory, record.events[:end], policy=record.settings.policy))
-
-    return conditioned.views.get(key, make)
+def cache_view(present: StepAnswers, event_hash: str, after: Patient) -> None:
+    """Cache the patient that an event was made with as the view after that event."""
+    key = (event_hash, present.record.settings.policy)
+    present.conditioned.views.get(key, lambda: StepView(after, key))
 
 
 class ModelGone(ModelFileError):
-    """The model that a step-through was made with is not here; its record can still be read."""
+    """The model of a step-through is not installed; its record can still be read."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(
             f"This step-through was made with a model (fingerprint {record.step_through.model_fingerprint[:12]}…) that "
-            "is not installed any more, so its answers cannot be shown again. Its record is safe. You can begin a new "
-            "step-through with the same values and a present model."
+            "is not installed any more, so its predictions cannot be shown. Its record is safe. You can begin a new "
+            "step-through with the same values and another model."
         )
         self.record = record

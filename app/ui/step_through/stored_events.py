@@ -1,4 +1,8 @@
-"""A step-through as it is stored: the core's events, and the page's own settings between them in the same chain."""
+"""A step-through as it is stored: the core's events and the page's settings, in one chain.
+
+An event has three shapes: the core's `Event`, the store's link (`StoredEvent`: JSON and hash), and the row of an
+export (the core's `Step`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,10 @@ from typing import Any
 from app.host import services
 from app.store import NewEvent, StepThrough, StoredCohort, StoredEvent
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.memory import CohortMemory
 from l2m_core.step_through.events import Event
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.trace import summarise
 
 SETTINGS = "settings"  # kind of an event that says how to rank and when to stop; nothing is known by it
 BELIEVED = "believed"  # part of an event's payload: the posterior that followed it, as it was shown
@@ -33,8 +40,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class RulesSet:
-    """Settings were stored: after how many of the core's events, when, and what they are."""
+class RulesChange:
+    """Settings that were stored at a time (at), after some of the core's events (their number)."""
 
     after: int
     at: datetime
@@ -43,9 +50,11 @@ class RulesSet:
 
 @dataclass(frozen=True)
 class Record:
-    """events: the core's, in order. Of each of them, hashes: its hash in the chain; believed: the posterior that was
-    shown after it, where that was stored; rules: the settings in force when the next event came. settings: those now;
-    rules_set: each time that they were stored."""
+    """A stored step-through.
+
+    events: the core's, in order; hashes: theirs in the chain; believed: the posterior shown after each, where stored.
+    rules: for each event the settings in force when the next one came; settings: those now; rules_set: their changes.
+    """
 
     step_through: StepThrough
     cohort: StoredCohort
@@ -54,7 +63,7 @@ class Record:
     believed: tuple[Mapping[str, float] | None, ...]
     rules: tuple[Settings, ...]
     settings: Settings
-    rules_set: tuple[RulesSet, ...]
+    rules_set: tuple[RulesChange, ...]
     event_ids: frozenset[str]
 
     @property
@@ -63,11 +72,19 @@ class Record:
 
     @property
     def length(self) -> int:
-        """Events of any kind: what the next one has to follow."""
+        """Number of stored events of any kind, which the next one has to follow."""
         return self.step_through.length
 
+    def patient(self, memory: CohortMemory, count: int | None = None) -> Patient:
+        """The patient after the first `count` events (by default all), ranked by the present rules."""
+        return Patient.replay(memory, self.events[:count], policy=self.settings.policy)
+
+    def patients(self, memory: CohortMemory) -> tuple[Patient, ...]:
+        """The patient after each event, ranked by the rules in force then."""
+        return tuple(self.until(count).patient(memory) for count in range(1, len(self.events) + 1))
+
     def until(self, count: int) -> Record:
-        """As it stood after its first `count` events, just before the next one."""
+        """The record after its first `count` events, just before the next one."""
         return replace(
             self,
             events=self.events[:count],
@@ -80,7 +97,7 @@ class Record:
 
 
 def read(owner: str, step_through_id: str) -> Record:
-    """As it is now; NotFound where it is not this owner's."""
+    """The record as it is now; NotFound for another owner's."""
     store = services.get().store
     step_through, stored = store.step_throughs.read_on(owner, step_through_id)
     return record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
@@ -91,12 +108,12 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
     payloads = [{**event.payload} for event in core]
     believed = tuple(payload.pop(BELIEVED, None) for payload in payloads)
     rules: list[Settings] = []
-    rules_set: list[RulesSet] = []
+    rules_set: list[RulesChange] = []
     settings = Settings()
     for event in stored:
         if event.kind == SETTINGS:
             settings = Settings.from_payload(event.payload)
-            rules_set.append(RulesSet(len(rules), event.recorded_at, settings))
+            rules_set.append(RulesChange(len(rules), event.recorded_at, settings))
             rules[-1:] = [settings] if rules else []
         else:
             rules.append(settings)
@@ -113,6 +130,25 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
     )
 
 
+def payload_of(event: Event, believed: Mapping[str, float]) -> dict[str, Any]:
+    """The event as it is stored, with the posterior after it, which can be shown even when the model is gone."""
+    return {**event.to_dict(), BELIEVED: dict(believed)}
+
+
 def new_event(event: Event, believed: Mapping[str, float]) -> NewEvent:
-    """With the posterior after it, so that the record says what was believed even where the model is gone."""
-    return NewEvent(event.id, event.kind, {**event.to_dict(), BELIEVED: dict(believed)})
+    """An event for a step-through that is stored with all its events at once."""
+    return NewEvent(event.id, event.kind, payload_of(event, believed))
+
+
+def append_last_event(owner: str, step_through_id: str, expected_length: int, after: Patient) -> StoredEvent:
+    """Store the newest event of the patient. Conflict if others were stored meanwhile."""
+    event = after.events[-1]
+    return services.get().store.step_throughs.append_event(
+        owner,
+        step_through_id,
+        event.id,
+        expected_length,
+        event.kind,
+        payload_of(event, summarise(after)),
+        status="finished" if after.state.stopped else "running",
+    )

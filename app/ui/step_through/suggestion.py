@@ -1,94 +1,61 @@
-"""Right: the suggestion, every other test, what a result would do, and what can be done now."""
+"""Right column: the suggested test, what its results would change, and the buttons."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from app.streamlit_contact.placeholders import placeholder
-from app.ui import charts, inputs, labels, notices
+from app.ui import charts, inputs, labels, notices, posterior_words, wording
 from app.ui.headings import heading
-from app.ui.step_through import actions, belief, wording
-from app.ui.step_through.step_answers import Moment, Uncertainty
+from app.ui.step_through import actions
+from app.ui.step_through.ranking import candidates, chosen_candidate
+from app.ui.step_through.step_answers import StepAnswers, Uncertainty
 from l2m_core.acquire.support import count_near, is_thin
-from l2m_core.step_through.patient import Candidate
 
 SELECT = "step-test"
-RANKING = "step-ranking"
-RANKING_COLUMNS = {
-    "test": charts.RankingColumn("test"),
-    "gain": charts.RankingColumn("gain (nats)", "Expected drop in log loss", "%.3g", labels.gain),
-    "support": charts.RankingColumn("support", "'thin': too few cohort rows for advice, overall or near this patient"),
-    "cost": charts.RankingColumn("cost", format="%g"),
-    "per cost": charts.RankingColumn("nats per cost", format="%.2g", write=labels.ratio),
-    "result in": charts.RankingColumn("result in"),
-    "rows": charts.RankingColumn("cohort rows", "Rows in which it was measured", "%d"),
-    "near": charts.RankingColumn("near", "… among the rows nearest to this patient", "%d"),
-    "first": charts.RankingColumn("comes first", "In how many resampled cohorts it comes first"),
-    "status": charts.RankingColumn("status"),
-}
 REASON = "step-reason"
 LEVELS_SHOWN = 6
 
 
-def show(moment: Moment) -> None:
-    suggestion = moment.view.step.suggested
-    chosen = _chosen(moment, suggestion)
-    if chosen is not None and not moment.patient.state.stopped:
-        # What takes a while comes before the first word: meanwhile the browser draws what it has.
-        moment.patient.prefetch(chosen)
+def show(answers: StepAnswers) -> None:
+    suggestion = answers.view.step.suggested
+    chosen = chosen_candidate(answers)
+    if chosen is not None and not answers.patient.state.stopped:
+        # The slow part comes before the first element, while the browser draws what it has.
+        answers.patient.prefetch(chosen)
     heading("What to measure next")
-    if moment.patient.state.stopped:
-        notices.show("info", "This step-through is stopped. Reopen it to go on.")
+    if answers.patient.state.stopped:
+        notices.show("info", "This step-through is stopped. Reopen it to continue.")
         notices.show_waiting(actions.NEXT)
-        _last_row(moment)
+        _undo_and_stop(answers)
         return
-    if moment.advice:
-        notices.show("info", f"Stopping is advised. {moment.advice}")
+    if answers.advice:
+        notices.show("info", f"Stopping is advised. {answers.advice}")
     if chosen is None:
         notices.show_waiting(actions.NEXT)
-        st.write("No test is left to measure.")
-        _last_row(moment)
+        st.write("No tests are left.")
+        _undo_and_stop(answers)
         return
-    _choose(moment, suggestion, chosen)
-    _facts(moment, chosen)
-    if np.isfinite(moment.patient.best_gain) and moment.patient.best_gain < labels.SMALL_GAIN:
-        st.markdown(":small[No open test is expected to tell much by itself: each gain is below 0.001 nats.]")
-    _record(moment, chosen, suggestion)
+    _choose(answers, suggestion, chosen)
+    _candidate_facts(answers, chosen)
+    if np.isfinite(answers.patient.best_gain) and answers.patient.best_gain < labels.SMALL_GAIN:
+        st.markdown(":small[No remaining test is expected to add much on its own: each gain is below 0.001 nats.]")
+    _record(answers, chosen, suggestion)
     notices.show_waiting(actions.NEXT)
     with st.container(gap="xsmall"):
-        _marks(moment, chosen)
-        _last_row(moment)
-    _preview(moment, chosen)
-    st.markdown(f":small[{_why(moment)}]")
+        _status_buttons(answers, chosen)
+        _undo_and_stop(answers)
+    _preview(answers, chosen)
+    st.markdown(f":small[{_drivers(answers)}]")
 
 
 # -- choosing -------------------------------------------------------------------------------------------------------
 
 
-def _chosen(moment: Moment, suggestion: str | None) -> str | None:
-    """The suggestion until another test is turned to; None when nothing is left."""
-    options = _options(moment)
-    if not options:
-        return None
-    chosen = st.session_state.get(actions.CHOSEN)
-    return str(chosen if chosen in options else suggestion if suggestion in options else options[0])
-
-
-def _options(moment: Moment) -> list[str]:
-    return [test.feature for test in _to_be_had(moment)]
-
-
-def _to_be_had(moment: Moment) -> list[Candidate]:
-    """All but what is known, best first."""
-    return [test for test in moment.view.tests if test.status != "known"]
-
-
-def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
+def _choose(answers: StepAnswers, suggestion: str | None, chosen: str) -> None:
     """A select box with the whole ranking."""
-    tests = {test.feature: test for test in _to_be_had(moment)}
+    tests = {test.feature: test for test in candidates(answers)}
     options = list(tests)
 
     def describe(name: str) -> str:
@@ -97,8 +64,8 @@ def _choose(moment: Moment, suggestion: str | None, chosen: str) -> None:
         gain = f"{labels.gain(test.gain)} nats" if np.isfinite(test.gain) else ""
         return " · ".join(part for part in (labels.plain(name), gain, what) if part)
 
-    # The box belongs to one state of the record: after each event it starts at the new suggestion.
-    key = f"{SELECT}-{moment.record.id}-{moment.record.length}-{chosen!r}"
+    # The key changes with each event, so that the box starts at the new suggestion.
+    key = f"{SELECT}-{answers.record.id}-{answers.record.length}-{chosen!r}"
     placeholder(SELECT, key).selectbox(
         "Test",
         options,
@@ -119,16 +86,16 @@ def _turn_to(key: str) -> None:
 
 
 def support_badge(support: int, near: int, rows: int) -> str:
-    """How much of the cohort a statement about this test rests on, with a warning where it is thin."""
+    """How many cohort rows hold this test, with a warning where they are few."""
     text = f"measured in {support:,} of {rows:,} rows, {near:,} of the {count_near(rows):,} nearest"
     if is_thin(support, near):
         return f":orange-badge[:material/warning: thin support: {text}]"
     return f":gray-badge[{text}]"
 
 
-def _facts(moment: Moment, name: str) -> None:
-    test = next(test for test in moment.view.tests if test.feature == name)
-    feature = moment.patient.memory.cohort.feature(name)
+def _candidate_facts(answers: StepAnswers, name: str) -> None:
+    test = next(test for test in answers.view.tests if test.feature == name)
+    feature = answers.cohort.feature(name)
     gain = f"**{labels.markdown(labels.gain(test.gain))}** nats" if np.isfinite(test.gain) else ""
     parts = [gain, f"cost **{feature.cost:g}**"]
     if np.isfinite(test.gain_per_cost):
@@ -137,10 +104,10 @@ def _facts(moment: Moment, name: str) -> None:
         parts.append(f"result in {labels.minutes(feature.turnaround)}")
     if feature.group:
         parts.append(f"panel {labels.markdown(feature.group)}")
-    badges = [support_badge(test.support, test.support_near, len(moment.patient.memory.cohort))]
-    if feature.cost > (left := moment.record.settings.stopping.cost_left(moment.patient.spent)):
-        badges.append(f":orange-badge[:material/warning: beyond the cost budget ({left:g} left)]")
-    uncertainty = moment.uncertainty
+    badges = [support_badge(test.support, test.support_near, len(answers.cohort))]
+    if feature.cost > (left := answers.record.settings.stopping.cost_left(answers.patient.spent)):
+        badges.append(f":orange-badge[:material/warning: over the cost budget ({left:g} left)]")
+    uncertainty = answers.uncertainty
     if uncertainty is not None:
         badges.append(f":gray-badge[{stability_text(uncertainty, name)}]")
     st.markdown(f":small[{' · '.join(part for part in parts if part)}]  \n{' '.join(badges)}")
@@ -151,28 +118,28 @@ def stability_text(uncertainty: Uncertainty, name: str) -> str:
     return f"first in {times} of {uncertainty.count} resampled cohorts"
 
 
-def _why(moment: Moment) -> str:
-    """Which known values the answer rests on most."""
-    drivers = moment.patient.driving
+def _drivers(answers: StepAnswers) -> str:
+    """A sentence: the known values that the prediction depends on most."""
+    drivers = answers.patient.driving
     if not drivers:
-        return "Nothing is known yet, so the ranking is that of the whole cohort."
-    probability = moment.patient.memory.cohort.kind != "continuous"
+        return "Nothing is known yet, so this is the ranking for the cohort as a whole."
+    probability = answers.cohort.kind != "continuous"
     parts = []
     for driver in drivers[:3]:
         amount = points(driver.change) if probability else f"{driver.change:.2g} SD"
         parts.append(f"{labels.markdown(labels.short(driver.feature, 24))} ({amount})")
-    return f"The answer rests most on {', '.join(parts)}: by so much it would move without them."
+    return f"The prediction depends most on {', '.join(parts)}; in brackets, its change without that value."
 
 
 def points(change: float) -> str:
     count = round(100 * change)
-    return "less than 1 point" if count == 0 else f"{count} point{'s' if count != 1 else ''}"
+    return labels.counted(count, "point") if count else "less than 1 point"
 
 
-def _preview(moment: Moment, name: str) -> None:
-    """What a low, typical or high result would do, before ordering it."""
-    cohort = moment.patient.memory.cohort
-    table = moment.view.preview(name).head(LEVELS_SHOWN)
+def _preview(answers: StepAnswers, name: str) -> None:
+    """The prediction after a low, typical or high result, before the test is ordered."""
+    cohort = answers.cohort
+    table = answers.view.preview(name).head(LEVELS_SHOWN)
     feature = cohort.feature(name)
     if feature.kind == "number":
         short = [text.split(" (")[0] for text in table.result]
@@ -181,15 +148,15 @@ def _preview(moment: Moment, name: str) -> None:
         ]
     else:
         results = [str(result) for result in table.result]
-    outcome = cohort.schema.outcome
+    outcome = answers.outcome
     if cohort.kind == "continuous":
-        axis = labels.with_unit(f"mean {labels.plain(outcome.name)}", f"({outcome.unit})" if outcome.unit else "")
-        values, now = table["mean"].tolist(), float(moment.patient.posterior.mean[0])  # type: ignore[union-attr, index]
+        axis = f"mean {labels.name_with_unit(outcome.name, outcome.unit)}"
+        values, now = table["mean"].tolist(), float(answers.patient.posterior.mean[0])  # type: ignore[union-attr, index]
         chart = charts.preview(results, values, now, axis, False, table["std"].tolist())
     else:
-        posterior = moment.view.step.posterior
-        shown = outcome.classes[1] if cohort.kind == "binary" else max(posterior, key=lambda key: posterior[key])
-        axis = wording.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
+        posterior = answers.posterior
+        shown = posterior_words.leading(outcome, posterior)
+        axis = posterior_words.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
         chart = charts.preview(results, table[f"p({shown})"].tolist(), posterior[shown], axis, True)
     st.markdown(":small[**If the result were …**]")
     charts.draw(chart, "step-preview")
@@ -198,10 +165,10 @@ def _preview(moment: Moment, name: str) -> None:
 # -- actions --------------------------------------------------------------------------------------------------------
 
 
-def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
-    record = moment.record
-    cohort = moment.patient.memory.cohort
-    names = wording.panel(cohort, chosen, moment.view.statuses)
+def _record(answers: StepAnswers, chosen: str, suggestion: str | None) -> None:
+    record = answers.record
+    cohort = answers.cohort
+    names = wording.panel(cohort, chosen, answers.view.statuses)
     fields = {name: f"value-{record.id}-{cohort.names.index(name)}" for name in names}
     limits = {name: f"limit-{key}" for name, key in fields.items() if cohort.feature(name).kind == "number"}
     with placeholder("record", fields), st.form("record", border=False):
@@ -227,14 +194,19 @@ def _record(moment: Moment, chosen: str, suggestion: str | None) -> None:
         )
 
 
-def _marks(moment: Moment, chosen: str) -> None:
-    record = moment.record
-    names = wording.panel(moment.patient.memory.cohort, chosen, moment.view.statuses)
+def _status_buttons(answers: StepAnswers, chosen: str) -> None:
+    record = answers.record
+    names = wording.panel(answers.cohort, chosen, answers.view.statuses)
     with st.container(horizontal=True, gap="xsmall", key="marks"):
         for kind, label, icon, words in (
-            ("unavailable", "Not available", ":material/block:", "cannot be had; it is not suggested again"),
-            ("declined", "Declined", ":material/do_not_disturb_on:", "was declined; it is not suggested again"),
-            ("pending", "Pending", ":material/schedule:", "is ordered; it is not suggested until the result is there"),
+            ("unavailable", "Not available", ":material/block:", "is not available; it will not be suggested again"),
+            ("declined", "Declined", ":material/do_not_disturb_on:", "was declined; it will not be suggested again"),
+            (
+                "pending",
+                "Pending",
+                ":material/schedule:",
+                "has been ordered; it will not be suggested while you wait for its result",
+            ),
         ):
             st.button(
                 label,
@@ -246,14 +218,14 @@ def _marks(moment: Moment, chosen: str) -> None:
             )
 
 
-def _last_row(moment: Moment) -> None:
-    record, patient = moment.record, moment.patient
+def _undo_and_stop(answers: StepAnswers) -> None:
+    record, patient = answers.record, answers.patient
     with st.container(horizontal=True, gap="xsmall", key="last-row"):
         st.button(
             "Undo",
             key="undo",
             icon=":material/undo:",
-            disabled=len(moment.views) < 2,
+            disabled=len(answers.views) < 2,
             help="Takes back the last step; it stays in the log",
             on_click=actions.undo,
             args=(record.id, record.length),
@@ -272,12 +244,12 @@ def _last_row(moment: Moment) -> None:
                 "Stop",
                 key="stop",
                 icon=":material/stop_circle:",
-                help="End here; it can be reopened",
+                help="End here; you can reopen it later",
                 on_click=actions.stop,
                 args=(record.id, record.length, REASON),
             )
         chosen = st.session_state.get(actions.CHOSEN)
-        if chosen not in (None, moment.view.step.suggested) and not patient.state.stopped:
+        if chosen not in (None, answers.view.step.suggested) and not patient.state.stopped:
             st.button(
                 "Back to the suggestion",
                 key="to-suggestion",
@@ -285,54 +257,3 @@ def _last_row(moment: Moment) -> None:
                 on_click=actions.choose,
                 args=(None,),
             )
-
-
-# -- the whole ranking ----------------------------------------------------------------------------------------------
-
-
-def show_ranking(moment: Moment) -> None:
-    heading("All tests")
-    if not _options(moment):
-        st.caption("Everything is known.")
-        return
-    charts.draw(_ranking(moment), RANKING)
-
-
-def _ranking(moment: Moment) -> charts.Chart:
-    """Every test that is not known. A click in it goes the way of one in the heat map (belief.py)."""
-    columns = ranking_columns(moment)
-    features = moment.patient.memory.cohort.schema.acquirable
-    names = _options(moment)
-    chosen = _chosen(moment, moment.view.step.suggested)
-    return charts.ranking(
-        RANKING_COLUMNS,
-        columns,
-        [features.index(name) for name in names],
-        names.index(chosen) if chosen else None,
-        "Every test that is not known, best first, with gain, cost and support",
-        belief.GAINS,
-    )
-
-
-def ranking_columns(moment: Moment) -> dict[str, list[Any]]:
-    """By the keys of RANKING_COLUMNS; what no test has is left out."""
-    tests = _to_be_had(moment)
-    suggestion = moment.view.step.suggested
-    columns: dict[str, list[Any]] = {
-        "test": [f"{labels.plain(test.feature)}{' ★' if test.feature == suggestion else ''}" for test in tests],
-        "gain": [test.gain for test in tests],
-        "support": ["⚠ thin" if is_thin(test.support, test.support_near) else "ok" for test in tests],
-        "cost": [test.cost for test in tests],
-        "per cost": [test.gain_per_cost for test in tests],
-        "result in": [labels.minutes(test.turnaround) for test in tests],
-        "rows": [test.support for test in tests],
-        "near": [test.support_near for test in tests],
-    }
-    uncertainty = moment.uncertainty
-    if uncertainty is not None:
-        count = uncertainty.count
-        columns["first"] = [
-            f"{round(uncertainty.stability.get(test.feature, 0.0) * count)} of {count}" for test in tests
-        ]
-    columns["status"] = [test.status if test.status != "open" else "" for test in tests]
-    return {key: values for key, values in columns.items() if key == "test" or any(value != "" for value in values)}

@@ -1,1 +1,1 @@
-"""The parts of the traces page: the list, the replay, comparing, verifying, and files that go out and come in."""
+"""The parts of the traces page: list, replay, comparison, checks, exports and imports."""

@@ -1,9 +1,9 @@
-"""Verifying a step-through: its chain, its cohort and model read anew, and what it said against what they say now."""
+"""Checks of a step-through: its chain, its cohort and model read again, and the recorded predictions replayed."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -23,7 +23,7 @@ Result = Literal["verified", "failed", "not checked"]
 
 @dataclass(frozen=True)
 class Check:
-    """what: the thing that was looked at; result; sentence: what was found, in words."""
+    """what: the thing that was checked; sentence: what was found, in words."""
 
     what: str
     result: Result
@@ -38,9 +38,11 @@ def verify(owner: str, loaded: LoadedTrace) -> tuple[Check, ...]:
     chain = _check_chain(owner, loaded)
     memory, inputs = _read_anew(owner, loaded)
     if memory is None:
-        replay = Check("Replay", "not checked", "Without its own model and cohort nothing can be computed again.")
+        replay = Check("Replay", "not checked", "Without its own model and cohort nothing can be recomputed.")
         return (chain, *inputs, replay)
-    return (chain, *inputs, _check_replay(loaded, memory), _check_suggestions(loaded, memory))
+    # Replayed from the stored events alone: cached views may be older than a change in the database.
+    patients = loaded.record.patients(memory)
+    return (chain, *inputs, _check_replay(loaded, patients), _check_suggestions(loaded, patients))
 
 
 def _check_chain(owner: str, loaded: LoadedTrace) -> Check:
@@ -108,11 +110,9 @@ def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check
     )
 
 
-def _check_replay(loaded: LoadedTrace, memory: CohortMemory) -> Check:
-    """From the stored events alone; what is shown elsewhere may have been computed before they were changed."""
-    record = loaded.record
-    now = [summarise(Patient.replay(memory, record.events[:count])) for count in range(1, len(record.events) + 1)]
-    recorded = [(was, then) for was, then in zip(now, record.believed, strict=True) if then is not None]
+def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
+    now = [summarise(patient) for patient in patients]
+    recorded = [(was, then) for was, then in zip(now, loaded.record.believed, strict=True) if then is not None]
     shown = [(was, step.posterior) for was, step in zip(now, loaded.trace.steps, strict=True)]
     worst = max(_apart(was, then) for was, then in (*recorded, *shown))
     scale = max(1.0, *(abs(value) for posterior in now for value in posterior.values()))
@@ -139,16 +139,11 @@ def _apart(now: Mapping[str, float], then: Mapping[str, float]) -> float:
     return max(abs(now[name] - value) for name, value in then.items())
 
 
-def _check_suggestions(loaded: LoadedTrace, memory: CohortMemory) -> Check:
-    """What was suggested when an event was made is stored with it."""
-    wrong, count = [], 0
-    for number, event in enumerate(loaded.events):
-        if event.suggested is None or number == 0:
-            continue
-        before = loaded.record.until(number)
-        count += 1
-        if Patient.replay(memory, before.events, policy=before.settings.policy).suggestion != event.suggested:
-            wrong.append(number)
+def _check_suggestions(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
+    """Compares the suggestion stored with each event with the one made now."""
+    followed = [number for number, event in enumerate(loaded.events) if number and event.suggested is not None]
+    wrong = [number for number in followed if patients[number - 1].suggestion != loaded.events[number].suggested]
+    count = len(followed)
     if not count:
         return Check("Suggestions", "not checked", "No event of this step-through followed a suggestion.")
     if wrong:
@@ -159,12 +154,12 @@ def _check_suggestions(loaded: LoadedTrace, memory: CohortMemory) -> Check:
             f"{wrong[0]}{f' and {len(wrong) - 1} others' if wrong[1:] else ''}.",
         )
     return Check(
-        "Suggestions", "verified", f"{count} of {count} recorded suggestions are made again, in the same place."
+        "Suggestions", "verified", f"{count} of {count} recorded suggestions are made again, at the same steps."
     )
 
 
 def against_file(loaded: LoadedTrace, incoming: Incoming) -> tuple[Check, ...]:
-    """A file exported earlier, kept elsewhere, shows what was cut off or rewritten since."""
+    """Checks the record against a file exported earlier, which shows what was removed or rewritten since."""
     if incoming.chain is None or incoming.chain[0] != loaded.record.id:
         return (Check("File", "failed", "This file was exported from another step-through."),)
     _, length, head = incoming.chain

@@ -1,4 +1,4 @@
-"""Two step-throughs side by side: how belief moved, in which order tests were done, and what they cost."""
+"""Two step-throughs side by side: how the prediction moved, the order of the tests, and their cost."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import streamlit as st
 
 from app.host import services
 from app.store import StepThrough
-from app.ui import charts, labels, notices
-from app.ui.step_through import conditioning, wording
-from app.ui.traces import answers, loading
+from app.ui import charts, labels, notices, posterior_words, wording
+from app.ui.step_through import conditioning
+from app.ui.traces import loading
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import regret_text
 from l2m_core.schema import Outcome
@@ -62,17 +62,17 @@ def _pair(one: LoadedTrace, two: LoadedTrace, across: str) -> None:
     if all(paths) and _same_question(one, two):
         _chart([path for path in paths if path], outcome, keys[0], across, "compare-both")
     else:
-        notices.show("info", "The two ask different questions, so each has its own chart.")
-        for place, loaded, path, key in zip(st.columns(2, gap="large"), (one, two), paths, keys, strict=True):
-            with place:
+        notices.show("info", "The two predict different outcomes, so each has its own chart.")
+        for column, loaded, path, key in zip(st.columns(2, gap="large"), (one, two), paths, keys, strict=True):
+            with column:
                 if path:
                     _chart([path], loaded.schema.outcome, key, across, f"compare-{loaded.record.id}-chart")
                 else:
-                    st.caption("What was believed was not recorded.")
+                    st.caption("The prediction was not recorded.")
     if one.record.step_through.model_fingerprint != two.record.step_through.model_fingerprint:
-        notices.show("info", "They were made with different models, so their numbers differ for that reason as well.")
-    for place, loaded, name in zip(st.columns(2, gap="large"), (one, two), names, strict=True):
-        with place:
+        notices.show("info", "They were made with different models, so their numbers differ for that reason too.")
+    for column, loaded, name in zip(st.columns(2, gap="large"), (one, two), names, strict=True):
+        with column:
             _order(loaded, name)
 
 
@@ -84,7 +84,7 @@ def _names(one: LoadedTrace, two: LoadedTrace) -> tuple[str, str]:
 
 def _key(loaded: LoadedTrace) -> str:
     final = loaded.trace.steps[-1].posterior
-    return answers.leading(loaded.schema.outcome, final) if final else ""
+    return posterior_words.leading(loaded.schema.outcome, final) if final else ""
 
 
 def _same_question(one: LoadedTrace, two: LoadedTrace) -> bool:
@@ -96,21 +96,24 @@ def _path(loaded: LoadedTrace, name: str, key: str, across: str) -> charts.Path 
     steps = loaded.counting
     if not all(key in step.posterior for step in steps):
         return None
-    tests, places = 0, []
+    tests, positions = 0, []
     for step in steps:
         tests += step.event.kind == "observe"
-        places.append(float(tests) if across == "tests" else step.spent)
+        positions.append(float(tests) if across == "tests" else step.spent)
     return charts.Path(
         labels.plain(name),
-        places,
+        positions,
         [step.posterior[key] for step in steps],
         [wording.learned(step.event) for step in steps],
     )
 
 
-def _chart(paths: list[charts.Path], outcome: Outcome, key: str, across: str, place: str) -> None:
+def _chart(paths: list[charts.Path], outcome: Outcome, key: str, across: str, chart_key: str) -> None:
     words = "tests done" if across == "tests" else "cost"
-    charts.draw(charts.two_histories(paths, words, answers.name_of(outcome, key), outcome.kind != "continuous"), place)
+    charts.draw(
+        charts.two_histories(paths, words, posterior_words.name_of(outcome, key), outcome.kind != "continuous"),
+        chart_key,
+    )
 
 
 def _order(loaded: LoadedTrace, name: str) -> None:
@@ -121,8 +124,8 @@ def _order(loaded: LoadedTrace, name: str) -> None:
     st.subheader(labels.markdown(labels.short(name, 40)), anchor=False)
     st.markdown(
         f":small[{labels.markdown(loaded.record.cohort.name)}, version {loaded.record.cohort.version}]  \n"
-        f"**{labels.markdown(answers.short(outcome, final.posterior))}** after {tests} "
-        f"{'test' if tests == 1 else 'tests'}, cost **{final.spent:g}**{_total_regret(loaded)}"
+        f"**{labels.markdown(posterior_words.short(outcome, final.posterior))}** after "
+        f"{labels.counted(tests, 'test')}, cost **{final.spent:g}**{_total_regret(loaded)}"
     )
     rows = {"": [], "Done": [], "Suggested": [], "Cost": [], "Answer": []}  # type: dict[str, list[str]]
     for number, step in enumerate(steps):
@@ -134,12 +137,12 @@ def _order(loaded: LoadedTrace, name: str) -> None:
             "" if suggested is None else "✓" if same else labels.markdown(labels.short(suggested, 24))
         )
         rows["Cost"].append(f"{step.spent:g}")
-        rows["Answer"].append(labels.markdown(answers.short(outcome, step.posterior)))
+        rows["Answer"].append(labels.markdown(posterior_words.short(outcome, step.posterior)))
     st.table(rows, border="horizontal", hide_index=True, alt=f"Order of tests of {labels.plain(name)}")
 
 
 def _total_regret(loaded: LoadedTrace) -> str:
-    """Over the choices that counted, where it could be computed."""
+    """Sum over the events that count, where the regret could be computed."""
     kept = {event.id for event in effective(loaded.events)}
     pairs = zip(loaded.trace.steps, loaded.trace.regrets, strict=True)
     found = [regret for step, regret in pairs if step.event.id in kept and regret is not None]

@@ -16,12 +16,12 @@ from typing import Any
 from app.host import services
 from app.store import NewEvent, NotFound, StepThrough, StoreInputError, export_chain, import_chain
 from app.store.inputs import require_text, require_uuid
+from app.ui import labels
 from app.ui.step_through.stored_events import BELIEVED, SETTINGS, Settings, new_event
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M
 from l2m_core.step_through.events import fold
-from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import Trace
 
 LARGEST = 5_000_000  # bytes of a file
@@ -40,8 +40,11 @@ def to_json(loaded: LoadedTrace) -> str:
 
 @dataclass(frozen=True)
 class Incoming:
-    """A file that holds together. events: ready to store; chain: id, length and newest hash of the original, if known;
-    fingerprint: of the file's content, so that the same file twice is one step-through."""
+    """A trace file that passed its checks.
+
+    events: ready to store; chain: id, length and newest hash of the original, if known.
+    fingerprint: of the file's content, so that importing a file twice gives one step-through.
+    """
 
     trace: Trace
     label: str
@@ -51,7 +54,7 @@ class Incoming:
 
 
 def read_file(data: bytes) -> Incoming:
-    """InputError, in words, for anything that is not a whole trace."""
+    """Read an exported file. InputError for anything that is not a complete trace."""
     if len(data) > LARGEST:
         raise InputError(f"The file has {len(data) / 1e6:.1f} MB; a trace has at most {LARGEST / 1e6:.0f} MB.")
     try:
@@ -111,7 +114,7 @@ def _check_settings(payload: dict[str, Any]) -> None:
 
 
 def _unchained(trace: Trace) -> tuple[NewEvent, ...]:
-    """A trace that a script wrote: its chain begins here."""
+    """The events of a trace that a script wrote; its chain begins here."""
     return tuple(new_event(step.event, step.posterior) for step in trace.steps)
 
 
@@ -119,24 +122,24 @@ def _digest(trace: Trace) -> str:
     return hashlib.sha256(trace.to_json().encode()).hexdigest()
 
 
-# -- taking it in ---------------------------------------------------------------------------------------------------
+# -- importing ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Brought:
-    """sentence: what was checked and found, for the person who imports."""
+class Imported:
+    """sentence: the result of the checks, for the person who imports; exact: whether it replays exactly."""
 
     step_through: StepThrough
     sentence: str
     exact: bool = True
 
 
-def bring(owner: str, incoming: Incoming) -> Brought:
-    """Store the step-through for this owner, to be continued; the same file again leads to the same one."""
+def import_trace(owner: str, incoming: Incoming) -> Imported:
+    """Store the step-through for this owner; the same file again gives the same one."""
     store = services.get().store
     known = _known(owner, incoming)
     if known is not None:
-        return Brought(known, f"You have this step-through already: '{known.title}'. It is opened.")
+        return Imported(known, f"You already have this step-through: '{known.title}'. It is open now.")
     trace = incoming.trace
     cohort = next((c for c in store.cohorts.list(owner) if c.content_hash == trace.cohort_hash), None)
     if cohort is None:
@@ -146,14 +149,13 @@ def bring(owner: str, incoming: Incoming) -> Brought:
             "Cohort page, or have it shared with you, then import again."
         )
     model = _model(owner, trace)
-    apart = max(trace.differences(services.get().conditioned(owner, cohort, model).memory))
+    apart = max(trace.differences(services.get().conditioned(owner, cohort, model).memory))  # checks every value too
     scale = max(1.0, *(abs(value) for step in trace.steps for value in step.posterior.values()))
     if not apart <= OTHER_BUILD * scale:
         raise InputError(
             f"This trace does not replay: model and cohort are the same, but its posteriors are not those that they give "
             f"(largest difference {apart:.2g}). The file was changed."
         )
-    Patient.replay(services.get().conditioned(owner, cohort, model).memory, trace.events)
     step_through_id = str(uuid.uuid5(NAMESPACE, f"{owner} {incoming.fingerprint}"))
     made = store.step_throughs.create(
         owner, cohort.id, model.fingerprint, incoming.label, step_through_id, incoming.events
@@ -161,7 +163,7 @@ def bring(owner: str, incoming: Incoming) -> Brought:
     if fold(trace.events).stopped and made.status != "finished":
         made = store.step_throughs.update(owner, made.id, made.version, status="finished")
     exact = apart <= SAME_BUILD * scale
-    return Brought(made, _found(incoming, apart, exact), exact)
+    return Imported(made, _found(incoming, apart, exact), exact)
 
 
 def _known(owner: str, incoming: Incoming) -> StepThrough | None:
@@ -199,7 +201,7 @@ def _model(owner: str, trace: Trace) -> L2M:
 
 
 def installed(owner: str) -> str:
-    """The models that are here, with their fingerprints, as words."""
+    """The installed models with their fingerprints, in words."""
     known = []
     for name in services.get().model_names(owner):
         try:
@@ -210,8 +212,7 @@ def installed(owner: str) -> str:
 
 
 def _found(incoming: Incoming, apart: float, exact: bool) -> str:
-    count = len(incoming.trace.steps)
-    steps = f"{count} {'step' if count == 1 else 'steps'}"
+    steps = labels.counted(len(incoming.trace.steps), "step")
     chain = (
         "Its chain of events is whole. " if incoming.chain else "It came without a chain of events; one begins here. "
     )

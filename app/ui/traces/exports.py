@@ -1,4 +1,4 @@
-"""The files of a step-through. Each is made when its button is pressed, from what is stored at that moment."""
+"""The files of a step-through. Each is made from the stored record when its button is pressed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FILES: tuple[tuple[str, str, str, Make], ...] = (
 
 def show(owner: str, step_through: StepThrough) -> None:
     """A popover with one button for each kind of file."""
-    # Filled beforehand: one that asks the server to be filled is closed again by a run that began before the press.
+    # Filled before it is opened: a popover that reruns the page to fill itself is closed by an earlier run.
     popover = st.popover("Export", icon=":material/download:", help="Report, table, or the complete trace")
     with popover, st.container(width=300):
         for label, ending, mime, make in FILES:
@@ -48,7 +48,7 @@ def show(owner: str, step_through: StepThrough) -> None:
                 label, _build(owner, step_through.id, make), name, mime, f"export-{ending}", width="stretch"
             )
         st.caption(
-            "JSON is complete: imported, it replays to the same numbers. CSV has one row for each step. "
+            "JSON is the complete record: imported again, it gives the same numbers. CSV has one row for each step. "
             "Reports carry all fingerprints."
         )
 

@@ -1,4 +1,4 @@
-"""Taking a step-through in from its JSON file."""
+"""Imports a step-through from its JSON file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from app.ui import labels, state
 from app.ui.traces import exchange, listing
 from l2m_core.errors import L2MError
 
-PLACE = "import"
+SECTION = "import"
 ROUND = "traces-import-round"
 
 
@@ -20,9 +20,9 @@ def show() -> None:
             key=_key(),
             max_upload_size=5,
             on_change=_take,
-            help="Its cohort and its model must be here; both are found by their fingerprints",
+            help="Its cohort and its model must be installed here; both are found by their fingerprints",
         )
-        st.caption("Checked before it is stored: that it is whole, and that it replays to the posteriors it claims.")
+        st.caption("Before it is stored it is checked: it must be complete, and replay to the predictions it records.")
 
 
 def _key() -> str:
@@ -34,10 +34,10 @@ def _take() -> None:
     if upload is None:
         return
     try:
-        brought = exchange.bring(state.owner(), exchange.read_file(upload.getvalue()))
+        imported = exchange.import_trace(state.owner(), exchange.read_file(upload.getvalue()))
     except L2MError as refusal:
-        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", PLACE)
+        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", SECTION)
         return
-    state.notify("success" if brought.exact else "warning", brought.sentence, PLACE)
+    state.notify("success" if imported.exact else "warning", imported.sentence, SECTION)
     st.session_state[ROUND] = st.session_state.get(ROUND, 0) + 1  # an empty uploader for the next file
-    listing.open_trace(brought.step_through.id)
+    listing.open_trace(imported.step_through.id)

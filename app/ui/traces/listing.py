@@ -1,4 +1,4 @@
-"""The list of one's step-throughs: found by words, cohort, state and date; latest activity first; in pages."""
+"""The list of an owner's step-throughs, latest first: filtered by words, cohort, state and date, in pages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import streamlit as st
 
 from app.host import services
 from app.store import StepThrough, StoredCohort
-from app.ui import labels, notices, state
-from app.ui.step_through import wording
+from app.ui import labels, notices, posterior_words, state
 from app.ui.step_through.stored_events import Record, record_of
-from app.ui.traces import answers
 from app.ui.traces.loading import spent_after
 from l2m_core.errors import L2MError
 from l2m_core.schema import Schema
@@ -24,7 +22,7 @@ MOST = 5000  # step-throughs that are searched
 ON_A_PAGE = 12
 STATES = {"running": "Running", "finished": "Stopped"}
 WIDTHS = (2.3, 1.9, 1.2, 0.8, 1.8, 0.8)
-HEADS = ("Label", "Cohort", "Last event (UTC)", "Tests, cost", "Believed at its end", "")
+HEADS = ("Label", "Cohort", "Last event (UTC)", "Tests, cost", "Last prediction", "")
 SEARCH, COHORT, STATE, DATES, PAGE = (
     "traces-search",
     "traces-cohort",
@@ -36,7 +34,7 @@ SEARCH, COHORT, STATE, DATES, PAGE = (
 
 @dataclass(frozen=True)
 class Filter:
-    """Empty settings let everything through."""
+    """Empty settings admit everything."""
 
     words: str = ""
     cohort: str | None = None
@@ -61,8 +59,8 @@ class Filter:
 
 
 @dataclass(frozen=True)
-class Line:
-    """What the list says of one step-through. outcome, answer: the number to follow, as it was last believed."""
+class ListedRecord:
+    """A step-through in the list. outcome, answer: name and value of the last prediction."""
 
     tests: int
     spent: float
@@ -85,8 +83,8 @@ def show(owner: str) -> None:
     if not shown:
         return
     with st.container(border=True, gap="xsmall", key="trace-list"):
-        for place, head in zip(st.columns(WIDTHS, vertical_alignment="bottom"), HEADS, strict=True):
-            place.caption(head)
+        for column, head in zip(st.columns(WIDTHS, vertical_alignment="bottom"), HEADS, strict=True):
+            column.caption(head)
         for step_through in shown:
             _row(owner, step_through, cohorts[step_through.cohort_id])
     if pages > 1:
@@ -94,8 +92,7 @@ def show(owner: str) -> None:
             st.session_state[PAGE] = pages
         st.pagination(pages, key=PAGE)
     st.caption(
-        "Step-throughs are kept: their record only grows, so that nothing in it can be rewritten, and none can be deleted "
-        "from here."
+        "Step-throughs are kept. Events can only be added, so nothing can be rewritten. They cannot be deleted here."
     )
 
 
@@ -154,13 +151,13 @@ def _to_first_page() -> None:
 
 
 def _say_how_many(found: int, count: int, chosen: Filter) -> None:
-    noun = "step-through" if count == 1 else "step-throughs"
+    all_of_them = labels.counted(count, "step-through")
     if not chosen.is_set:
-        st.caption(f"{count:,} {noun}, latest first.{' The oldest are not searched.' if count == MOST else ''}")
+        st.caption(f"{all_of_them}, latest first.{' The oldest are not searched.' if count == MOST else ''}")
     elif found:
-        st.caption(f"{found:,} of {count:,} {noun}, latest first.")
+        st.caption(f"{found:,} of {all_of_them}, latest first.")
     else:
-        st.caption(f"None of {count:,} {noun} fits. Clear a filter to see more.")
+        st.caption(f"None of {all_of_them} matches. Clear a filter to see more.")
 
 
 def _row(owner: str, step_through: StepThrough, cohort: StoredCohort) -> None:
@@ -196,14 +193,14 @@ def _row(owner: str, step_through: StepThrough, cohort: StoredCohort) -> None:
             ":small[Continue]",
             key=f"continue-{step_through.id}",
             type="tertiary",
-            help=f"Go on with {labels.markdown(title)} on the step-through page",
+            help=f"Continue {labels.markdown(title)} on the step-through page",
             on_click=continue_with,
             args=(step_through.id,),
         )
 
 
-def line_of(owner: str, step_through: StepThrough, cohort: StoredCohort) -> Line | None:
-    """From the record alone: no model is asked. None where the record cannot be read."""
+def line_of(owner: str, step_through: StepThrough, cohort: StoredCohort) -> ListedRecord | None:
+    """Made from the record alone, without the model. None where the record cannot be read."""
     try:
         record = record_of(step_through, cohort, services.get().store.step_throughs.events(owner, step_through.id))
         schema = Schema.from_yaml(cohort.schema_yaml)
@@ -213,19 +210,19 @@ def line_of(owner: str, step_through: StepThrough, cohort: StoredCohort) -> Line
         return None
 
 
-def summarise_record(record: Record, schema: Schema) -> Line:
+def summarise_record(record: Record, schema: Schema) -> ListedRecord:
     believed = record.believed[-1] if record.believed else None
     outcome = schema.outcome
-    name = wording.positive(outcome) if outcome.kind == "binary" else labels.plain(outcome.name)
-    return Line(
+    name = posterior_words.positive(outcome) if outcome.kind == "binary" else labels.plain(outcome.name)
+    return ListedRecord(
         len(fold(record.events).acquired),
         spent_after(record.events, schema),
         f"median {name}" if outcome.kind == "continuous" else name,
-        answers.short(outcome, believed),
+        posterior_words.short(outcome, believed),
     )
 
 
-# -- going somewhere ------------------------------------------------------------------------------------------------
+# -- opening ------------------------------------------------------------------------------------------------
 
 
 def open_trace(step_through_id: str | None) -> None:

@@ -1,4 +1,4 @@
-"""A recorded step-through, whole: every event, and what was believed and ranked after it."""
+"""Loads a recorded step-through: every event, with the prediction and the ranking after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.host import services
 from app.host.services import Conditioned
 from app.store import StoredEvent
 from app.ui.step_through import step_answers
-from app.ui.step_through.step_answers import Moment
+from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import Record, record_of
 from l2m_core.errors import L2MError
 from l2m_core.schema import Schema
@@ -19,8 +19,11 @@ from l2m_core.step_through.trace import Step, Trace, versions
 
 @dataclass(frozen=True)
 class LoadedTrace:
-    """trace: the core's, one step for each event; stored: its events in the chain, the page's settings among them;
-    conditioned: its model, having read its cohort, or None with the reason in `absent`."""
+    """A record with its trace.
+
+    trace: the core's, one step for each event; stored: all events of the chain, settings included.
+    conditioned: its model with its cohort, or None with the reason in `absent`.
+    """
 
     record: Record
     stored: tuple[StoredEvent, ...]
@@ -37,9 +40,9 @@ class LoadedTrace:
     def events(self) -> tuple[Event, ...]:
         return self.record.events
 
-    def at(self, number: int) -> Moment | None:
+    def at(self, number: int) -> StepAnswers | None:
         """The step-through as it stood after event `number`, as the step-through page shows it."""
-        return step_answers.of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
+        return step_answers.answers_of(self.record.until(number + 1), self.conditioned) if self.conditioned else None
 
     @property
     def counting(self) -> list[Step]:
@@ -63,9 +66,9 @@ class LoadedTrace:
 def load(
     owner: str, step_through_id: str, condition: Callable[[str, Record], Conditioned] = step_answers.condition
 ) -> LoadedTrace:
-    """NotFound where it is not this owner's. Where model or cohort is gone, what was recorded still speaks.
+    """NotFound for another owner's. Where model or cohort is gone, the trace holds what was recorded.
 
-    While a page is drawn, `reading.condition` tells people what they wait for.
+    A page passes `conditioning.condition`, which shows a spinner meanwhile.
     """
     store = services.get().store
     step_through, stored = store.step_throughs.read(owner, step_through_id)
@@ -74,42 +77,42 @@ def load(
     try:
         conditioned = condition(owner, record)
     except L2MError as refusal:
-        return LoadedTrace(record, stored, schema, _as_recorded(record, schema), None, str(refusal))
-    return LoadedTrace(record, stored, schema, _computed(record, conditioned), conditioned)
+        return LoadedTrace(
+            record, stored, schema, _trace(record, schema, _recorded_steps(record, schema)), None, str(refusal)
+        )
+    trace = _trace(record, schema, _replayed_steps(record, conditioned), conditioned.memory.model.name)
+    return LoadedTrace(record, stored, schema, trace, conditioned)
 
 
-def _computed(record: Record, conditioned: Conditioned) -> Trace:
-    views = [step_answers.of(record.until(count), conditioned).view for count in range(1, len(record.events) + 1)]
-    model, cohort = conditioned.memory.model, conditioned.memory.cohort
-    return Trace(
-        tuple(view.step for view in views),
-        model.name,
-        model.fingerprint,
-        cohort.name,
-        cohort.content_hash,
-        cohort.schema.outcome.name,
-        versions(),
-    )
+def _replayed_steps(record: Record, conditioned: Conditioned) -> list[Step]:
+    """Replayed, each under the rules in force then."""
+    counts = range(1, len(record.events) + 1)
+    return [step_answers.view_after(record.until(count), count, conditioned).step for count in counts]
 
 
-def _as_recorded(record: Record, schema: Schema) -> Trace:
-    """What the events themselves say: beliefs and suggestions of the time; no gains."""
+def _recorded_steps(record: Record, schema: Schema) -> list[Step]:
+    """From the events alone: the predictions and suggestions of the time, without gains."""
     steps = []
     for number, (event, believed) in enumerate(zip(record.events, record.believed, strict=True)):
         following = record.events[number + 1].suggested if number + 1 < len(record.events) else None
         spent = spent_after(record.events[: number + 1], schema)
         steps.append(Step(event, believed or {}, {}, following, spent))
+    return steps
+
+
+def _trace(record: Record, schema: Schema, steps: list[Step], model: str = "") -> Trace:
+    step_through = record.step_through
     return Trace(
         tuple(steps),
-        "",
-        record.step_through.model_fingerprint,
+        model,
+        step_through.model_fingerprint,
         record.cohort.name,
-        record.step_through.cohort_hash,
+        step_through.cohort_hash,
         schema.outcome.name,
         versions(),
     )
 
 
 def spent_after(events: tuple[Event, ...], schema: Schema) -> float:
-    """Cost of all that was measured, where the patient need not, or cannot, be computed."""
+    """Cost of all that was measured, from the events alone."""
     return schema.spent(fold(events).acquired)

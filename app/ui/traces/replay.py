@@ -1,4 +1,4 @@
-"""A step-through again, step by step: what was done, what had been suggested, what was believed then."""
+"""Replays a step-through step by step: what was done, what was suggested, and the prediction then."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app.ui import charts, inputs, labels, notices
-from app.ui.step_through import belief, wording
-from app.ui.step_through.step_answers import Moment
-from app.ui.traces import answers
+from app.ui import charts, labels, notices, posterior_words, wording
+from app.ui.step_through import belief
+from app.ui.step_through.step_answers import StepAnswers
 from app.ui.traces.loading import LoadedTrace
-from app.ui.traces.report import moment_text, regret_text
+from app.ui.traces.report import regret_text, step_rows, time_text
 from l2m_core.step_through.events import Event, fold
 
 
 def show(loaded: LoadedTrace) -> None:
     at = _choose_step(loaded)
-    moment = loaded.at(at)
-    if moment is None:
+    answers = loaded.at(at)
+    if answers is None:
         notices.show("warning", f"{loaded.absent} What was recorded at the time is shown.")
         left, right = st.columns([1, 1.6], gap="large")
         with left:
@@ -32,22 +31,22 @@ def show(loaded: LoadedTrace) -> None:
             _event(loaded, at)
             _known(loaded, at)
         with centre:
-            belief.show(moment, with_gains=False)
+            belief.show(answers, with_gains=False)
         with right:
-            _gains(moment)
+            _gains(answers)
     _all_steps(loaded)
 
 
-# -- where one stands -----------------------------------------------------------------------------------------------
+# -- choosing a step -----------------------------------------------------------------------------------------------
 
 
 def _choose_step(loaded: LoadedTrace) -> int:
-    """A slider and two buttons over all events, beginning at the last one."""
+    """A slider and two buttons over all events, starting at the last one."""
     last = len(loaded.events) - 1
     key = f"replay-{loaded.record.id}"
     st.session_state[key] = min(st.session_state.get(key, last), last)
     if last == 0:
-        st.caption("Only the beginning is recorded so far.")
+        st.caption("Only the start is recorded so far.")
         return 0
     at = int(st.session_state[key])
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -89,7 +88,7 @@ def _event(loaded: LoadedTrace, at: int) -> None:
     st.subheader(f"Step {at} of {len(loaded.events) - 1}", anchor=False)
     undone = loaded.undone_by.get(at)
     with st.container(gap="xsmall", key="replay-event"):
-        lines = [f":small[{moment_text(event.at)} UTC]", f"**{labels.markdown(wording.KIND_WORDS[event.kind])}**"]
+        lines = [f":small[{time_text(event.at)} UTC]", f"**{labels.markdown(wording.KIND_WORDS[event.kind])}**"]
         st.markdown("  \n".join([*lines, *_results(loaded, event)]))
         if event.reason:
             st.markdown(f":small[Reason:] “{labels.markdown(event.reason)}”")
@@ -100,7 +99,7 @@ def _event(loaded: LoadedTrace, at: int) -> None:
 
 
 def _results(loaded: LoadedTrace, event: Event) -> list[str]:
-    """What the event was about, a line for each; what was known at the start stands below anyway."""
+    """One line for each value or feature of the event; values at the start are listed below anyway."""
     if event.kind == "start":
         return [] if event.values else [":small[Nothing was known.]"]
     found = []
@@ -112,13 +111,12 @@ def _results(loaded: LoadedTrace, event: Event) -> list[str]:
 
 
 def _value(loaded: LoadedTrace, name: str, entered: Any, limit: str | None) -> str:
-    text = labels.markdown(wording.value(loaded.schema, name, entered, limit))
-    flag = inputs.reference_flag(loaded.schema.feature(name), entered)
-    return f":small[{labels.markdown(labels.short(name, 30))}] **{text}**{f' :orange[{flag}]' if flag else ''}"
+    value = wording.value_with_flag(loaded.schema, name, entered, limit)
+    return f":small[{labels.markdown(labels.short(name, 30))}] {value}"
 
 
 def _choice(loaded: LoadedTrace, at: int) -> list[str]:
-    """Suggested against done, and what the difference was expected to cost."""
+    """The suggested and the chosen test, and the regret."""
     event = loaded.events[at]
     if event.suggested is None or at == 0:
         return []
@@ -155,26 +153,26 @@ def _known(loaded: LoadedTrace, at: int) -> None:
             st.markdown(f":small[{labels.markdown(labels.short(name, 30))}: {status}]")
 
 
-# -- what was believed ----------------------------------------------------------------------------------------------
+# -- the prediction ----------------------------------------------------------------------------------------------
 
 
-def _gains(moment: Moment) -> None:
+def _gains(answers: StepAnswers) -> None:
     st.subheader("Expected gain, step by step", anchor=False)
-    charts.draw(belief.gain_map(moment), "replay-gains")
-    undone = " Steps that were undone are left out." if len(moment.views) < len(moment.record.events) else ""
+    charts.draw(belief.gain_map(answers), "replay-gains")
+    undone = " Steps that were undone are left out." if len(answers.views) < len(answers.record.events) else ""
     st.caption(f"{charts.LEGEND}.{undone}")
 
 
 def _as_recorded(loaded: LoadedTrace, at: int) -> None:
     """Without the model: the posterior that was stored with the event."""
     posterior = loaded.trace.steps[at].posterior
-    st.subheader("What was believed", anchor=False)
-    st.markdown(labels.markdown(answers.sentence(loaded.schema.outcome, posterior)))
+    st.subheader("Prediction at the time", anchor=False)
+    st.markdown(labels.markdown(posterior_words.sentence(loaded.schema.outcome, posterior)))
     if posterior and loaded.schema.outcome.kind != "continuous":
         charts.draw(charts.class_bars(posterior), "replay-classes")
 
 
-# -- all of it ------------------------------------------------------------------------------------------------------
+# -- all steps ------------------------------------------------------------------------------------------------------
 
 
 def _all_steps(loaded: LoadedTrace) -> None:
@@ -191,20 +189,17 @@ def _all_steps(loaded: LoadedTrace) -> None:
 
 
 def steps_table(loaded: LoadedTrace) -> pd.DataFrame:
-    outcome = loaded.schema.outcome
-    undone = loaded.undone_by
-    rows = []
-    for number, (step, regret) in enumerate(zip(loaded.trace.steps, loaded.trace.regrets, strict=True)):
-        rows.append(
-            {
-                "step": number,
-                "time (UTC)": moment_text(step.event.at),
-                "what happened": wording.event(loaded.schema, step.event),
-                "suggested": labels.plain(step.event.suggested or ""),
-                "regret (nats)": regret,
-                answers.column(outcome): answers.short(outcome, step.posterior),
-                "cost": step.spent,
-                "undone": f"by step {undone[number]}" if number in undone else "",
-            }
-        )
+    rows = [
+        {
+            "step": row.number,
+            "time (UTC)": row.time,
+            "what happened": row.what,
+            "suggested": row.suggested,
+            "regret (nats)": row.regret,
+            posterior_words.column(loaded.schema.outcome): row.answer,
+            "cost": row.spent,
+            "undone": "" if row.undone_by is None else f"by step {row.undone_by}",
+        }
+        for row in step_rows(loaded)
+    ]
     return pd.DataFrame(rows)

@@ -1,6 +1,6 @@
-"""What a printable report says of a step-through; how it looks is for `report_html` and `report_pdf`.
+"""The content of a printable report; `report_html` and `report_pdf` draw it.
 
-Only plain text and numbers: nothing in here is markup, so each of the two escapes everything in its own way.
+It holds plain text and numbers, no markup; each renderer escapes everything in its own way.
 """
 
 from __future__ import annotations
@@ -8,17 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.ui import charts, inputs, labels
+from app.ui import labels, posterior_words, wording
+from app.ui.belief_curve import BeliefCurve, belief_curve
 from app.ui.notices import RESEARCH_ONLY
-from app.ui.step_through import wording
-from app.ui.step_through.belief import most_believed
-from app.ui.traces import answers
 from app.ui.traces.loading import LoadedTrace
-from l2m_core.step_through.events import Event, fold
+from l2m_core.step_through.events import fold
 
 MOST_LINES = 5  # classes in the chart; a table has them all
-# Of the lines, with the signs of `charts`: the theme's on white, since a report is for paper.
-COLOURS = ("#0b6b7d", "#7b8a92", "#b4540a", "#5b4b8a", "#2f7d4f", "#8c3b52", "#4a5a63", "#a0832a", "#356a9c", "#6b6b6b")
 REASONS = {
     "unavailable": "not available",
     "declined": "declined",
@@ -39,48 +35,17 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A number after each event. kind: of its sign and colour, where it is one of several."""
+class StepRow:
+    """One event as tables show it. undone_by: the number of the event that undid it."""
 
-    name: str
-    values: tuple[float, ...]
-    kind: int = 0
-
-    @property
-    def sign(self) -> str:
-        return charts.SIGNS[self.kind % len(charts.SIGNS)]
-
-    @property
-    def colour(self) -> str:
-        return COLOURS[self.kind % len(COLOURS)]
-
-
-@dataclass(frozen=True)
-class Curve:
-    """How what is believed moved: its name, a line for each number, what was learned at each event, and the axis."""
-
-    name: str
-    lines: tuple[Line, ...]
-    learned: tuple[str, ...]
-    low: float
-    high: float
-    percent: bool
-
-    def tick(self, value: float) -> str:
-        return labels.percent(value) if self.percent else labels.number(value)
-
-    def places(self, line: Line) -> tuple[tuple[float, float], ...]:
-        """Each point as shares of the width and of the height, from the lower left."""
-        span = (self.high - self.low) or 1.0
-        last = max(1, len(line.values) - 1)
-        return tuple((number / last, (value - self.low) / span) for number, value in enumerate(line.values))
-
-    @property
-    def moves(self) -> str:
-        """In words, for those who cannot see it."""
-        return "; ".join(
-            f"{line.name}: from {self.tick(line.values[0])} to {self.tick(line.values[-1])}" for line in self.lines
-        )
+    number: int
+    time: str
+    what: str
+    suggested: str
+    regret: float | None
+    answer: str
+    spent: float
+    undone_by: int | None
 
 
 @dataclass(frozen=True)
@@ -89,7 +54,7 @@ class Report:
     banner: str
     answer: str
     facts: tuple[tuple[str, str], ...]
-    curve: Curve | None
+    curve: BeliefCurve | None
     grids: tuple[Grid, ...]
     limits: tuple[str, ...]
     fingerprints: tuple[tuple[str, str], ...]
@@ -102,97 +67,90 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
     tests = len(state.acquired)
     facts = (
         ("Cohort", f"{record.cohort.name}, version {record.cohort.version}"),
-        ("Outcome", labels.with_unit(outcome.name, f"({outcome.unit})" if outcome.unit else "")),
+        ("Outcome", labels.name_with_unit(outcome.name, outcome.unit)),
         ("Model", trace.model or "not installed where this report was made"),
-        ("Recorded", f"{moment_text(began)} to {moment_text(ended)} UTC"),
+        ("Recorded", f"{time_text(began)} to {time_text(ended)} UTC"),
         ("State", "stopped" if state.stopped else "not stopped"),
-        ("Tests", f"{tests} {'test' if tests == 1 else 'tests'}, cost {trace.steps[-1].spent:g}"),
+        ("Tests", f"{labels.counted(tests, 'test')}, cost {trace.steps[-1].spent:g}"),
         ("Report made", f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
     )
     grids = (_classes(loaded), _steps(loaded), _known(loaded), _missing(loaded))
     return Report(
         loaded.label,
         RESEARCH_ONLY,
-        answers.sentence(outcome, trace.steps[-1].posterior),
+        posterior_words.sentence(outcome, trace.steps[-1].posterior),
         facts,
-        curve(loaded),
+        _curve(loaded),
         tuple(grid for grid in grids if grid.rows),
         _limits(loaded),
         _fingerprints(loaded),
     )
 
 
-def moment_text(at: str) -> str:
-    """A recorded moment in UTC, to the second."""
-    moment = datetime.fromisoformat(at)
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+def time_text(at: str) -> str:
+    """A recorded time in UTC, to the second."""
+    time = datetime.fromisoformat(at)
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def curve(loaded: LoadedTrace) -> Curve | None:
-    """The leading number after each event that counts; of several classes, all that were ever likely."""
-    outcome = loaded.schema.outcome
+def _curve(loaded: LoadedTrace) -> BeliefCurve | None:
+    """After each event that counts; None where a prediction was not recorded."""
     steps = loaded.counting
     if not all(step.posterior for step in steps):
         return None
-    learned = tuple(wording.learned(step.event) for step in steps)
-    if outcome.kind == "multiclass":
-        shown = most_believed(outcome, [step.posterior for step in steps], MOST_LINES)
-        lines = tuple(
-            Line(labels.plain(name), tuple(step.posterior[name] for step in steps), outcome.classes.index(name))
-            for name in shown
-        )
-        return Curve(f"Probability of {labels.plain(outcome.name)}", lines, learned, 0.0, 1.0, True)
-    key = answers.leading(outcome, steps[-1].posterior)
-    name, values = answers.name_of(outcome, key), tuple(step.posterior[key] for step in steps)
-    percent = outcome.kind != "continuous"
-    low, high = (0.0, 1.0) if percent else _roomy(values)
-    return Curve(name, (Line(name, values),), learned, low, high, percent)
-
-
-def _roomy(values: tuple[float, ...]) -> tuple[float, float]:
-    low, high = min(values), max(values)
-    margin = 0.2 * (high - low) or 0.1 * abs(high) or 1.0
-    return low - margin, high + margin
+    events, posteriors = [step.event for step in steps], [step.posterior for step in steps]
+    return belief_curve(loaded.schema.outcome, events, posteriors, MOST_LINES)
 
 
 def _classes(loaded: LoadedTrace) -> Grid:
-    """All classes, likeliest first. Two of them need no table: the answer says it."""
+    """All classes, likeliest first. Two classes need no table: the sentence at the top says both."""
     outcome, steps = loaded.schema.outcome, loaded.trace.steps
     began, ended = steps[0].posterior, steps[-1].posterior
     rows = []
     if outcome.kind == "multiclass" and ended:
         for name in sorted(ended, key=lambda name: -ended[name]):
-            start = answers.number(outcome, began, name)
-            rows.append((labels.plain(name), start, answers.number(outcome, ended, name)))
+            start = posterior_words.number(outcome, began, name)
+            rows.append((labels.plain(name), start, posterior_words.number(outcome, ended, name)))
     return Grid(
         "All classes", (labels.plain(outcome.name), "At the start", "At the end"), tuple(rows), (64, 18, 18), (1, 2)
+    )
+
+
+def step_rows(loaded: LoadedTrace) -> tuple[StepRow, ...]:
+    undone, steps = loaded.undone_by, zip(loaded.trace.steps, loaded.trace.regrets, strict=True)
+    return tuple(
+        StepRow(
+            number,
+            time_text(step.event.at),
+            wording.event(loaded.schema, step.event),
+            labels.plain(step.event.suggested or ""),
+            regret,
+            posterior_words.short(loaded.schema.outcome, step.posterior),
+            step.spent,
+            undone.get(number),
+        )
+        for number, (step, regret) in enumerate(steps)
     )
 
 
 def _steps(loaded: LoadedTrace) -> Grid:
     outcome = loaded.schema.outcome
     several = outcome.kind == "multiclass"
-    undone = loaded.undone_by
-    moments = [moment_text(event.at) for event in loaded.events]
-    if len({moment[:10] for moment in moments}) == 1:
-        moments = [moment[11:] for moment in moments]  # the one day stands above
-    rows = []
-    for number, (step, regret) in enumerate(zip(loaded.trace.steps, loaded.trace.regrets, strict=True)):
-        what = wording.event(loaded.schema, step.event)
-        if number in undone:
-            what += f" (undone by step {undone[number]})"
-        rows.append(
-            (
-                str(number),
-                moments[number],
-                what,
-                _suggested(step.event),
-                regret_text(regret),
-                answers.short(outcome, step.posterior),
-                f"{step.spent:g}",
-            )
+    rows = step_rows(loaded)
+    first = len("2026-01-01 ") if len({row.time[:10] for row in rows}) == 1 else 0  # one day alone stands above
+    cells = tuple(
+        (
+            str(row.number),
+            row.time[first:],
+            row.what if row.undone_by is None else f"{row.what} (undone by step {row.undone_by})",
+            row.suggested,
+            regret_text(row.regret),
+            row.answer,
+            f"{row.spent:g}",
         )
+        for row in rows
+    )
     return Grid(
         "Step by step",
         (
@@ -201,19 +159,15 @@ def _steps(loaded: LoadedTrace) -> Grid:
             "What happened",
             "Suggested",
             "Regret (nats)",
-            labels.short(answers.column(outcome), 40),
+            labels.short(posterior_words.column(outcome), 40),
             "Cost",
         ),
-        tuple(rows),
+        cells,
         (7, 11, 28, 15, 9, 22, 8) if several else (7, 11, 34, 17, 10, 13, 8),
         (0, 4, 6) if several else (0, 4, 5, 6),
         "Regret: the expected gain of the suggested test minus that of the one done instead; 0 where the suggestion was "
         "followed, empty where nothing was measured.",
     )
-
-
-def _suggested(event: Event) -> str:
-    return labels.plain(event.suggested) if event.suggested else ""
 
 
 def regret_text(regret: float | None) -> str:
@@ -234,14 +188,14 @@ def _known(loaded: LoadedTrace) -> Grid:
         if name in state.values:
             feature = schema.feature(name)
             value = wording.value(schema, name, state.values[name], state.limits.get(name))
-            flag = inputs.reference_flag(feature, state.values[name])
+            flag = wording.reference_flag(feature, state.values[name])
             cost = f"{feature.cost:g}" if name in measured else ""
-            rows.append((labels.plain(name), value, flag, inputs.reference_text(feature), cost))
+            rows.append((labels.plain(name), value, flag, wording.reference_text(feature), cost))
     return Grid("What is known", ("Feature", "Value", "", "Reference", "Cost"), tuple(rows), (34, 26, 10, 22, 8), (4,))
 
 
 def _missing(loaded: LoadedTrace) -> Grid:
-    """Inputs that the answer was given without."""
+    """The inputs that the prediction was made without."""
     state, schema, gains = fold(loaded.events), loaded.schema, loaded.trace.steps[-1].gains
     support = {}
     if loaded.conditioned:
@@ -283,7 +237,7 @@ def _limits(loaded: LoadedTrace) -> tuple[str, ...]:
 
 def _fingerprints(loaded: LoadedTrace) -> tuple[tuple[str, str], ...]:
     record = loaded.record
-    events = f"{record.length} event{'s' if record.length != 1 else ''}"
+    events = labels.counted(record.length, "event")
     changes = len(record.rules_set)
     of_rules = f", {changes} of them of the rules for ranking and stopping" if changes else ""
     software = ", ".join(f"{name} {version}" for name, version in loaded.trace.versions.items())

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from html import escape
 
 from app.ui import labels
-from app.ui.traces.report import Curve, Grid, Line, Report
+from app.ui.belief_curve import BeliefCurve, Line
+from app.ui.traces.report import Grid, Report
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
@@ -86,14 +87,13 @@ def _grid(grid: Grid) -> str:
     )
 
 
-def _curve(curve: Curve) -> str:
+def _curve(curve: BeliefCurve) -> str:
     height = HEIGHT - TOP - BOTTOM
     lines = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+    for share, tick in curve.ticks:
         y = TOP + (1 - share) * height
-        tick = text(curve.tick(curve.low + share * (curve.high - curve.low)))
         lines.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#d4dde1"/>')
-        lines.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
+        lines.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{text(tick)}</text>')
     several = len(curve.lines) > 1
     lines += [_line(curve, line, several) for line in curve.lines]
     every = max(1, -(-len(curve.learned) // 9))
@@ -107,18 +107,18 @@ def _curve(curve: Curve) -> str:
     ]
     legend = f'<ul class="legend">{"".join(names)}</ul>\n' if several else ""
     return (
-        f'<h2>{text(curve.name)}, step by step</h2>\n{legend}<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-label="{text(curve.moves)}">\n{"".join(lines)}\n</svg>'
+        f'<h2>{text(curve.axis)}, step by step</h2>\n{legend}<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{text(curve.description)}">\n{"".join(lines)}\n</svg>'
     )
 
 
-def _points(curve: Curve, line: Line) -> list[tuple[float, float]]:
+def _points(curve: BeliefCurve, line: Line) -> list[tuple[float, float]]:
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-    return [(LEFT + across * width, TOP + (1 - up) * height) for across, up in curve.places(line)]
+    return [(LEFT + across * width, TOP + (1 - up) * height) for across, up in curve.shares(line)]
 
 
-def _line(curve: Curve, line: Line, several: bool) -> str:
-    """With a sign at each point where there are others to tell it from."""
+def _line(curve: BeliefCurve, line: Line, several: bool) -> str:
+    """With a sign at each point where there are several lines."""
     points = _points(curve, line)
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     drawn = [f'<polyline points="{path}" fill="none" stroke="{line.colour}" stroke-width="2"/>']

@@ -14,7 +14,8 @@ from fpdf.enums import TableBordersLayout, XPos, YPos
 from fpdf.fonts import FontFace
 
 from app.ui import labels
-from app.ui.traces.report import Curve, Grid, Line, Report
+from app.ui.belief_curve import BeliefCurve, Line
+from app.ui.traces.report import Grid, Report
 
 FONTS = Path(__file__).with_name("fonts")
 REGULAR, BOLD = FONTS / "DejaVuSansCondensed.ttf", FONTS / "DejaVuSansCondensed-Bold.ttf"
@@ -147,26 +148,26 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
         pdf.say(grid.note, 7.5, colour=FAINT)
 
 
-def _curve(pdf: _Pages, curve: Curve) -> None:
+def _curve(pdf: _Pages, curve: BeliefCurve) -> None:
     several = len(curve.lines) > 1
     if pdf.will_page_break(CURVE_HEIGHT + 22 + (SIGN_ROOM * len(curve.lines) if several else 0)):
         pdf.add_page()
-    pdf.heading(f"{curve.name}, step by step")
+    pdf.heading(f"{curve.axis}, step by step")
     if several:
         _legend(pdf, curve.lines)
     left, top = pdf.l_margin + 14, pdf.get_y() + 2
     width, height = pdf.epw - 18, CURVE_HEIGHT - 10
     pdf.set_font(FAMILY, "", 7.5)
     pdf.set_line_width(0.2)
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+    for share, tick in curve.ticks:
         y = top + (1 - share) * height
         pdf.set_draw_color(RULE)
         pdf.line(left, y, left + width, y)
         pdf.set_text_color(FAINT)
         pdf.set_xy(left - 15, y - 2)
-        pdf.cell(13, 4, pdf.words(curve.tick(curve.low + share * (curve.high - curve.low))), align="R")
+        pdf.cell(13, 4, pdf.words(tick), align="R")
     for line in curve.lines:
-        points = [(left + across * width, top + (1 - up) * height) for across, up in curve.places(line)]
+        points = [(left + across * width, top + (1 - up) * height) for across, up in curve.shares(line)]
         _line(pdf, line, points, several)
     pdf.set_text_color(FAINT)
     pdf.set_font(FAMILY, "", 7.5)
@@ -191,7 +192,7 @@ def _legend(pdf: _Pages, lines: tuple[Line, ...]) -> None:
 
 
 def _line(pdf: _Pages, line: Line, points: list[tuple[float, float]], several: bool) -> None:
-    """With a sign at each point where there are others to tell it from."""
+    """With a sign at each point where there are several lines."""
     pdf.set_draw_color(line.colour)
     pdf.set_fill_color(line.colour)
     pdf.set_text_color(line.colour)

@@ -1,4 +1,4 @@
-"""What was verified of a step-through, said one by one; and a check against a file that was exported earlier."""
+"""Shows the checks of a step-through, and a check against a file that was exported earlier."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from app.ui.traces import checks, exchange, loading
 from app.ui.traces.checks import Check
 from app.ui.traces.loading import LoadedTrace
 
-PLACE = "verify"
+SECTION = "verify"
 SIGNS = {
     "verified": ":material/check_circle:",
     "failed": ":material/error:",
     "not checked": ":material/help:",
 }
 WORDS = {
-    "verified": "Everything that was checked holds.",
-    "failed": "Something does not hold.",
-    "not checked": "What was checked holds; the rest could not be checked.",
+    "verified": "All checks passed.",
+    "failed": "A check failed.",
+    "not checked": "No check failed, but some could not be made.",
 }
 
 
@@ -30,8 +30,8 @@ def show(loaded: LoadedTrace) -> None:
     with left:
         st.subheader("This record", anchor=False)
         st.caption(
-            "Follows the chain of stored events, reads table and model from disk again, and computes every posterior and "
-            "every suggestion anew."
+            "Follows the chain of stored events, reads table and model from disk again, and recomputes every prediction "
+            "and every suggestion."
         )
         st.button(
             "Verify now",
@@ -41,12 +41,12 @@ def show(loaded: LoadedTrace) -> None:
             on_click=_verify,
             args=(loaded.record.id,),
         )
-        notices.show_waiting(PLACE)
+        notices.show_waiting(SECTION)
         _show_found(st.session_state.get(key))
     with right:
         st.subheader("Against an exported file", anchor=False)
         st.caption(
-            "A chain alone cannot show that its newest events were cut off. A trace that was exported earlier and kept "
+            "The chain alone cannot show that its newest events were removed. A trace that was exported earlier and kept "
             "elsewhere can."
         )
         st.file_uploader(
@@ -61,12 +61,12 @@ def show(loaded: LoadedTrace) -> None:
 
 
 def _key(loaded: LoadedTrace) -> str:
-    """What was found holds for the record as it was then."""
+    """Results are kept for one state of the record."""
     return f"verified-{loaded.record.id}-{loaded.record.step_through.head_hash}"
 
 
 def _verify(step_through_id: str) -> None:
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         owner = state.owner()
         loaded = loading.load(owner, step_through_id)
         st.session_state[_key(loaded)] = [check.to_plain() for check in checks.verify(owner, loaded)]
@@ -74,7 +74,7 @@ def _verify(step_through_id: str) -> None:
 
 def _verify_file(step_through_id: str) -> None:
     upload = st.session_state.get(f"verify-file-{step_through_id}")
-    with notices.refusals(PLACE):
+    with notices.refusals(SECTION):
         loaded = loading.load(state.owner(), step_through_id)
         key = f"{_key(loaded)}-file"
         st.session_state.pop(key, None)

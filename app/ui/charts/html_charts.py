@@ -1,6 +1,6 @@
-"""Charts as HTML, for what every step changes: a browser draws them much sooner than Plotly would.
+"""Charts that change with every step, as HTML: a browser draws them much faster than Plotly's.
 
-How they look is in page.css. Streamlit shows HTML without scripts; what is clicked in it, `clicks` tells.
+Their styles are in page.css. Streamlit shows HTML without scripts; `clicks` reports clicks in it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def icon_array(probability: float, outcome: str) -> Chart:
             }
         )
 
-    return Chart(picture("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
+    return Chart(html_chart("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
 
 
 def class_bars(
@@ -38,8 +38,10 @@ def class_bars(
     before: Mapping[str, float] | None = None,
     band: Mapping[str, tuple[float, float]] | None = None,
 ) -> Chart:
-    """Probability of each class, as a bar and, apart from it, where nothing covers it, as a number; a hollow mark where
-    it was a step ago, a line for the uncertainty band."""
+    """Probability of each class, as a bar and a number.
+
+    A hollow mark shows the probability a step ago, a line the uncertainty band.
+    """
     rows = []
     for name, value in probabilities.items():
         words, marks = f"{name}: {labels.percent(value)}", f'<span class="bar" style="width:{100 * value:.1f}%"></span>'
@@ -63,13 +65,13 @@ def class_bars(
         "of 100": [round(100 * v) for v in values],
     }
     if band:
-        columns |= {end: [band[name][place] for name in probabilities] for place, end in enumerate(("low", "high"))}
+        columns |= {end: [band[name][index] for name in probabilities] for index, end in enumerate(("low", "high"))}
     if before:
         columns["a step ago"] = [before[name] for name in probabilities]
     likeliest = max(probabilities, key=lambda name: probabilities[name])
     alt = f"Probability of each of {len(values)} outcomes; likeliest is {likeliest} with {labels.percent(max(values))}."
     formats = dict.fromkeys([name for name in columns if name not in ("outcome", "of 100")], "percent")
-    return Chart(picture("l2m-classes", alt, "".join(rows) + about), alt, lambda: pd.DataFrame(columns), formats)
+    return Chart(html_chart("l2m-classes", alt, "".join(rows) + about), alt, lambda: pd.DataFrame(columns), formats)
 
 
 def preview(
@@ -80,27 +82,27 @@ def preview(
     probability: bool,
     spread: Sequence[float] | None = None,
 ) -> Chart:
-    """What each result would do to the answer, as lines from where it is now."""
+    """The prediction after each possible result, as lines from the prediction now."""
     show = labels.percent if probability else labels.number
     low, high = min([now, *values]), max([now, *values])
     margin = max(0.28 * (high - low), 0.06 if probability else 0.06 * (abs(now) + 1e-9))
 
-    def place(value: float) -> float:
+    def position(value: float) -> float:
         """Percent of the way from the left end to the right one."""
         return 100 * (value - low + margin) / (high - low + 2 * margin)
 
     rows = []
     for result, value in zip(results, values, strict=True):
-        start, end = sorted((place(now), place(value)))
+        start, end = sorted((position(now), position(value)))
         side = "up" if value >= now else "down"
         rows.append(
             f'<span class="result">{escape(labels.short(result, 24))}</span><span class="track {side}">'
             f'<span class="line" style="left:{start:.1f}%;width:{end - start:.1f}%"></span>'
-            f'<span class="dot" style="left:{place(value):.1f}%"></span>'
-            f'<span class="value" style="left:{place(value):.1f}%">{escape(show(value))}</span></span>'
+            f'<span class="dot" style="left:{position(value):.1f}%"></span>'
+            f'<span class="value" style="left:{position(value):.1f}%">{escape(show(value))}</span></span>'
         )
     rows.append(
-        f'<span></span><span class="track"><span class="now" style="left:{place(now):.1f}%">now {escape(show(now))}'
+        f'<span></span><span class="track"><span class="now" style="left:{position(now):.1f}%">now {escape(show(now))}'
         f'</span></span><span></span><span class="axis">{escape(labels.short(axis, 44))}</span>'
     )
     columns = {"result": list(results), axis: list(values), "change": [value - now for value in values]}
@@ -110,11 +112,11 @@ def preview(
     reach = max([abs(value - now) for value in values], default=0.0)
     alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
     formats = {axis: "percent", "change": "percent"} if probability else {}
-    html = picture("l2m-preview", alt, "".join(rows), f"--now:{place(now):.1f}%")
+    html = html_chart("l2m-preview", alt, "".join(rows), f"--now:{position(now):.1f}%")
     return Chart(html, alt, lambda: pd.DataFrame(columns), formats)
 
 
-def picture(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:
-    """marks: HTML, escaped already; name: what `clicks` knows the chart by."""
+def html_chart(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:
+    """marks: HTML, escaped already; name: the chart's name for `clicks`."""
     about = f'class="{kind}" role="img" aria-label="{escape(labels.plain(alt))}" style="{style}" data-chart="{name}"'
     return f"<div {about}>{marks}</div>"

@@ -1,4 +1,4 @@
-"""How outcomes, events and values are put into words on the page."""
+"""Events and values in words."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 from app.ui import labels
 from l2m_core.cohort import Cohort
-from l2m_core.schema import Outcome, Schema
+from l2m_core.schema import Feature, Schema
 from l2m_core.step_through.events import Event
 
-AFFIRMATIVE = {"1", "yes", "y", "true", "t", "positive", "pos", "present"}
 KIND_WORDS = {
     "start": "Began",
     "observe": "Recorded",
@@ -34,14 +33,6 @@ KIND_SIGNS = {
 LIMIT_SIGNS = {"below": "<", "above": ">"}
 
 
-def positive(outcome: Outcome) -> str:
-    """What it means that a binary outcome is positive: its name, or name and class."""
-    name = outcome.classes[1]
-    if name.casefold() in AFFIRMATIVE:
-        return labels.plain(outcome.name)
-    return f"{labels.plain(outcome.name)}: {labels.plain(name)}"
-
-
 def value(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None = None) -> str:
     """A value as it was entered, with its sign and unit."""
     feature = cohort.feature(name)
@@ -49,8 +40,33 @@ def value(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None = 
     return labels.with_unit(LIMIT_SIGNS.get(limit or "", "") + text, feature.unit)
 
 
+def reference_text(feature: Feature) -> str:
+    low, high = feature.reference_low, feature.reference_high
+    if low is not None and high is not None:
+        return labels.with_unit(f"{low:g}–{high:g}", feature.unit)
+    if low is not None:
+        return labels.with_unit(f"from {low:g}", feature.unit)
+    return labels.with_unit(f"up to {high:g}", feature.unit) if high is not None else ""
+
+
+def reference_flag(feature: Feature, value: Any) -> str:
+    """'▲ high', '▼ low' or ''."""
+    if feature.kind != "number" or not isinstance(value, int | float):
+        return ""
+    if feature.reference_high is not None and value > feature.reference_high:
+        return "▲ high"
+    return "▼ low" if feature.reference_low is not None and value < feature.reference_low else ""
+
+
+def value_with_flag(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None) -> str:
+    """As markdown: the value, and whether it lies outside its reference range."""
+    text = labels.markdown(value(cohort, name, entered, limit))
+    flag = reference_flag(cohort.feature(name), entered)
+    return f"**{text}**{f' :orange[{flag}]' if flag else ''}"
+
+
 def learned(event: Event) -> str:
-    """What an event was about, in few words, for an axis."""
+    """The features of an event in few words, for an axis."""
     if event.kind == "start":
         return "start"
     about = ", ".join(labels.plain(name) for name in event.about)
@@ -74,21 +90,6 @@ def event(cohort: Cohort | Schema, done: Event) -> str:
     if done.reason:
         parts.append(f"“{labels.plain(done.reason)}”")
     return " · ".join(parts)
-
-
-def change(now: Mapping[str, float], before: Mapping[str, float] | None, name: str, probability: bool) -> str:
-    """The change since the last step, signed: '+6 points', '−12.4', 'unchanged'."""
-    if before is None:
-        return ""
-    difference = now[name] - before[name]
-    if probability:
-        points = round(100 * difference)
-        return "unchanged" if points == 0 else f"{_signed(points)} {'point' if abs(points) == 1 else 'points'}"
-    return "unchanged" if difference == 0 else _signed(float(f"{difference:.3g}"))
-
-
-def _signed(number: float) -> str:
-    return f"{'+' if number > 0 else '−'}{abs(number):g}"
 
 
 def panel(cohort: Cohort, name: str, closed: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What is believed of a number, as a density."""
+"""The predictive density of a continuous outcome."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def density(
             "hovertemplate": "median " + hover,
         }
     )
-    title = labels.chart(labels.with_unit(outcome, f"({unit})" if unit else ""), 40)
+    title = labels.chart(labels.name_with_unit(outcome, unit), 40)
     layout = layout_of(150, xaxis=axis_of(title={"text": title}), yaxis={**HIDDEN, "rangemode": "tozero"})
     columns = {outcome: list(grid), "density": list(now)}
     if before is not None:

@@ -1,0 +1,94 @@
+"""The posterior in words and short numbers: for the page, lists, tables and reports alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from app.ui import labels
+from l2m_core.schema import Outcome
+
+AFFIRMATIVE = {"1", "yes", "y", "true", "t", "positive", "pos", "present"}
+MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"  # of a continuous outcome, as the trace names them
+
+
+def positive(outcome: Outcome) -> str:
+    """What it means that a binary outcome is positive: its name, or name and class."""
+    name = outcome.classes[1]
+    if name.casefold() in AFFIRMATIVE:
+        return labels.plain(outcome.name)
+    return f"{labels.plain(outcome.name)}: {labels.plain(name)}"
+
+
+def leading(outcome: Outcome, posterior: Mapping[str, float]) -> str:
+    """The key of the number to follow: the positive class, the likeliest one, or the median."""
+    if outcome.kind == "continuous":
+        return MEDIAN
+    return outcome.classes[1] if outcome.kind == "binary" else max(posterior, key=lambda name: posterior[name])
+
+
+def name_of(outcome: Outcome, key: str) -> str:
+    """What the number under this key is called."""
+    if outcome.kind == "continuous":
+        return f"median {labels.name_with_unit(outcome.name, outcome.unit)}"
+    return positive(outcome) if outcome.kind == "binary" else f"{labels.plain(outcome.name)}: {labels.plain(key)}"
+
+
+def most_believed(outcome: Outcome, posteriors: Sequence[Mapping[str, float]], count: int) -> list[str]:
+    """The classes that were likeliest at any step, in the order of the outcome's classes.
+
+    A class that leads at the end may have been unlikely before, and one that led before may be unlikely now.
+    """
+    peaks = {name: max(posterior[name] for posterior in posteriors) for name in outcome.classes}
+    kept = sorted(peaks, key=lambda name: -peaks[name])[:count]
+    return [name for name in outcome.classes if name in kept]
+
+
+def number(outcome: Outcome, posterior: Mapping[str, float], key: str) -> str:
+    if key not in posterior:
+        return "—"
+    value = posterior[key]
+    if outcome.kind == "continuous":
+        return labels.with_unit(labels.number(value), outcome.unit)
+    return labels.percent(value)
+
+
+def short(outcome: Outcome, posterior: Mapping[str, float] | None) -> str:
+    """'31%', 'long 63%' or '5.2 days'; '—' where nothing was recorded."""
+    if not posterior:
+        return "—"
+    key = leading(outcome, posterior)
+    text = number(outcome, posterior, key)
+    return f"{labels.plain(key)} {text}" if outcome.kind == "multiclass" else text
+
+
+def column(outcome: Outcome) -> str:
+    """The heading of a column of `short` posteriors; of several classes, each cell names its own."""
+    return f"{labels.plain(outcome.name)}, likeliest" if outcome.kind == "multiclass" else name_of(outcome, "")
+
+
+def sentence(outcome: Outcome, posterior: Mapping[str, float]) -> str:
+    """The posterior as people say it, with a natural frequency or an interval."""
+    if not posterior:
+        return "The prediction was not recorded."
+    key = leading(outcome, posterior)
+    if outcome.kind == "continuous":
+        low, middle, high = (labels.number(posterior[quantile]) for quantile in (LOW, MEDIAN, HIGH))
+        middle = labels.with_unit(middle, outcome.unit)
+        return f"{labels.plain(outcome.name)}: median {middle}; 90 of 100 patients like this between {low} and {high}."
+    return (
+        f"{name_of(outcome, key)}: {labels.percent(posterior[key])}, that is {labels.of_100(posterior[key])} "
+        "patients like this."
+    )
+
+
+def change(outcome: Outcome, now: Mapping[str, float], before: Mapping[str, float] | None, key: str) -> str:
+    """The change since the last step, signed: '+6 points', '−12.4', 'unchanged'."""
+    if before is None:
+        return ""
+    difference = now[key] - before[key]
+    if outcome.kind == "continuous":
+        return (
+            "unchanged" if difference == 0 else f"{'+' if difference > 0 else '−'}{float(f'{abs(difference):.3g}'):g}"
+        )
+    points = round(100 * difference)
+    return "unchanged" if points == 0 else f"{'+' if points > 0 else '−'}{labels.counted(abs(points), 'point')}"
