@@ -147,7 +147,7 @@ def _ask_model(owner: str) -> None:
             models,
             key="start-model",
             format_func=labels.plain,
-            index=models.index(DEFAULT_MODEL) if services.DEFAULT_MODEL in models else 0,
+            index=models.index(DEFAULT_MODEL) if DEFAULT_MODEL in models else 0,
         )
 
 
