@@ -10,7 +10,7 @@ from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import inputs, state
 from app.ui.step_through import rules, step_answers
-from app.ui.step_through.stored_events import Settings
+from app.ui.step_through.stored_events import Rules
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.memory import CohortMemory
@@ -250,7 +250,7 @@ def test_a_change_of_the_rules_is_a_line_of_the_log_and_counted_as_an_event(owne
     ],
 )
 def test_rules_are_put_into_words(stopping: Stopping, words: str) -> None:
-    assert rules.in_words(Settings(stopping)) == f"rank by the model's default · {words}"
+    assert rules.in_words(Rules(stopping)) == f"rank by the model's default · {words}"
 
 
 def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -> None:

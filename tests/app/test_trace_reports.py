@@ -11,7 +11,7 @@ from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import labels, posterior_words
 from app.ui.posterior_words import most_believed
-from app.ui.step_through.stored_events import SETTINGS, Settings
+from app.ui.step_through.stored_events import SETTINGS, Rules
 from app.ui.traces import exchange, exports, loading, report, report_pdf
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
@@ -205,7 +205,7 @@ def test_the_report_says_how_many_of_its_events_are_no_steps(
 ) -> None:
     kept = keep(shared_services, owner, ward, memory_of(shared_services, owner, ward).start({}))
     assert dict(report.make(loading.load(owner, kept.id)).fingerprints)["Chain of events"].startswith("1 event, head")
-    settings = Settings(Stopping(budget=3)).to_payload()
+    settings = Rules(Stopping(budget=3)).to_payload()
     shared_services.store.step_throughs.append_event(owner, kept.id, str(uuid.uuid4()), 1, SETTINGS, settings)
     chain = dict(report.make(loading.load(owner, kept.id)).fingerprints)["Chain of events"]
     assert chain.startswith("2 events, 1 of them of the rules for ranking and stopping, head")

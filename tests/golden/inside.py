@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import l2m_core as l2m
+from app.catalogue import DEFAULT_MODEL
 from app.examples import EXAMPLES
 from app.host import services
 from app.host.identity import Signer, browser_owner, user_owner
 from app.host.services import Services
-from app.host.settings import Settings as AppSettings
 from app.jobs.evidence_job import kept_under
+from app.settings import AppSettings
 from app.store import NewEvent, StepThrough, Store, StoredCohort
 from app.store.__main__ import main as store_command
 from app.ui.step_through import step_answers, stored_events
-from app.ui.step_through.stored_events import POLICIES, SETTINGS, new_event
-from app.ui.step_through.stored_events import Settings as Rules
+from app.ui.step_through.stored_events import POLICIES, SETTINGS, Rules, new_event
 from app.ui.traces import checks, exchange, exports, loading
 from l2m_core.answering.predictive import Predictive
 from l2m_core.errors import RangeWarning
@@ -105,13 +105,13 @@ def open_store(path: Path) -> Store:
     return Store(f"sqlite:///{path}", migrate=True)
 
 
-def memory_of(app: Services, owner: str, cohort: StoredCohort, model: str = services.DEFAULT_MODEL) -> CohortMemory:
+def memory_of(app: Services, owner: str, cohort: StoredCohort, model: str = DEFAULT_MODEL) -> CohortMemory:
     return app.conditioned(owner, cohort, app.model(owner, model)).memory
 
 
 def start(
     app: Services, owner: str, cohort: StoredCohort, title: str, values: dict[str, Any],
-    model: str = services.DEFAULT_MODEL, rules: Rules | None = None,
+    model: str = DEFAULT_MODEL, rules: Rules | None = None,
 ) -> StepThrough:  # fmt: skip
     """Begins a step-through as the page does: its first event, and the rules where they were set."""
     memory = memory_of(app, owner, cohort, model)
@@ -167,7 +167,7 @@ def csv_of(loaded: loading.LoadedTrace) -> str:
 
 def bring(owner: str, data: bytes) -> StepThrough:
     """Imports a JSON file: checked, replayed, stored."""
-    return exchange.bring(owner, exchange.read_file(data)).step_through
+    return exchange.import_trace(owner, exchange.read_file(data)).step_through
 
 
 # -- evidence -------------------------------------------------------------------------------------------------------

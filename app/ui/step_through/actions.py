@@ -11,7 +11,7 @@ from app.host import services
 from app.store import Conflict, NewEvent
 from app.ui import inputs, notices, state
 from app.ui.step_through import step_answers
-from app.ui.step_through.stored_events import SETTINGS, Settings, append_last_event, new_event
+from app.ui.step_through.stored_events import SETTINGS, Rules, append_last_event, new_event
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import summarise
 
@@ -194,7 +194,7 @@ def choose(name: str | None) -> None:
     st.session_state.pop(UNUSUAL, None)
 
 
-def save_settings(step_id: str, expected_length: int, settings: Settings) -> None:
+def save_settings(step_id: str, expected_length: int, settings: Rules) -> None:
     with notices.refusals():
         owner = state.owner()
         payload = settings.to_payload()
@@ -207,7 +207,7 @@ def save_settings(step_id: str, expected_length: int, settings: Settings) -> Non
             _say_conflict("page")
 
 
-def start(cohort_id: str, model_name: str, title: str, values: dict[str, Any], settings: Settings) -> None:
+def start(cohort_id: str, model_name: str, title: str, values: dict[str, Any], settings: Rules) -> None:
     """Begin a step-through and open it. A double press begins one."""
     if state.is_echo("start"):
         return
@@ -216,7 +216,7 @@ def start(cohort_id: str, model_name: str, title: str, values: dict[str, Any], s
     memory = shared.conditioned(owner, shared.store.cohorts.get(owner, cohort_id), model).memory
     patient = Patient.start(memory, values, id=state.new_id("start event"))
     events = [new_event(patient.events[0], summarise(patient))]
-    if settings != Settings():
+    if settings != Rules():
         events.append(NewEvent(state.new_id("start settings"), SETTINGS, settings.to_payload()))
     step_through = shared.store.step_throughs.create(
         owner, cohort_id, model.fingerprint, title, state.new_id("start"), events

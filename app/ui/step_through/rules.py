@@ -9,7 +9,7 @@ import streamlit as st
 from app.ui import labels, notices, state
 from app.ui.step_through import actions
 from app.ui.step_through.step_answers import StepAnswers
-from app.ui.step_through.stored_events import POLICIES, Settings
+from app.ui.step_through.stored_events import POLICIES, Rules
 from l2m_core.acquire.stopping import Stopping
 
 MODELS_OWN = ""  # in the select box: whatever the model orders tests by
@@ -33,7 +33,7 @@ def show(answers: StepAnswers) -> None:
             )
 
 
-def ask_rules(settings: Settings, key: str, models_own: str | None = None) -> None:
+def ask_rules(settings: Rules, key: str, models_own: str | None = None) -> None:
     """models_own: the policy of the model, where it is chosen already."""
     stopping, policies = settings.stopping, (MODELS_OWN, *POLICIES)
     words = {**labels.POLICIES, MODELS_OWN: "the model's default"}
@@ -74,7 +74,7 @@ def _ask_limit(label: str, value: float | None, key: str, **limits: Any) -> None
     st.number_input(label, value=value, key=key, placeholder="no limit", **limits)
 
 
-def in_words(settings: Settings) -> str:
+def in_words(settings: Rules) -> str:
     """The rules as the log shows them."""
     stopping = settings.stopping
     limits = {
@@ -88,7 +88,7 @@ def in_words(settings: Settings) -> str:
     return f"rank by {rank} · advise stopping {'when ' + ' or '.join(when) if when else 'never'}"
 
 
-def entered_rules(key: str) -> Settings:
+def entered_rules(key: str) -> Rules:
     """The rules as entered; ConfigError for a number outside its range."""
     entered = {
         part: st.session_state.get(f"{key}-{part}") for part in ("policy", "budget", "gain", "cost", "confidence")
@@ -100,7 +100,7 @@ def entered_rules(key: str) -> Settings:
         least_gain=entered["gain"],
         confidence=None if confidence is None else confidence / 100,
     )
-    return Settings(stopping, entered["policy"] if entered["policy"] in POLICIES else None)
+    return Rules(stopping, entered["policy"] if entered["policy"] in POLICIES else None)
 
 
 def _save(step_id: str, expected_length: int, key: str) -> None:

@@ -14,7 +14,7 @@ from app.store import StepThrough, StoredCohort
 from app.ui import inputs, labels, notices, state
 from app.ui.step_through import actions, conditioning
 from app.ui.step_through.rules import ask_rules, entered_rules
-from app.ui.step_through.stored_events import Settings
+from app.ui.step_through.stored_events import Rules
 from l2m_core.cohort import Cohort
 
 SECTION = "start"
@@ -32,7 +32,7 @@ class Beginning:
     model: str
     title: str
     values: dict[str, Any]
-    settings: Settings
+    settings: Rules
 
     def carry_out(self) -> None:
         actions.start(self.cohort_id, self.model, self.title, self.values, self.settings)
@@ -117,7 +117,7 @@ def _ask(owner: str, stored: StoredCohort) -> None:
             st.caption("This cohort has no baseline features, so you begin with nothing known.")
         _ask_values(cohort, fields)
         with st.expander("Ranking and stopping (optional)", type="compact"):
-            ask_rules(Settings(), "start-rules")
+            ask_rules(Rules(), "start-rules")
         _ask_model(owner)
         st.form_submit_button(
             "Begin",

@@ -25,7 +25,7 @@ POLICIES = ("gain", "gain per cost", "learned")
 
 
 @dataclass(frozen=True)
-class Settings:
+class Rules:
     """How to rank and when to advise stopping. policy None: the model's own default."""
 
     stopping: Stopping = field(default_factory=Stopping)
@@ -35,17 +35,17 @@ class Settings:
         return {"stopping": {k: v for k, v in asdict(self.stopping).items() if v is not None}, "policy": self.policy}
 
     @classmethod
-    def from_payload(cls, payload: dict[str, Any]) -> Settings:
+    def from_payload(cls, payload: dict[str, Any]) -> Rules:
         return cls(Stopping(**payload["stopping"]), payload["policy"])
 
 
 @dataclass(frozen=True)
 class RulesChange:
-    """Settings that were stored at a time (at), after some of the core's events (their number)."""
+    """Rules that were stored at a time (at), after some of the core's events (their number)."""
 
     after: int
     at: datetime
-    settings: Settings
+    settings: Rules
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Record:
     events: tuple[Event, ...]
     hashes: tuple[str, ...]
     believed: tuple[Mapping[str, float] | None, ...]
-    rules: tuple[Settings, ...]
-    settings: Settings
+    rules: tuple[Rules, ...]
+    settings: Rules
     rules_set: tuple[RulesChange, ...]
     event_ids: frozenset[str]
 
@@ -107,12 +107,12 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
     core = [event for event in stored if event.kind != SETTINGS]
     payloads = [{**event.payload} for event in core]
     believed = tuple(payload.pop(BELIEVED, None) for payload in payloads)
-    rules: list[Settings] = []
+    rules: list[Rules] = []
     rules_set: list[RulesChange] = []
-    settings = Settings()
+    settings = Rules()
     for event in stored:
         if event.kind == SETTINGS:
-            settings = Settings.from_payload(event.payload)
+            settings = Rules.from_payload(event.payload)
             rules_set.append(RulesChange(len(rules), event.recorded_at, settings))
             rules[-1:] = [settings] if rules else []
         else:

@@ -17,7 +17,7 @@ from app.host import services
 from app.store import NewEvent, NotFound, StepThrough, StoreInputError, export_chain, import_chain
 from app.store.inputs import require_text, require_uuid
 from app.ui import labels
-from app.ui.step_through.stored_events import BELIEVED, SETTINGS, Settings, new_event
+from app.ui.step_through.stored_events import BELIEVED, SETTINGS, Rules, new_event
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M
@@ -105,7 +105,7 @@ def _is_near(believed: Any, posterior: Any) -> bool:
 
 def _check_settings(payload: dict[str, Any]) -> None:
     try:
-        settings = Settings.from_payload(payload)
+        settings = Rules.from_payload(payload)
         known = settings.to_payload() == payload
     except (KeyError, TypeError, ValueError, AttributeError, L2MError):
         known = False
