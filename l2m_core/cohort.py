@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from l2m_core.diagnostics import Diagnostics, diagnose
 from l2m_core.errors import CohortError, FeatureError, InputError
 from l2m_core.lazy import lazy
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
@@ -17,10 +18,11 @@ from l2m_core.tables.cell_parsing import number_text
 from l2m_core.tables.column_parsing import DEFAULT_RULES, LARGEST, Rules, read_columns
 from l2m_core.tables.entered_values import UnseenLevelWarning, code_of, encode_values, value_text
 from l2m_core.tables.frames import table_from_frame
-from l2m_core.tables.reading import DEFAULT_LIMITS, Limits, Table, read_table
+from l2m_core.tables.reading import read_table
 from l2m_core.tables.restoring import newer_readings, understood
 from l2m_core.tables.rounding import LARGEST_EXACT, of_rounding
 from l2m_core.tables.schema_inference import FEWEST_ROWS, combine, how_to_read, infer, levels_of
+from l2m_core.tables.table import DEFAULT_LIMITS, Limits, Table
 
 __all__ = ["Cohort", "UnseenLevelWarning"]
 
@@ -380,10 +382,8 @@ class Cohort:
         columns[self.schema.outcome.name] = outcome
         return pd.DataFrame(columns)
 
-    def diagnostics(self):
-        """What to know before trusting an answer from this cohort: a Diagnostics."""
-        from l2m_core.diagnostics import diagnose
-
+    def diagnostics(self) -> Diagnostics:
+        """What to know before trusting an answer from this cohort."""
         return diagnose(self)
 
 

@@ -29,7 +29,8 @@ from l2m_core.errors import L2MError, ModelFileError, RangeWarning
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.paths import model_folders
 from l2m_core.schema import Schema
-from l2m_core.tables.reading import Table, read_table
+from l2m_core.tables.reading import read_table
+from l2m_core.tables.table import Table
 
 DEFAULT_MODEL = "general"
 NOBODY = "nobody"  # an owner of nothing: sees released models and what is shared

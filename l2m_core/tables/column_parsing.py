@@ -37,8 +37,8 @@ from l2m_core.tables.cell_parsing import (
 )
 from l2m_core.tables.decimals import first_in_doubt, question
 from l2m_core.tables.lookalikes import both_shown, twins
-from l2m_core.tables.reading import SEPARATOR, Column, NumberColumn, RefusedColumn
 from l2m_core.tables.signs import is_minus, is_plus, minus_is_a_result
+from l2m_core.tables.table import SEPARATOR, Column, NumberColumn, RefusedColumn
 
 LARGEST = float(np.finfo(np.float32).max)
 LONGEST_LEVEL = 200

@@ -12,7 +12,7 @@ import numpy as np
 from l2m_core.tables.cell_parsing import SENTINELS, number_text, parse_number
 from l2m_core.tables.column_parsing import PAIRS, Reading
 from l2m_core.tables.lookalikes import both_shown, is_slip, twin_key
-from l2m_core.tables.reading import SEPARATOR, Table, TextColumn
+from l2m_core.tables.table import SEPARATOR, Table, TextColumn
 
 EDGE = 5  # rows at the beginning and the end of a table in which totals stand
 FEW_CELLS = 3  # of a value that is a slip or a code, not one of an outcome's own values …

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2m_core.tables.reading import NumberColumn, Table, TextColumn
 from l2m_core.tables.signs import is_minus, is_plus
+from l2m_core.tables.table import NumberColumn, Table, TextColumn
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort

@@ -26,9 +26,9 @@ from l2m_core.tables.column_parsing import (
 from l2m_core.tables.decimals import first_in_doubt
 from l2m_core.tables.entered_values import codes_of
 from l2m_core.tables.outcome_checks import doubts_about
-from l2m_core.tables.reading import Column, Table, TextColumn
 from l2m_core.tables.rounding import of_merged_codes, of_rounding
 from l2m_core.tables.strict_yaml import LARGEST_TEXT
+from l2m_core.tables.table import Column, Table, TextColumn
 
 FEWEST_ROWS = 10
 # Of two levels or classes, the one that means "no" comes first; alphabetical order already puts no < yes, false < true.

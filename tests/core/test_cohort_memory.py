@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from l2m_core.cohort import Cohort
-from l2m_core.tables.reading import DEFAULT_LIMITS, Limits
+from l2m_core.tables.table import DEFAULT_LIMITS, Limits
 from tests.core import reading_memory
 from tests.core.hostile import parquets
 from tests.figures import Keep

@@ -15,7 +15,8 @@ import pytest
 
 from l2m_core.errors import CohortError
 from l2m_core.tables.parquet_pages import measure, row_groups
-from l2m_core.tables.reading import Limits, NumberColumn, RefusedColumn, Table, TextColumn, read_table
+from l2m_core.tables.reading import read_table
+from l2m_core.tables.table import Limits, NumberColumn, RefusedColumn, Table, TextColumn
 
 ROWS = 30
 WORDS = ["low", "high", None] * 10

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from l2m_core.tables.reading import Limits
+from l2m_core.tables.table import Limits
 from tests.core.hostile import parquet_bytes as raw
 from tests.core.hostile.corpus import Hostile, both, column_is
 
