@@ -163,6 +163,16 @@ class Cohort:
             f"{cohort.content_hash[:16]}… instead of {content_hash[:16]}…). Upload its table again."
         )
 
+    def read_back(self, frame: pd.DataFrame, schema_yaml: str) -> Cohort:
+        """This cohort as it will be opened from its stored `frame()` and schema; refused where that is another one."""
+        try:
+            return Cohort.restored(frame, Schema.from_yaml(schema_yaml), self.content_hash, self.name)
+        except InputError as error:
+            raise CohortError(
+                f"Cohort '{self.name}' cannot be stored: its table and schema would be read back as another cohort. "
+                "Read it anew, with Cohort.from_frame or from a CSV file, and store that."
+            ) from error
+
     @classmethod
     def from_arrays(
         cls,

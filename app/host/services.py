@@ -23,6 +23,7 @@ from app.host.identity import Signer, load_signer
 from app.host.settings import Settings
 from app.jobs.runner import Runner
 from app.store import NotFound, Store, StoredCohort
+from app.store.cohorts import from_parquet, to_parquet
 from l2m_core.cohort import Cohort
 from l2m_core.diagnostics import Diagnostics
 from l2m_core.errors import L2MError, ModelFileError, RangeWarning
@@ -146,11 +147,11 @@ class Services:
             kept.drop(lambda other: other[: len(key)] == key)
 
     def add_cohort(self, owner: str, cohort: Cohort) -> StoredCohort:
-        """Store a cohort so that reading it again gives the very same one; refused otherwise."""
-        stored = self.store.cohorts.add(
-            owner, cohort.name, cohort.frame(), cohort.schema.to_yaml(), cohort.content_hash
-        )
-        self.cohort(owner, stored)
+        """Store a cohort that is read back as the very same one; any other is refused, and nothing is stored."""
+        schema, table = cohort.schema.to_yaml(), to_parquet(cohort.frame())
+        restored = cohort.read_back(from_parquet(table), schema)
+        stored = self.store.cohorts.add(owner, cohort.name, table, schema, cohort.content_hash)
+        self._cohorts.get(stored.id, lambda: restored)  # opened next, most likely
         return stored
 
     def cohort(self, owner: str, stored: StoredCohort) -> Cohort:
