@@ -116,26 +116,22 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     by_name = dict(zip(table.names, table.columns, strict=True))
     outcome_column = by_name.pop(outcome_name)
     levels = levels_of(stated)
-    outcome_reading = read_column(
+    reading = read_column(
         outcome_name, outcome_column, rows, rules, kinds.get(outcome_name), levels.get(outcome_name, ())
     )
-    kept = np.flatnonzero(outcome_reading.present)
+    kept = np.flatnonzero(reading.present)
+    outcome, y, warnings = _infer_outcome(reading, kept, stated, table)
+    decimals = {outcome_name: reading.decimal}
     features: dict[str, Feature] = {}
     notes: dict[str, list[str]] = {}
     problems: dict[str, str] = {}
-    decimals: dict[str, str] = {}
     x = np.empty((len(kept), len(by_name)), dtype=np.float32)
     place = {name: i for i, name in enumerate(by_name)}
     # Column by column, so that only one at a time is held as 64-bit numbers.
-    for name, reading in read_columns(
-        [outcome_name, *by_name], [outcome_column, *by_name.values()], rows, kinds, rules, levels
-    ):
+    for name, reading in read_columns(by_name, by_name.values(), rows, kinds, rules, levels):
         settings = stated.features.get(name, {})
-        if reading.decimal in (".", ","):
-            decimals[name] = reading.decimal
-        if name == outcome_name:
-            outcome, y, warnings = _infer_outcome(reading, kept, stated, table)
-        elif settings.get("role") == "ignored":
+        decimals[name] = reading.decimal
+        if settings.get("role") == "ignored":
             features[name] = Feature(**{"name": name, **settings})
         elif reading.problem is not None:
             problems[name] = reading.problem
@@ -162,10 +158,14 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     )
 
 
-def decimals_of_texts(names: Iterable[str], columns: Iterable[Column], told: Mapping[str, str]) -> dict[str, str]:
-    """As `read_columns` has it: columns of texts that do not tell their sign have that of the others, if these agree."""
+def decimals_of_texts(
+    names: Iterable[str], columns: Iterable[Column], evidence: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Column → its decimal sign, by the evidence of each reading. Columns of texts that do not tell it have that of the
+    others, if these agree."""
+    told = {name: sign for name, sign in evidence.items() if sign in (".", ",")}
     if len(set(told.values())) != 1:
-        return dict(told)
+        return told
     (sign,) = set(told.values())
     return {name: sign for name, column in zip(names, columns, strict=True) if isinstance(column, TextColumn)}
 
