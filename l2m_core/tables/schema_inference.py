@@ -13,6 +13,7 @@ import numpy as np
 
 from l2m_core.errors import CohortError, InputError, OutcomeError, SchemaError
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
+from l2m_core.tables.allowed_numbers import is_outside, of_merged_codes, of_rounding
 from l2m_core.tables.cell_parsing import are_numbers, parse_both, parse_number
 from l2m_core.tables.column_parsing import (
     DEFAULT_RULES,
@@ -26,7 +27,6 @@ from l2m_core.tables.column_parsing import (
 from l2m_core.tables.decimals import first_in_doubt
 from l2m_core.tables.entered_values import codes_of
 from l2m_core.tables.outcome_checks import doubts_about
-from l2m_core.tables.rounding import of_merged_codes, of_rounding
 from l2m_core.tables.strict_yaml import LARGEST_TEXT
 from l2m_core.tables.table import Column, Table, TextColumn
 
@@ -321,7 +321,7 @@ def _classes(reading, stated, positive, doubts) -> tuple[tuple[str, ...], list[s
 
 def _class_codes(reading, classes, by_value: bool, rows) -> np.ndarray:
     """(N,) codes. by_value: cells that are numbers, of which 1.0 is the class 1."""
-    known = codes_of(classes) if by_value else {text: code for code, text in enumerate(classes)}
+    known = codes_of(classes, by_value)
     for code, text in enumerate(reading.texts):
         if text not in known:
             row = rows[int(np.argmax(reading.codes == code))]
@@ -412,9 +412,7 @@ def looks_like_identifier(name: str, numbers: np.ndarray | None, present: int, d
 
 
 def _check_range(feature, values, rows):
-    low = -np.inf if feature.minimum is None else feature.minimum
-    high = np.inf if feature.maximum is None else feature.maximum
-    outside = (values < low) | (values > high)
+    outside = is_outside(values, feature)
     if outside.any():
         first = int(np.argmax(outside))
         raise CohortError(
@@ -459,7 +457,7 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
 def _level_codes(reading, feature, warnings, by_value: bool) -> np.ndarray:
     """Codes as float32; a text that is no level is 'other', whose code is len(levels). by_value: cells that are numbers,
     of which 1.0 is the level 1; a text is a level only as it stands."""
-    known = codes_of(feature.levels) if by_value else {text: code for code, text in enumerate(feature.levels)}
+    known = codes_of(feature.levels, by_value)
     foreign = [text for text in reading.texts if text not in known]
     if foreign and feature.kind == "binary":
         raise CohortError(
