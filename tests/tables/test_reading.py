@@ -15,7 +15,7 @@ from l2m_core.errors import CohortError, InputError
 from l2m_core.schema import Feature
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.table import Limits, TextColumn, clean_names
-from tests.core.generated import written
+from tests.tables.generated import written
 
 SMALL = b"age,sex\n40,F\n41,M\n\n42,F\n"
 
