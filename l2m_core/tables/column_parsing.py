@@ -36,9 +36,9 @@ from l2m_core.tables.cell_parsing import (
     parse_number,
     without_limit_sign,
 )
-from l2m_core.tables.decimals import first_in_doubt, question
+from l2m_core.tables.decimal_signs import first_in_doubt, question
 from l2m_core.tables.lookalikes import both_shown, twins
-from l2m_core.tables.signs import is_minus, is_plus, minus_is_a_result
+from l2m_core.tables.result_signs import is_minus, is_plus, minus_is_a_result
 from l2m_core.tables.table import SEPARATOR, Column, NumberColumn, RefusedColumn
 
 LONGEST_LEVEL = 200

@@ -25,7 +25,7 @@ from l2m_core.tables.cell_parsing import (
     without_limit_sign,
 )
 from l2m_core.tables.column_parsing import Rules, without_markers
-from l2m_core.tables.signs import is_minus, minus_is_a_result
+from l2m_core.tables.result_signs import is_minus, minus_is_a_result
 
 DECIMALS = {None: "", ".": " with a decimal point", ",": " with a decimal comma"}
 BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative", "positive"), ("absent", "present"))

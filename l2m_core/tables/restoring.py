@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2m_core.tables.signs import is_minus, is_plus
+from l2m_core.tables.result_signs import is_minus, is_plus
 from l2m_core.tables.table import NumberColumn, Table, TextColumn
 
 if TYPE_CHECKING:

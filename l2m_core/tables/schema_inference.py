@@ -24,7 +24,7 @@ from l2m_core.tables.column_parsing import (
     read_column,
     read_columns,
 )
-from l2m_core.tables.decimals import first_in_doubt
+from l2m_core.tables.decimal_signs import first_in_doubt
 from l2m_core.tables.entered_values import codes_of
 from l2m_core.tables.outcome_checks import doubts_about
 from l2m_core.tables.strict_yaml import LARGEST_TEXT
