@@ -1,6 +1,6 @@
-"""Cells that would give an outcome another kind, one more class or one more patient, though nobody meant them to.
+"""Cells that change an outcome by mistake: its kind, its classes, or the number of patients.
 
-Each finding is a sentence with the rows. What finds something asks: the outcome is refused until its kind is stated.
+Each finding is a sentence that names the rows. After any finding the outcome is refused until its kind is stated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A stored cohort keeps what was understood when it was stored; where its file would be read otherwise today is said."""
+"""A stored cohort opens as it was when it was stored. Warnings say where its file would be read otherwise today."""
 
 from __future__ import annotations
 
