@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from l2m_core.diagnostics import Diagnostics, diagnose
 from l2m_core.errors import CohortError, FeatureError, InputError
 from l2m_core.lazy import lazy
 from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
+from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, of_rounding
 from l2m_core.tables.cell_parsing import number_text
-from l2m_core.tables.column_parsing import DEFAULT_RULES, LARGEST, Rules, read_columns
-from l2m_core.tables.entered_values import UnseenLevelWarning, code_of, encode_values, value_text
+from l2m_core.tables.column_parsing import DEFAULT_RULES, Rules, read_columns
+from l2m_core.tables.entered_values import UnseenLevelWarning, code_of, codes_of, encode_values, value_text
 from l2m_core.tables.frames import table_from_frame
-from l2m_core.tables.reading import DEFAULT_LIMITS, Limits, Table, read_table
+from l2m_core.tables.reading import read_table
 from l2m_core.tables.restoring import newer_readings, understood
-from l2m_core.tables.rounding import LARGEST_EXACT, of_rounding
 from l2m_core.tables.schema_inference import FEWEST_ROWS, combine, how_to_read, infer, levels_of
+from l2m_core.tables.table import DEFAULT_LIMITS, Limits, Table
 
 __all__ = ["Cohort", "UnseenLevelWarning"]
 
@@ -161,6 +163,16 @@ class Cohort:
             f"{cohort.content_hash[:16]}… instead of {content_hash[:16]}…). Upload its table again."
         )
 
+    def read_back(self, frame: pd.DataFrame, schema_yaml: str) -> Cohort:
+        """This cohort as it will be opened from its stored `frame()` and schema; refused where that is another one."""
+        try:
+            return Cohort.restored(frame, Schema.from_yaml(schema_yaml), self.content_hash, self.name)
+        except InputError as error:
+            raise CohortError(
+                f"Cohort '{self.name}' cannot be stored: its table and schema would be read back as another cohort. "
+                "Read it anew, with Cohort.from_frame or from a CSV file, and store that."
+            ) from error
+
     @classmethod
     def from_arrays(
         cls,
@@ -289,7 +301,11 @@ class Cohort:
 
     def rules_of(self, name: str) -> Rules:
         """How further values of a column are read: as its cells were, with the decimal sign that was stated or told."""
-        return replace(self.rules, decimal=self.rules.decimal or self.decimals.get(name))
+        return self._rules_by_sign[self.rules.decimal or self.decimals.get(name)]
+
+    @lazy
+    def _rules_by_sign(self) -> dict[str | None, Rules]:
+        return {sign: replace(self.rules, decimal=sign) for sign in (None, ".", ",")}
 
     # Queries
 
@@ -327,7 +343,7 @@ class Cohort:
         texts = [str(value) if isinstance(value, str) else value for value in values]
         if self.kind == "continuous":
             return _finite_vector([_as_number(name, value, self.rules_of(name)) for value in texts], name)
-        codes = {text: code for code, text in enumerate(self.classes)}
+        codes = codes_of(self.classes, by_value=False)
         found = [value_text(value) for value in texts]
         for text in found:
             if text not in codes:
@@ -380,10 +396,8 @@ class Cohort:
         columns[self.schema.outcome.name] = outcome
         return pd.DataFrame(columns)
 
-    def diagnostics(self):
-        """What to know before trusting an answer from this cohort: a Diagnostics."""
-        from l2m_core.diagnostics import diagnose
-
+    def diagnostics(self) -> Diagnostics:
+        """What to know before trusting an answer from this cohort."""
         return diagnose(self)
 
 
@@ -401,7 +415,7 @@ def _matrix(x) -> np.ndarray:
         raise CohortError(f"x has the shape {x.shape}; it must be (rows, features).")
     if x.shape[1] > MOST_ARRAY_COLUMNS:
         raise CohortError(f"x has {x.shape[1]:,} columns; at most {MOST_ARRAY_COLUMNS:,} are read. Keep what matters.")
-    bad = np.abs(x) > LARGEST
+    bad = is_too_large(x)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise CohortError(f"x[{row}, {column}] is infinite or too large. Correct it, or make it NaN.")
@@ -461,6 +475,6 @@ def _finite_vector(values, name) -> np.ndarray:
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise CohortError(f"'{name}' must hold numbers.") from error
-    if not np.all(np.abs(vector) <= LARGEST):
+    if np.any(is_too_large(vector) | np.isnan(vector)):
         raise CohortError(f"'{name}' holds a number that is missing, infinite or too large.")
     return vector.astype(np.float32)

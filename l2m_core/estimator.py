@@ -26,8 +26,8 @@ from l2m_core.schema import Feature, Overrides
 from l2m_core.tables.column_parsing import DEFAULT_RULES, Reading, Rules, read_column, read_columns
 from l2m_core.tables.entered_values import encode_values
 from l2m_core.tables.frames import column_of
-from l2m_core.tables.reading import DEFAULT_LIMITS, Column, TextColumn, clean_names
 from l2m_core.tables.schema_inference import decimals_of_texts, infer_feature
+from l2m_core.tables.table import DEFAULT_LIMITS, Column, TextColumn, clean_names
 
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
 

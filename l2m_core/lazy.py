@@ -1,4 +1,4 @@
-"""What is computed when it is first asked for, and kept."""
+"""A property that is computed when it is first read, and cached on the instance."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ T = TypeVar("T")
 
 
 class lazy(Generic[T]):
-    """As `functools.cached_property`, which up to Python 3.11 lets only one thread compute at a time, of all instances.
+    """Like `functools.cached_property`, but threads do not wait for each other.
 
-    Two threads that ask at once may both compute; the values are the same.
+    Up to Python 3.11 `cached_property` holds one lock for all instances: while one session computes an answer, the same
+    property of every other patient would wait. Without the lock, two threads that read one property at once may both
+    compute it; both get the value that was cached first.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:

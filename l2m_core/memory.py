@@ -26,7 +26,8 @@ from l2m_core.lazy import lazy
 from l2m_core.schema import Feature
 from l2m_core.step_through.events import Event
 from l2m_core.step_through.patient import Patient
-from l2m_core.tables.column_parsing import LARGEST, Rules, without_markers
+from l2m_core.tables.allowed_numbers import is_refused
+from l2m_core.tables.column_parsing import Rules, without_markers
 from l2m_core.tables.entered_values import warn_unseen
 
 __all__ = ["L2M", "Answer", "CohortMemory", "load"]
@@ -169,9 +170,7 @@ def _checked_column(values: np.ndarray, feature: Feature, rules: Rules) -> np.nd
     """
     if feature.kind == "number":
         values = without_markers(values, rules)
-        low = -LARGEST if feature.minimum is None else feature.minimum
-        high = LARGEST if feature.maximum is None else feature.maximum
-        bad, must = (values < low) | (values > high), feature.range_text or "finite"
+        bad, must = is_refused(values, feature), feature.range_text or "finite"
     else:
         bad, must = (values < 0) | np.isinf(values) | (values != np.floor(values)), "a whole code, 0 or more"
         bad &= ~np.isnan(values)

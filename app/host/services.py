@@ -22,11 +22,13 @@ from app.host.identity import Signer, load_signer
 from app.jobs.runner import Runner
 from app.settings import AppSettings
 from app.store import StoredCohort
+from app.store.cohorts import from_parquet, to_parquet
 from l2m_core.cohort import Cohort
 from l2m_core.diagnostics import Diagnostics
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory
-from l2m_core.tables.reading import Table, read_table
+from l2m_core.tables.reading import read_table
+from l2m_core.tables.table import Table
 
 NOBODY = "nobody"  # an owner without cohorts or models: sees released models and what is shared
 RESAMPLES = 8  # bootstrap samples of the cohort behind an uncertainty band
@@ -97,11 +99,11 @@ class Services(Catalogue):
             kept.drop(lambda other: other[: len(key)] == key)
 
     def add_cohort(self, owner: str, cohort: Cohort) -> StoredCohort:
-        """Stores a cohort. Refuses one that would read differently from the store."""
-        stored = self.store.cohorts.add(
-            owner, cohort.name, cohort.frame(), cohort.schema.to_yaml(), cohort.content_hash
-        )
-        self.cohort(owner, stored)
+        """Store a cohort that is read back as the very same one; any other is refused, and nothing is stored."""
+        schema, table = cohort.schema.to_yaml(), to_parquet(cohort.frame())
+        restored = cohort.read_back(from_parquet(table), schema)
+        stored = self.store.cohorts.add(owner, cohort.name, table, schema, cohort.content_hash)
+        self._cohorts.get(stored.id, lambda: restored)  # opened next, most likely
         return stored
 
     def delete_cohort(self, owner: str, cohort_id: str) -> None:

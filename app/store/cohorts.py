@@ -25,17 +25,24 @@ class Cohorts:
         self._database = database
 
     def add(
-        self, owner: str, name: str, frame: pd.DataFrame, schema_yaml: str, content_hash: str, shared: bool = False
+        self,
+        owner: str,
+        name: str,
+        table: pd.DataFrame | bytes,
+        schema_yaml: str,
+        content_hash: str,
+        shared: bool = False,
     ) -> StoredCohort:
         """Store a cohort under the next version of its name. The same table under the same name is stored once.
 
+        table: a DataFrame, or the bytes that `to_parquet` made of it.
         content_hash: of what a model computes from. Two tables with the same content may differ in ignored columns.
         """
         require_text("The owner", owner)
         require_text("The cohort's name", name)
         require_text("The schema", schema_yaml, 5_000_000)
         require_text("The cohort's content hash", content_hash, 64)
-        parquet = to_parquet(frame)
+        parquet = table if isinstance(table, bytes) else to_parquet(table)
         with self._database.writing() as session:
             lock_name(session, f"cohort {owner} {name}")
             same_name = and_(CohortRow.owner == owner, CohortRow.name == name)
@@ -86,7 +93,7 @@ class Cohorts:
             parquet, expected = data.parquet, data.sha256
         if sha256(parquet).hexdigest() != expected:
             raise StoreError(f"The stored data of cohort {cohort_id} are damaged. Upload the table again.")
-        return pd.read_parquet(io.BytesIO(parquet))
+        return from_parquet(parquet)
 
     def share(self, owner: str, cohort_id: str, shared: bool = True) -> StoredCohort:
         """Show a cohort to everyone who uses this installation, or to nobody else again."""
@@ -195,6 +202,11 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
     )
 
 
+def from_parquet(data: bytes) -> pd.DataFrame:
+    """The table of which `to_parquet` made these bytes."""
+    return pd.read_parquet(io.BytesIO(data))
+
+
 def _is_table(data: CohortDataRow, parquet: bytes) -> bool:
     """Another release of pyarrow may write the same table in other bytes."""
     stored = sha256(data.parquet).hexdigest()
@@ -202,7 +214,7 @@ def _is_table(data: CohortDataRow, parquet: bytes) -> bool:
         return False
     if stored == sha256(parquet).hexdigest():
         return True
-    return bool(pd.read_parquet(io.BytesIO(data.parquet)).equals(pd.read_parquet(io.BytesIO(parquet))))
+    return bool(from_parquet(data.parquet).equals(from_parquet(parquet)))
 
 
 def _storable(frame: pd.DataFrame, position: int) -> bool:

@@ -16,7 +16,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.diagnostics import SENTINEL
 from l2m_core.errors import CohortError, L2MError
 from l2m_core.schema import Schema
-from l2m_core.tables.reading import Table
+from l2m_core.tables.table import Table
 
 DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"

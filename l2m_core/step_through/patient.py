@@ -18,8 +18,7 @@ from l2m_core.errors import FeatureError, InputError
 from l2m_core.lazy import lazy
 from l2m_core.step_through.events import Event, State, effective, fold
 from l2m_core.step_through.trace import Trace
-from l2m_core.tables.cell_parsing import is_limit
-from l2m_core.tables.entered_values import encode_value
+from l2m_core.tables.entered_values import enter_value
 
 
 @dataclass(frozen=True)
@@ -392,29 +391,14 @@ def _checked(memory: ConditionedModel, values: Mapping[str, Any]) -> dict[str, A
     """The values, plain and checked one by one against the schema; None stays None."""
     if not isinstance(values, Mapping):
         raise FeatureError(f"Values must be a mapping of feature to value; a {type(values).__name__} is none.")
-    checked = {}
-    for name, value in values.items():
-        feature = memory.cohort.feature(name)
-        code = encode_value(feature, value, memory.cohort.rules_of(name))
-        written = feature.kind == "number" and isinstance(value, str)
-        if written and is_limit(value.strip()):
-            raise FeatureError(
-                f"'{name}' = {value!r:.60} is a detection limit. Enter its number, and 'below' or 'above' as its limit."
-            )
-        # A number written as text is kept as a number, so that a record means the same wherever it is read again.
-        checked[name] = None if np.isnan(code) else code if written else _plain(value)
-    return checked
+    cohort = memory.cohort
+    return {name: enter_value(cohort.feature(name), value, cohort.rules_of(name))[0] for name, value in values.items()}
 
 
 def _not_measured(name: str, value: Any) -> str:
     if value is None:
         return f"No value is given for '{name}'."
     return f"'{name}' = {value!r:.60} stands for \"not measured\" in this cohort."
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON knows it."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _posterior_columns(memory: ConditionedModel, prediction: np.ndarray | Predictive) -> pd.DataFrame:

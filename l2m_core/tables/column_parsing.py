@@ -19,6 +19,7 @@ import pandas as pd
 
 from l2m_core.errors import CohortError
 from l2m_core.lazy import lazy
+from l2m_core.tables.allowed_numbers import is_too_large
 from l2m_core.tables.cell_parsing import (
     ADVICE,
     DATE_ADVICE,
@@ -35,12 +36,11 @@ from l2m_core.tables.cell_parsing import (
     parse_number,
     without_limit_sign,
 )
-from l2m_core.tables.decimals import first_in_doubt, question
+from l2m_core.tables.decimal_signs import first_in_doubt, question
 from l2m_core.tables.lookalikes import both_shown, twins
-from l2m_core.tables.reading import SEPARATOR, Column, NumberColumn, RefusedColumn
-from l2m_core.tables.signs import is_minus, is_plus, minus_is_a_result
+from l2m_core.tables.result_signs import is_minus, is_plus, minus_is_a_result
+from l2m_core.tables.table import SEPARATOR, Column, NumberColumn, RefusedColumn
 
-LARGEST = float(np.finfo(np.float32).max)
 LONGEST_LEVEL = 200
 MOST_TWINS = 20  # pairs that a column's warnings show
 CENSORED_RULES = ("refuse", "limit")
@@ -193,7 +193,7 @@ def _numbers(reading: Reading, values: np.ndarray, rows, rules) -> Reading:
     """With its numbers; one that is infinite, or too large for 32 bits, is refused by its cell."""
     values = without_markers(values, rules)
     reading = replace(reading, numbers=values)
-    bad = np.abs(values) > LARGEST
+    bad = is_too_large(values)
     if not bad.any():
         return reading
     row = rows[int(np.argmax(bad))]

@@ -12,9 +12,11 @@ import pandas as pd
 
 from l2m_core.errors import FeatureError
 from l2m_core.schema import OTHER, Feature, did_you_mean
+from l2m_core.tables.allowed_numbers import is_outside, is_too_large
 from l2m_core.tables.cell_parsing import (
     MISSING_AMONG_NUMBERS,
     are_numbers,
+    is_limit,
     is_missing,
     number_text,
     parse_both,
@@ -22,8 +24,8 @@ from l2m_core.tables.cell_parsing import (
     whole_text,
     without_limit_sign,
 )
-from l2m_core.tables.column_parsing import LARGEST, Rules, without_markers
-from l2m_core.tables.signs import is_minus, minus_is_a_result
+from l2m_core.tables.column_parsing import Rules, without_markers
+from l2m_core.tables.result_signs import is_minus, minus_is_a_result
 
 DECIMALS = {None: "", ".": " with a decimal point", ",": " with a decimal comma"}
 BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative", "positive"), ("absent", "present"))
@@ -31,6 +33,23 @@ BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative"
 
 class UnseenLevelWarning(UserWarning):
     """A category that the cohort never held; it is read as 'other'."""
+
+
+def enter_value(feature: Feature, value: Any, rules: Rules) -> tuple[Any, float]:
+    """One value as a record keeps it (None where not measured), and as x holds it. A detection limit is refused.
+
+    Of a text its number is kept, so that a record means the same wherever it is read again.
+    """
+    code = encode_value(feature, value, rules)
+    written = feature.kind == "number" and isinstance(value, str)
+    if written and is_limit(value.strip()):
+        raise FeatureError(
+            f"'{feature.name}' = {value!r:.60} is a detection limit. Enter its number, and 'below' or 'above' as its limit."
+        )
+    if np.isnan(code):
+        return None, code
+    plain = value.item() if isinstance(value, np.generic) else value  # as JSON knows it
+    return code if written else plain, code
 
 
 def encode_value(feature: Feature, value: Any, rules: Rules) -> float:
@@ -96,11 +115,9 @@ def _code_of_number(feature, value, rules) -> float:
         raise FeatureError(f"'{feature.name}' must be a number{sign}{_range_hint(feature)}; {value!r:.60} is not.")
     if number in rules.missing_numbers:
         return np.nan
-    if not abs(number) <= LARGEST:
+    if is_too_large(number):
         raise FeatureError(f"'{feature.name}' must be a finite number{_range_hint(feature)}; {number:g} is not.")
-    below = feature.minimum is not None and number < feature.minimum
-    above = feature.maximum is not None and number > feature.maximum
-    if below or above:
+    if is_outside(number, feature):
         raise FeatureError(
             f"'{feature.name}' = {number:g} is outside the allowed range: {feature.range_text}. Check value and unit."
         )
@@ -154,10 +171,12 @@ def _code_of_level(feature, value, rules) -> float:
     return codes_of(feature.levels).get(text if number is None else number_text(number), len(feature.levels))
 
 
-def codes_of(levels: Sequence[str]) -> dict[str, int]:
-    """Code of each text; a stated '1.0' is also found as '1', unless two levels are the same number."""
-    numbers = [parse_number(level) for level in levels]
+def codes_of(levels: Sequence[str], by_value: bool = True) -> dict[str, int]:
+    """Code of each text. by_value: a stated '1.0' is also found as '1', unless two levels are the same number."""
     known = {level: code for code, level in enumerate(levels)}
+    if not by_value:
+        return known
+    numbers = [parse_number(level) for level in levels]
     plain = {
         number_text(number): code
         for code, number in enumerate(numbers)

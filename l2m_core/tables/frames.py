@@ -12,7 +12,7 @@ import pandas as pd
 
 from l2m_core.errors import CohortError
 from l2m_core.tables.cell_parsing import DATE_ADVICE, LARGEST_WHOLE, LONGEST_NUMBER, number_text, whole_text
-from l2m_core.tables.reading import (
+from l2m_core.tables.table import (
     DEFAULT_LIMITS,
     SEPARATOR,
     Column,
@@ -21,7 +21,7 @@ from l2m_core.tables.reading import (
     RefusedColumn,
     Table,
     TextColumn,
-    check_width,
+    check_size,
     clean_names,
 )
 
@@ -36,16 +36,6 @@ def table_from_frame(frame: pd.DataFrame, limits: Limits = DEFAULT_LIMITS, name:
     names, repeated, warnings = clean_names([_name_text(label) for label in frame.columns])
     columns = tuple(column_of(frame.iloc[:, i], label, limits, limits.size) for i, label in enumerate(names))
     return Table(names, columns, np.arange(len(frame)), tuple(warnings), name, repeated=repeated)
-
-
-def check_size(rows, columns, limits):
-    check_width(columns, limits)
-    if rows > limits.rows:
-        raise CohortError(f"The table has {rows:,} rows; at most {limits.rows:,} are read. Keep a random sample.")
-    if rows * columns > limits.cells:
-        raise CohortError(f"The table has {rows * columns:,} cells; at most {limits.cells:,} are read.")
-    if rows == 0 or columns == 0:
-        raise CohortError("The table is empty. It needs at least ten rows, an outcome and a feature.")
 
 
 def _name_text(label: Any) -> str:

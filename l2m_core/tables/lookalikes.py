@@ -1,4 +1,4 @@
-"""Texts that a person would take for the same: by look, or by a slip of the key."""
+"""Texts that a person would take for the same: they look alike, or a slip of the key tells them apart."""
 
 from __future__ import annotations
 

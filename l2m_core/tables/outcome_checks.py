@@ -1,6 +1,6 @@
-"""Cells that would give an outcome another kind, one more class or one more patient, though nobody meant them to.
+"""Cells that change an outcome by mistake: its kind, its classes, or the number of patients.
 
-Each finding is a sentence with the rows. What finds something asks: the outcome is refused until its kind is stated.
+Each finding is a sentence that names the rows. After any finding the outcome is refused until its kind is stated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from l2m_core.tables.cell_parsing import SENTINELS, number_text, parse_number
 from l2m_core.tables.column_parsing import PAIRS, Reading
 from l2m_core.tables.lookalikes import both_shown, is_slip, twin_key
-from l2m_core.tables.reading import SEPARATOR, Table, TextColumn
+from l2m_core.tables.table import SEPARATOR, Table, TextColumn
 
 EDGE = 5  # rows at the beginning and the end of a table in which totals stand
 FEW_CELLS = 3  # of a value that is a slip or a code, not one of an outcome's own values …

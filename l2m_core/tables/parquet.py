@@ -15,9 +15,9 @@ import numpy as np
 
 from l2m_core.errors import CohortError
 from l2m_core.tables.cell_parsing import DATE_ADVICE, LARGEST_WHOLE
-from l2m_core.tables.frames import check_size, column_of
+from l2m_core.tables.frames import column_of
 from l2m_core.tables.parquet_pages import Chunk, Pages, description_size, measure, row_groups
-from l2m_core.tables.reading import Column, Limits, RefusedColumn, Table, TextColumn, clean_names
+from l2m_core.tables.table import Column, Limits, RefusedColumn, Table, TextColumn, check_size, clean_names
 
 SMALLER = 25  # times that a file's description is than a file may be; as objects it takes a hundred times its size
 LONGEST_LIST = 10_000  # of columns or row groups in the file's description

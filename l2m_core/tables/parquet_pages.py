@@ -1,10 +1,12 @@
-"""What a Parquet column takes once unpacked, told by the headers of its pages before any page is unpacked.
+"""How much memory a Parquet column takes once unpacked, from the headers of its pages, before any page is unpacked.
 
-A Parquet file describes itself, and may say what it likes: a page's own header is what its reader goes by. The description
-and the headers are Thrift's compact coding of a few numbers. They are read here, because pyarrow's own view of a damaged
-description can end the process; whatever in them is not plain is refused, so that no two readers differ on it.
+pyarrow tells only what the file's description declares (`total_uncompressed_size`), and a file may declare what it likes.
+Measured with pyarrow 26: a file of 129 kB that declares 24 kB for a column of 25 million zeros is read without a complaint,
+and reading it allocates 340 MB. A reader goes by the header of each page, which pyarrow does not show, so the headers are
+read here. The description is read here as well: pyarrow's own view of a damaged one can end the process.
 
-ValueError, LookupError or TypeError where something is damaged.
+Both are a few numbers in Thrift's compact coding. Whatever in them is not plain is refused, so that no two readers differ
+on it: ValueError, LookupError or TypeError where something is damaged.
 """
 
 from __future__ import annotations

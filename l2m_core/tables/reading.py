@@ -12,9 +12,8 @@ import gzip
 import io
 import os
 import re
-import unicodedata
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -24,82 +23,12 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from l2m_core.errors import CohortError
-from l2m_core.schema import LONGEST_NAME
+from l2m_core.tables.parquet import table_from_parquet
+from l2m_core.tables.table import DEFAULT_LIMITS, SEPARATOR, Limits, Table, TextColumn, check_width, clean_names
 
 CHUNK = 20_000  # cells that are held as Python strings at a time
 PIECE = 1 << 20  # bytes that are decoded at a time
 FED = 4096  # bytes of a gzip file that are unpacked at a time, into some 4 MB at most
-SEPARATOR = "\0"  # between the cells of a stored column; a file that holds this character is refused
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What is read at most. `cells` is what a CSV of `megabytes` could hold; it bounds what Parquet can unfold into."""
-
-    megabytes: int = 50
-    rows: int = 200_000
-    columns: int = 500
-    cells: int = 25_000_000
-
-    @property
-    def size(self) -> int:
-        return self.megabytes * 1_000_000
-
-
-DEFAULT_LIMITS = Limits()
-
-
-@dataclass(frozen=True)
-class TextColumn:
-    """Cells of one column in one string: about the size they have in the file, unlike a list of Python strings."""
-
-    joined: str
-    length: int
-    understood: bool = False  # the cells come from a stored cohort: what they mean was settled when it was stored
-
-    @classmethod
-    def of(cls, cells: Sequence[str]) -> TextColumn:
-        return cls(SEPARATOR.join(cells), len(cells))
-
-    def cells(self) -> list[str]:
-        return self.joined.split(SEPARATOR) if self.length else []
-
-
-@dataclass(frozen=True)
-class NumberColumn:
-    """A column that came as numbers (from a DataFrame or Parquet); NaN where missing."""
-
-    values: np.ndarray  # (N,) float64
-
-
-@dataclass(frozen=True)
-class RefusedColumn:
-    """A column that no cohort can use (dates, lists …): an error only if it is not ignored."""
-
-    problem: str
-
-
-Column = TextColumn | NumberColumn | RefusedColumn
-
-
-@dataclass(frozen=True)
-class Table:
-    """Named columns of one length. `row_numbers` is how messages call each row: in a CSV the header is row 1."""
-
-    names: tuple[str, ...]
-    columns: tuple[Column, ...]
-    row_numbers: np.ndarray  # (N,) int64
-    warnings: tuple[str, ...] = ()
-    name: str = "cohort"
-    delimiter: str | None = None
-    repeated: frozenset[str] = frozenset()  # names that stood more than once in the header
-
-    @property
-    def rows(self) -> int:
-        return len(self.row_numbers)
-
-    def column(self, name: str) -> Column:
-        return self.columns[self.names.index(name)]
 
 
 def read_table(
@@ -110,8 +39,6 @@ def read_table(
     name = name or found_name
     data = _gunzip(data, limits) if data[:2] == b"\x1f\x8b" else data
     if data[:4] == b"PAR1":
-        from l2m_core.tables.parquet import table_from_parquet
-
         return table_from_parquet(data, limits, name)
     _refuse_other_formats(data)
     return _read_csv(data, delimiter, limits, name)
@@ -435,51 +362,3 @@ def _ragged(row, width, rows) -> str:
     if rows.delimiter != ",":
         hint = f"Columns are separated by {DELIMITERS[rows.delimiter]}; text that holds one must be in quotes."
     return f"Row {rows.number} has {len(row)} cells, but the header has {width}. {hint} Nothing was read."
-
-
-# Names
-
-
-def check_width(columns: int, limits: Limits):
-    if columns > limits.columns:
-        raise CohortError(
-            f"The table has {columns:,} columns; at most {limits.columns} are read. Keep the ones that matter."
-        )
-
-
-def clean_names(header: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str], list[str]]:
-    """Unique, visible names; those that stood there more than once; and a warning for each repair."""
-    names: list[str] = []
-    warnings: list[str] = []
-    cleaned_header = [_clean_name(written) for written in header]
-    taken = {name for name in cleaned_header if name}
-    for number, (written, name) in enumerate(zip(header, cleaned_header, strict=True), 1):
-        if len(name) > LONGEST_NAME:
-            raise CohortError(f"The name of column {number} has {len(name):,} characters; at most {LONGEST_NAME}.")
-        if not name:
-            name = _unused(f"column {number}", taken)
-            warnings.append(f"Column {number} has no name; it is called '{name}'.")
-        elif name in names:
-            repeated, name = name, _unused(f"{name} (2)", taken, name)
-            warnings.append(f"The name '{repeated}' appears twice; column {number} is called '{name}'.")
-        elif name != written.strip():
-            warnings.append(f"Hidden characters were removed from the name of column {number}: '{name}'.")
-        taken.add(name)
-        names.append(name)
-    return tuple(names), frozenset(name for name in names if cleaned_header.count(name) > 1), warnings
-
-
-def _clean_name(written: str) -> str:
-    """Composed, on one line, without characters that are invisible or turn the text around."""
-    text = unicodedata.normalize("NFC", written)
-    text = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text)
-    text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cs"))
-    return re.sub(r"\s+", " ", text).strip()
-
-
-def _unused(wanted: str, taken: set[str], base: str | None = None) -> str:
-    number = 2
-    while wanted in taken:
-        number += 1
-        wanted = f"{base or wanted} ({number})"
-    return wanted

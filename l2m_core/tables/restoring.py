@@ -1,4 +1,4 @@
-"""A stored cohort keeps what was understood when it was stored; where its file would be read otherwise today is said."""
+"""A stored cohort opens as it was when it was stored. Warnings say where its file would be read otherwise today."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from l2m_core.tables.reading import NumberColumn, Table, TextColumn
-from l2m_core.tables.signs import is_minus, is_plus
+from l2m_core.tables.result_signs import is_minus, is_plus
+from l2m_core.tables.table import NumberColumn, Table, TextColumn
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort

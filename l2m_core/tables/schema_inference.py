@@ -13,6 +13,7 @@ import numpy as np
 
 from l2m_core.errors import CohortError, InputError, OutcomeError, SchemaError
 from l2m_core.schema import MOST_CLASSES, MOST_LEVELS, Feature, Outcome, Overrides, Schema, did_you_mean
+from l2m_core.tables.allowed_numbers import is_outside, of_merged_codes, of_rounding
 from l2m_core.tables.cell_parsing import are_numbers, parse_both, parse_number
 from l2m_core.tables.column_parsing import (
     DEFAULT_RULES,
@@ -23,12 +24,11 @@ from l2m_core.tables.column_parsing import (
     read_column,
     read_columns,
 )
-from l2m_core.tables.decimals import first_in_doubt
+from l2m_core.tables.decimal_signs import first_in_doubt
 from l2m_core.tables.entered_values import codes_of
 from l2m_core.tables.outcome_checks import doubts_about
-from l2m_core.tables.reading import Column, Table, TextColumn
-from l2m_core.tables.rounding import of_merged_codes, of_rounding
 from l2m_core.tables.strict_yaml import LARGEST_TEXT
+from l2m_core.tables.table import Column, Table, TextColumn
 
 FEWEST_ROWS = 10
 # Of two levels or classes, the one that means "no" comes first; alphabetical order already puts no < yes, false < true.
@@ -116,26 +116,22 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     by_name = dict(zip(table.names, table.columns, strict=True))
     outcome_column = by_name.pop(outcome_name)
     levels = levels_of(stated)
-    outcome_reading = read_column(
+    reading = read_column(
         outcome_name, outcome_column, rows, rules, kinds.get(outcome_name), levels.get(outcome_name, ())
     )
-    kept = np.flatnonzero(outcome_reading.present)
+    kept = np.flatnonzero(reading.present)
+    outcome, y, warnings = _infer_outcome(reading, kept, stated, table)
+    decimals = {outcome_name: reading.decimal}
     features: dict[str, Feature] = {}
     notes: dict[str, list[str]] = {}
     problems: dict[str, str] = {}
-    decimals: dict[str, str] = {}
     x = np.empty((len(kept), len(by_name)), dtype=np.float32)
     place = {name: i for i, name in enumerate(by_name)}
     # Column by column, so that only one at a time is held as 64-bit numbers.
-    for name, reading in read_columns(
-        [outcome_name, *by_name], [outcome_column, *by_name.values()], rows, kinds, rules, levels
-    ):
+    for name, reading in read_columns(by_name, by_name.values(), rows, kinds, rules, levels):
         settings = stated.features.get(name, {})
-        if reading.decimal in (".", ","):
-            decimals[name] = reading.decimal
-        if name == outcome_name:
-            outcome, y, warnings = _infer_outcome(reading, kept, stated, table)
-        elif settings.get("role") == "ignored":
+        decimals[name] = reading.decimal
+        if settings.get("role") == "ignored":
             features[name] = Feature(**{"name": name, **settings})
         elif reading.problem is not None:
             problems[name] = reading.problem
@@ -162,10 +158,14 @@ def infer(table: Table, stated: Overrides, rules: Rules = DEFAULT_RULES) -> Cont
     )
 
 
-def decimals_of_texts(names: Iterable[str], columns: Iterable[Column], told: Mapping[str, str]) -> dict[str, str]:
-    """As `read_columns` has it: columns of texts that do not tell their sign have that of the others, if these agree."""
+def decimals_of_texts(
+    names: Iterable[str], columns: Iterable[Column], evidence: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Column → its decimal sign, by the evidence of each reading. Columns of texts that do not tell it have that of the
+    others, if these agree."""
+    told = {name: sign for name, sign in evidence.items() if sign in (".", ",")}
     if len(set(told.values())) != 1:
-        return dict(told)
+        return told
     (sign,) = set(told.values())
     return {name: sign for name, column in zip(names, columns, strict=True) if isinstance(column, TextColumn)}
 
@@ -321,7 +321,7 @@ def _classes(reading, stated, positive, doubts) -> tuple[tuple[str, ...], list[s
 
 def _class_codes(reading, classes, by_value: bool, rows) -> np.ndarray:
     """(N,) codes. by_value: cells that are numbers, of which 1.0 is the class 1."""
-    known = codes_of(classes) if by_value else {text: code for code, text in enumerate(classes)}
+    known = codes_of(classes, by_value)
     for code, text in enumerate(reading.texts):
         if text not in known:
             row = rows[int(np.argmax(reading.codes == code))]
@@ -412,9 +412,7 @@ def looks_like_identifier(name: str, numbers: np.ndarray | None, present: int, d
 
 
 def _check_range(feature, values, rows):
-    low = -np.inf if feature.minimum is None else feature.minimum
-    high = np.inf if feature.maximum is None else feature.maximum
-    outside = (values < low) | (values > high)
+    outside = is_outside(values, feature)
     if outside.any():
         first = int(np.argmax(outside))
         raise CohortError(
@@ -459,7 +457,7 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
 def _level_codes(reading, feature, warnings, by_value: bool) -> np.ndarray:
     """Codes as float32; a text that is no level is 'other', whose code is len(levels). by_value: cells that are numbers,
     of which 1.0 is the level 1; a text is a level only as it stands."""
-    known = codes_of(feature.levels) if by_value else {text: code for code, text in enumerate(feature.levels)}
+    known = codes_of(feature.levels, by_value)
     foreign = [text for text in reading.texts if text not in known]
     if foreign and feature.kind == "binary":
         raise CohortError(

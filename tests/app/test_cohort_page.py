@@ -11,7 +11,7 @@ from app.host.services import Services
 from app.store import StoredCohort
 from l2m_core.schema import Schema
 from tests.app.conftest import check, open_app, press, small_cohort, small_frame, texts
-from tests.core.test_restoring import FRAME, HASH, SCHEMA
+from tests.tables.test_restoring import FRAME, HASH, SCHEMA
 
 
 def upload(app: AppTest, name: str, content: bytes) -> AppTest:

@@ -11,7 +11,7 @@ from app.host.services import NOBODY, Services
 from app.settings import AppSettings
 from app.store import NotFound, StoredCohort
 from l2m_core.cohort import Cohort
-from l2m_core.errors import ModelFileError
+from l2m_core.errors import CohortError, ModelFileError
 from l2m_core.schema import Feature
 from l2m_core.tables.column_parsing import Rules
 from tests.app.conftest import small_cohort, small_frame
@@ -87,6 +87,32 @@ def test_a_cohort_is_stored_as_it_was_read_and_needs_its_rules_no_more(shared_se
     assert again.content_hash == cohort.content_hash and again.rules == Rules()
     assert np.array_equal(again.x, cohort.x, equal_nan=True)
     assert again.encode({"cells": 1500.5})[0, 0] == cohort.encode({"cells": "1.500,5"})[0, 0] == 1500.5
+
+
+def test_a_cohort_that_is_not_read_back_as_it_is_is_refused_and_nothing_is_stored(
+    shared_services: Services, owner: str
+) -> None:
+    cohort = small_cohort()
+    changed = replace(cohort, x=np.nan_to_num(cohort.x) + 1)  # its table still says otherwise
+    with pytest.raises(CohortError, match="'ward' cannot be stored.*Read it anew"):
+        shared_services.add_cohort(owner, changed)
+    assert shared_services.store.cohorts.list(owner) == ()
+    assert shared_services.store.cohorts.anyones([changed.content_hash]) == frozenset()
+    stored = shared_services.add_cohort(owner, cohort)
+    assert (stored.version, shared_services.store.cohorts.list(owner)) == (1, (stored,))
+
+
+def test_what_was_verified_is_what_is_opened_later(tmp_path: Path) -> None:
+    first = Services(AppSettings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
+    stored = first.add_cohort("me", small_cohort())
+    verified = first.cohort("me", stored)
+    first.store.close()
+    second = Services(first.settings)
+    opened = second.cohort("me", stored)
+    second.store.close()
+    assert (opened.schema, opened.warnings, opened.name) == (verified.schema, verified.warnings, verified.name)
+    assert np.array_equal(opened.x, verified.x, equal_nan=True) and np.array_equal(opened.y, verified.y)
+    assert opened.frame().equals(verified.frame())
 
 
 def test_a_deleted_cohort_is_not_computed_with_any_more(shared_services: Services, owner: str) -> None:

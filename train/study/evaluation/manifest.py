@@ -11,7 +11,8 @@ import yaml
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.schema import did_you_mean
-from l2m_core.tables.reading import Table, read_table
+from l2m_core.tables.reading import read_table
+from l2m_core.tables.table import Table
 
 MOST_FEATURES = 100
 """Wider tables are stress tests of reading, not cohorts to compare methods on."""

@@ -1,14 +1,38 @@
-"""What floats cannot hold: sentences about numbers that are rounded, and about codes that may have been one too few."""
+"""Which numbers a feature may hold, and what becomes of them as 32-bit floats.
+
+A number is allowed if a 32-bit float holds it and it lies in the range of its feature's schema; `Feature.range_text` has
+that range in words. Numbers that are rounded, and codes that may have been one too few, are told in sentences.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from l2m_core.schema import Feature
 from l2m_core.tables.cell_parsing import LARGEST_WHOLE, number_text
 
+LARGEST = float(np.finfo(np.float32).max)
 LARGEST_EXACT = 2**24  # up to here every whole number is a 32-bit float
+
+
+def is_too_large(numbers: Any) -> Any:
+    """Of a number, or of each in an array: infinite, or beyond 32 bits. NaN is not."""
+    return abs(numbers) > LARGEST
+
+
+def is_outside(numbers: Any, feature: Feature) -> Any:
+    """Of a number, or of each in an array: below the feature's minimum or above its maximum. NaN is not."""
+    low = -np.inf if feature.minimum is None else feature.minimum
+    high = np.inf if feature.maximum is None else feature.maximum
+    return (numbers < low) | (numbers > high)
+
+
+def is_refused(numbers: Any, feature: Feature) -> Any:
+    """Of a number, or of each in an array: whether the feature may not hold it. NaN, not measured, is never refused."""
+    return is_too_large(numbers) | is_outside(numbers, feature)
 
 
 def of_rounding(name: str, numbers: np.ndarray) -> Iterator[str]:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from l2m_core.errors import CohortError, InputError
 from l2m_core.schema import Feature
-from l2m_core.tables.reading import Limits, TextColumn, clean_names, read_table
-from tests.core.generated import written
+from l2m_core.tables.reading import read_table
+from l2m_core.tables.table import Limits, TextColumn, clean_names
+from tests.tables.generated import written
 
 SMALL = b"age,sex\n40,F\n41,M\n\n42,F\n"
 

@@ -4,8 +4,8 @@ import pytest
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from tests.core.hostile import parquets
-from tests.core.hostile.corpus import CASES, Hostile
+from tests.tables.hostile import parquets
+from tests.tables.hostile.corpus import CASES, Hostile
 
 CASES = [*CASES, *parquets.CASES]
 

@@ -9,8 +9,8 @@ import pytest
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from tests.core.hostile.corpus import CASES, Hostile
 from tests.figures import Keep
+from tests.tables.hostile.corpus import CASES, Hostile
 
 pytestmark = pytest.mark.reliability
 

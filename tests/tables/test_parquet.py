@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from l2m_core.errors import CohortError
-from l2m_core.tables.parquet_pages import measure, row_groups
-from l2m_core.tables.reading import Limits, NumberColumn, RefusedColumn, Table, TextColumn, read_table
+from l2m_core.tables.parquet_pages import description_size, measure, row_groups
+from l2m_core.tables.reading import read_table
+from l2m_core.tables.table import Limits, NumberColumn, RefusedColumn, Table, TextColumn
+from tests.tables.hostile.parquet_bytes import varint
 
 ROWS = 30
 WORDS = ["low", "high", None] * 10
@@ -172,3 +174,22 @@ def test_a_damaged_byte_anywhere_ends_in_a_table_or_a_refusal() -> None:
             read_table(bytes(damaged))
         except CohortError as refusal:
             assert str(refusal)
+
+
+def test_what_a_file_declares_is_not_what_it_takes() -> None:
+    """pyarrow believes the description and unpacks all the same; the pages tell the truth."""
+    data = written(pa.table({"a": np.zeros(1_000_000)}), use_dictionary=False, compression="zstd")
+    length = description_size(data)
+    true = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).total_uncompressed_size
+    description = data[-8 - length : -8].replace(varint(2 * true), padded(2 * 1000, len(varint(2 * true))))
+    lying = data[: -8 - length] + description + data[-8:]
+    file = pq.ParquetFile(io.BytesIO(lying))
+    assert file.metadata.row_group(0).column(0).total_uncompressed_size == 1000
+    assert file.read().nbytes >= 8_000_000
+    assert measure(lying, row_groups(lying)[0].chunks[:1]).unpacked >= 8_000_000
+
+
+def padded(number: int, length: int) -> bytes:
+    """A variable-length number in more bytes than it needs."""
+    short = varint(number)
+    return short[:-1] + bytes([short[-1] | 128]) + b"\x80" * (length - len(short) - 1) + b"\0"

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from l2m_core.cohort import Cohort
-from l2m_core.tables.reading import DEFAULT_LIMITS, Limits
-from tests.core import reading_memory
-from tests.core.hostile import parquets
+from l2m_core.tables.table import DEFAULT_LIMITS, Limits
 from tests.figures import Keep
+from tests.tables import reading_memory
+from tests.tables.hostile import parquets
 
 COLUMNS = 20
 BYTES_OF_A_NUMBER = 4
@@ -52,7 +52,7 @@ def test_a_cohort_costs_a_few_times_its_file(kind: str) -> None:
 
 def rises(repository: Path, limits: Limits, paths: list[Path]) -> list[tuple[int, int]]:
     """Of each file: bytes by which resident memory rose while it was read, and rows of its cohort."""
-    command = [sys.executable, "-m", "tests.core.reading_memory", str(limits.megabytes), *map(str, paths)]
+    command = [sys.executable, "-m", "tests.tables.reading_memory", str(limits.megabytes), *map(str, paths)]
     answer = subprocess.run(
         command, cwd=repository, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True
     )

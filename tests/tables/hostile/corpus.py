@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.cohort import Cohort
-from l2m_core.tables.reading import Limits
+from l2m_core.tables.table import Limits
 
 ROWS = 24
 AGES = [40 + (7 * i) % 31 for i in range(ROWS)]

@@ -1,4 +1,4 @@
-"""Which number a text is, where its column does not tell the decimal sign: asked of a person, by one rule for both signs."""
+"""Whether a column tells its decimal sign. Where it does not, a person is asked; one rule holds for both signs."""
 
 from __future__ import annotations
 

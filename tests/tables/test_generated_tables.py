@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from tests.core.generated import tables, unfaithful_cells, written
+from tests.tables.generated import tables, unfaithful_cells, written
 
 
 @settings(max_examples=60)

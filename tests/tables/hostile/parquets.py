@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from l2m_core.tables.reading import Limits
-from tests.core.hostile import parquet_bytes as raw
-from tests.core.hostile.corpus import Hostile, both, column_is
+from l2m_core.tables.table import Limits
+from tests.tables.hostile import parquet_bytes as raw
+from tests.tables.hostile.corpus import Hostile, both, column_is
 
 LIMITS = Limits(megabytes=2)
 ROWS = 400

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
-from l2m_core.tables.reading import Limits, read_table
+from l2m_core.tables.reading import read_table
+from l2m_core.tables.table import Limits
 
 STATUS, PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -5,7 +5,7 @@ import pytest
 
 from l2m_core.cohort import Cohort, UnseenLevelWarning
 from l2m_core.errors import CohortError
-from l2m_core.tables.signs import is_minus, is_plus
+from l2m_core.tables.result_signs import is_minus, is_plus
 from tests.core.ward import N, loaded
 
 MINUSES = ("-", "\u2212", "\u2013", "\u2014", "--", "\uff0d")
