@@ -98,6 +98,14 @@ def test_no_page_names_a_place_on_somebodys_machine() -> None:
     assert [name_of(page) for page in PAGES if private.search(text_of(page))] == []
 
 
+def test_every_file_on_the_ways_through_the_house_is_there() -> None:
+    ways = text_of(GUIDES / "architecture.md").partition("## Three ways")[2].partition("## Vocabulary")[0]
+    named = re.findall(r"`((?:app|l2m_core|train)/[\w/]+\.py)`", ways)
+    steps = [int(number) for number in re.findall(r"^\| (\d+) \|", ways, re.MULTILINE)]
+    assert len(named) >= len(steps) and steps.count(1) == 3 and max(steps) <= 10
+    assert [path for path in named if not (REPOSITORY / path).is_file()] == []
+
+
 def test_every_picture_is_shown_and_described() -> None:
     shown = {link for page in PAGES for link in re.findall(r"!\[[^\]]{10,}\]\(([^)]+)\)", text_of(page))}
     drawn = {file.name for folder in ("pictures", "results") for file in (GUIDES / folder).glob("*.png")}
