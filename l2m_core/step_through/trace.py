@@ -20,9 +20,9 @@ from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.step_through.events import Event
+from l2m_core.tables.spreadsheet_cells import plain_cell
 
 FORMAT = 1
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0")
 
 
 class Stepped(Protocol):
@@ -208,7 +208,7 @@ class Trace:
             raise InputError(f"The trace is incomplete or was changed by hand: {error}.") from error
 
     def to_csv(self) -> str:
-        """One row per step. Texts that a spreadsheet would run as a formula are neutralised; numbers are untouched."""
+        """One row per step. No text begins a formula, whatever separator the file is opened with; numbers are untouched."""
         out = io.StringIO()
         writer = csv.writer(out)  # its own line ends: with others a carriage return in a text would begin a row
         outcomes = list(self.steps[0].posterior) if self.steps else []
@@ -260,17 +260,6 @@ def summarise_predictive(posterior: Predictive) -> dict[str, float]:
     levels = {f"{level:.0%} quantile": level for level in (0.05, 0.25, 0.5, 0.75, 0.95)}
     quantiles = {name: float(posterior.quantile(level)[0]) for name, level in levels.items()}
     return {"mean": float(posterior.mean[0]), "std": float(posterior.std[0]), **quantiles}
-
-
-def plain_cell(text: str) -> str:
-    """A text that no spreadsheet runs: one that would begin a formula gets an apostrophe in front. Numbers stay."""
-    if not text.startswith(FORMULA_STARTS):
-        return text
-    try:
-        float(text)
-        return text
-    except ValueError:
-        return "'" + text
 
 
 def versions() -> dict[str, str]:
