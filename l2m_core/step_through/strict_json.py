@@ -44,13 +44,13 @@ class _TooDeep(Exception):
     pass
 
 
-def _refuse_number(written: str) -> None:
+def _refuse_number(written: str) -> float:
     raise _NotFinite(f"the number {written:.20}")
 
 
 def _finite(written: str) -> float:
     value = float(written)
-    return value if math.isfinite(value) else _refuse_number(written)  # type: ignore[return-value]
+    return value if math.isfinite(value) else _refuse_number(written)
 
 
 def _refuse_depth(value: Any) -> None:
