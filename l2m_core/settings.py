@@ -118,6 +118,13 @@ def check_least(settings: Any, where: str, **least: float) -> None:
             raise ConfigError(f"{where}.{name} is {getattr(settings, name)}; it must be at least {low}.")
 
 
+def check_most(settings: Any, where: str, **most: float) -> None:
+    """Refuses the first of the named settings that is above its largest value."""
+    for name, high in most.items():
+        if getattr(settings, name) > high:
+            raise ConfigError(f"{where}.{name} is {getattr(settings, name)}; it must be at most {high}.")
+
+
 def to_plain(value: Any) -> Any:
     """A dataclass as the plain values that `build_settings` reads back; tuples become lists."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -30,6 +30,7 @@ from l2m_core.errors import CohortError, ConfigError
 from l2m_core.memory import CohortMemory, load
 from l2m_core.schema import did_you_mean
 from l2m_core.tables.reading import RowStream, clean_names
+from l2m_core.tables.spreadsheet_cells import plain_frame
 from train.engines import ENGINES, cores, fan_out
 
 
@@ -167,7 +168,7 @@ def answer_chunk(job: ChunkJob) -> int:
         raise CohortError(f"Patients from row {job.first + 1:,} on cannot be read: {error}") from error
     stopping = None if job.settings.least_gain is None else Stopping(least_gain=job.settings.least_gain)
     rollout = roll_out(memory, x, budget=job.settings.budget, policy=job.settings.policy, stopping=stopping)
-    table = _table(rollout, job.first, memory, kept)
+    table = plain_frame(_table(rollout, job.first, memory, kept))
     table.to_csv(_partly(job.target), index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
     _partly(job.target).replace(job.target)
     return job.first

@@ -12,7 +12,10 @@ from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
 from l2m_core.learn.inherited_settings import inherited
+from l2m_core.learn.job_memory import check_memory
 from l2m_core.learn.processes import rank_and_world_size
+from l2m_core.learn.stages import Stage
+from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import to_plain
 from train.initial_model import load_initial_model
 
@@ -39,6 +42,12 @@ class FinetuneJob:
     """Seed of the splits of the cohort."""
     device: str = "cpu"
     """"cpu", or "cuda" with a GPU."""
+
+    def __post_init__(self) -> None:
+        # Before the cohort is read: of one feature at least. Attention's scores grow with the cohort's own rows, which
+        # may be far fewer than `rows`.
+        stage = Stage(steps=1, tasks=self.finetune.tasks, rows=(self.finetune.rows,), features=(1,))
+        check_memory((stage,), ModelConfig(), "cuda")
 
 
 def run(job: FinetuneJob, resume: bool) -> None:

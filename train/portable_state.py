@@ -17,11 +17,14 @@ from torch import Tensor
 
 from l2m_core.errors import ModelFileError
 from l2m_core.learn.checkpoints import (
+    OWN_SUM,
     checksum,
+    is_changed,
     load_checkpoint,
     load_tensors,
     save_checkpoint,
     save_tensors,
+    signed,
     write_text,
 )
 
@@ -47,8 +50,8 @@ def pack(checkpoints: Path, folder: Path) -> list[Path]:
     save_tensors(draft, TENSORS, tensors)
     _check_size(draft)
     sums = {file.name: checksum(file) for file in sorted(draft.iterdir())}
-    kept = {key: value for key, value in facts.items() if key != "checksums"}
-    write_text(draft / STATE, json.dumps({"version": VERSION, **kept, "checksums": sums}, indent=1))
+    kept = {key: value for key, value in facts.items() if key not in ("checksums", OWN_SUM)}
+    write_text(draft / STATE, json.dumps(signed({"version": VERSION, **kept, "checksums": sums}), indent=1))
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
     return sorted(folder.iterdir())
@@ -70,7 +73,9 @@ def unpack(folder: Path, checkpoints: Path, model: dict[str, Any]) -> int:
     groups = {"weights": weights, "average": average, "random": _group(tensors, RANDOM)}
     groups["optimiser"] = {name: _raised(tensor) for name, tensor in _group(tensors, OPTIMISER).items()}
     step = facts.pop("step")
-    save_checkpoint(checkpoints, step, groups, {k: v for k, v in facts.items() if k not in ("version", "checksums")})
+    save_checkpoint(
+        checkpoints, step, groups, {k: v for k, v in facts.items() if k not in ("version", "checksums", OWN_SUM)}
+    )
     return step
 
 
@@ -89,6 +94,8 @@ def _read_facts(folder: Path) -> dict[str, Any]:
             f"The training state in {folder} has version {version!r}; this program reads version {VERSION}. "
             f"Go on with the program that wrote it, or begin anew with another folder."
         )
+    if is_changed(facts):
+        raise ModelFileError(f"{folder / STATE} does not match its own checksum; copy the whole state again.")
     for name, expected in facts["checksums"].items():
         file = folder / Path(name).name
         if not file.is_file() or checksum(file) != expected:

@@ -11,8 +11,10 @@ from torch import nn
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import SHAPES, HeldOut, draw_held_out
+from l2m_core.learn.job_memory import check_memory
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.stages import EpisodeStream, Stage
+from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import to_plain
 from train.priors import PriorChoice, priors_of
 
@@ -40,6 +42,11 @@ class DrawnTasks:
     """"cpu", or "cuda" with a GPU."""
     stop_at: int = 0
     """When positive, stop after so many steps in all (the schedule stays that of the stages)."""
+
+    def __post_init__(self) -> None:
+        # Before anything is loaded: where the model comes from `init`, one of the default size stands for it.
+        model = ModelConfig() if getattr(self, "init", "") else getattr(self, "model", ModelConfig())
+        check_memory(self.stages, model, self.device, getattr(self, "orders", 1), self.held_out_pools)
 
 
 def pretrain(

@@ -33,13 +33,13 @@ def support_of(memory: ConditionedModel, x: np.ndarray) -> tuple[np.ndarray, np.
 def nearest_rows(memory: ConditionedModel, x: np.ndarray, count: int) -> np.ndarray:
     """(n, count) context rows that are most like each patient on what is known of both, nearest first."""
     middle, scale = memory.spread
-    context = (memory.cohort.x - middle) / scale  # (N, d)
+    context = _scaled(memory.cohort.x, middle, scale)  # (N, d)
     recorded = ~np.isnan(context)
     values = np.nan_to_num(context)
     count = min(count, len(context))
     nearest = np.empty((len(x), count), dtype=np.int64)
     for start in range(0, len(x), ROWS_AT_ONCE):
-        part = (x[start : start + ROWS_AT_ONCE] - middle) / scale
+        part = _scaled(x[start : start + ROWS_AT_ONCE], middle, scale)
         known = ~np.isnan(part)
         # Clipped, so that one mistyped value does not decide alone who is near.
         shown = np.clip(np.nan_to_num(part), -5, 5)
@@ -55,3 +55,9 @@ def nearest_rows(memory: ConditionedModel, x: np.ndarray, count: int) -> np.ndar
         distance = distance + AVERAGE_DISAGREEMENT * (known.sum(1, keepdims=True) - shared)
         nearest[start : start + ROWS_AT_ONCE] = np.argsort(distance, axis=1, kind="stable")[:, :count]
     return nearest
+
+
+def _scaled(x: np.ndarray, middle: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """(n, d) distances from the middle, in standard deviations; one too long for a 32-bit float is infinite."""
+    with np.errstate(over="ignore"):
+        return (x - middle) / scale

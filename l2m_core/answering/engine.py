@@ -168,6 +168,9 @@ class ConditionedModel:
             warnings.simplefilter("ignore", RuntimeWarning)  # of a column without any value
             middle = np.nanmedian(self.cohort.x, axis=0)
             scale = np.nanstd(self.cohort.x, axis=0)
+            if np.isinf(scale).any():  # of values whose squares a 32-bit float does not hold
+                wide = np.nanstd(self.cohort.x.astype(np.float64), axis=0)
+                scale = np.where(np.isinf(scale), wide, scale).astype(scale.dtype)
         return np.nan_to_num(middle), np.where(scale > 0, scale, 1.0)
 
     @lazy

@@ -10,6 +10,7 @@ from l2m_core.answering.settings import check_number
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 
+LARGEST_OUTCOME = 1e15  # beyond it, sums of squares and the ends of a predictive distribution may overflow
 OUTCOMES = ("binary", "multiclass", "continuous")
 
 
@@ -48,6 +49,12 @@ class TrainedRange:
         if cohort.kind not in self.outcomes:
             raise CohortError(
                 f"Model '{model}' was not trained for a {cohort.kind} outcome ({', '.join(self.outcomes)} only)."
+            )
+        largest = float(abs(cohort.y).max()) if cohort.kind == "continuous" else 0.0
+        if largest > LARGEST_OUTCOME:
+            raise CohortError(
+                f"Outcome '{cohort.schema.outcome.name}' holds {largest:g}; numbers up to {LARGEST_OUTCOME:g} can be "
+                f"predicted. Correct the value, or give the outcome in a larger unit."
             )
         sizes = (
             ("features", len(cohort.names), self.features),

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -24,6 +25,8 @@ from l2m_core.settings import build_settings
 PART_BYTES = 15 * 2**20
 LATEST = "latest"
 STATE = "state.json"
+OWN_SUM = "state_checksum"  # in the state itself, over all else that it says
+CHANGED = "does not match its checksum"
 FOLDER = "checkpoints"  # of a job's folder
 
 
@@ -79,7 +82,7 @@ def save_checkpoint(folder: Path, step: int, tensors: dict[str, dict[str, Tensor
             save_tensors(temporary, name, group)
         # Checksums go in last, so a checkpoint that lacks them was never finished.
         sums = {path.name: checksum(path) for path in sorted(temporary.iterdir())}
-        write_text(temporary / STATE, json.dumps({"step": step, **facts, "checksums": sums}, indent=1))
+        write_text(temporary / STATE, json.dumps(signed({"step": step, **facts, "checksums": sums}), indent=1))
         shutil.rmtree(final, ignore_errors=True)
         # A rename is atomic: readers see no checkpoint or a whole one.
         os.replace(temporary, final)
@@ -101,7 +104,7 @@ def load_checkpoint(folder: Path) -> tuple[Path, dict]:
     for candidate in candidates:
         problem = _problem(candidate)
         if problem is None:
-            return candidate, json.loads((candidate / STATE).read_text())
+            return candidate, _read_facts(candidate)
         reasons.append(f"{candidate.name}: {problem}")
     detail = "; ".join(reasons) or "there is none"
     raise ModelFileError(f"No usable checkpoint in {folder} ({detail}). Start without --resume to begin anew.")
@@ -115,7 +118,10 @@ def find_checkpoint(folder: Path) -> tuple[Path, dict] | None:
     if (folder / FOLDER).is_dir():
         return load_checkpoint(folder / FOLDER)
     if (folder / STATE).is_file():
-        return folder, json.loads((folder / STATE).read_text())
+        facts = _read_facts(folder)
+        if is_changed(facts):
+            raise ModelFileError(f"{STATE} of {folder} {CHANGED}. Take another checkpoint, or copy this one again.")
+        return folder, facts
     return None
 
 
@@ -133,12 +139,14 @@ def load_model(folder: Path, facts: dict) -> nn.Module:
 def _problem(folder: Path) -> str | None:
     """What keeps a checkpoint from being whole; None when nothing does."""
     try:
-        facts = json.loads((folder / STATE).read_text())
+        facts = _read_facts(folder)
+        if is_changed(facts):
+            return f"{STATE} {CHANGED}"
         for name, expected in facts["checksums"].items():
             if Path(name).name != name:  # it may not lead out of the folder, to where reading never ends
                 return f"{STATE} names a file of another folder"
             if checksum(folder / name) != expected:
-                return f"{name} does not match its checksum"
+                return f"{name} {CHANGED}"
         # A file that nobody signed could be anything, weights of another model included.
         unsigned = {path.name for path in folder.glob("*.safetensors")} - set(facts["checksums"])
         if unsigned or not facts["checksums"]:
@@ -148,6 +156,27 @@ def _problem(folder: Path) -> str | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return f"{type(error).__name__} {error}"
     return None
+
+
+def signed(facts: dict) -> dict:
+    """The facts with the checksum of all of them, so that one changed by hand is found."""
+    facts = {name: value for name, value in facts.items() if name != OWN_SUM}
+    return {**facts, OWN_SUM: _sum_of(facts)}
+
+
+def is_changed(facts: Any) -> bool:
+    """Whether the facts are not those that were signed. Those of older checkpoints have no checksum of their own."""
+    return isinstance(facts, dict) and OWN_SUM in facts and facts[OWN_SUM] != signed(facts)[OWN_SUM]
+
+
+def _sum_of(facts: dict) -> str:
+    """Over the values, not the text: line ends and indents may change on the way."""
+    as_read = json.loads(json.dumps(facts))  # tuples as lists, and every name a text
+    return hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()
+
+
+def _read_facts(folder: Path) -> Any:
+    return json.loads((folder / STATE).read_text())
 
 
 def checksum(path: Path) -> str:

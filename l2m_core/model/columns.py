@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 CHANNELS = 12
+LARGEST_SQUARED = 1e15  # of values whose squares are summed as they are: those of a million rows stay below 1e37
+LARGER_UNIT = 2.0**80
 # Channels that a model with another setting of `values` does not see: those of the size, and those of the rank.
 HIDDEN = {"size and rank": (), "size": (1, 3, 4, 5, 6, 7), "rank": (0, 2)}
 
@@ -45,8 +47,7 @@ def fit_columns(x: Tensor, r: Tensor, categorical: Tensor) -> Columns:
     low, high = _quantile(ordered, safe, 0.01), _quantile(ordered, safe, 0.99)
     tamed = torch.minimum(torch.maximum(x, low[:, None]), high[:, None])
     tamed = torch.where(r, tamed, torch.zeros_like(tamed))
-    mean = tamed.sum(1) / safe
-    variance = (torch.where(r, tamed - mean[:, None], torch.zeros_like(tamed)).square()).sum(1) / safe
+    mean, std = mean_and_std(tamed, r, safe)
     # Steps in the sorted values: 1 + their number is how many distinct values the column has. It tells codes and
     # grades from measurements.
     new_value = (ordered[..., 1:] != ordered[..., :-1]) & ordered[..., 1:].isfinite()
@@ -55,7 +56,19 @@ def fit_columns(x: Tensor, r: Tensor, categorical: Tensor) -> Columns:
         [count / x.shape[1], (distinct.float().log() / 3.0).clamp_max(2.0), categorical.float()],
         dim=-1,
     )
-    return Columns(ordered, count, mean, variance.sqrt(), about)
+    return Columns(ordered, count, mean, std, about)
+
+
+def mean_and_std(x: Tensor, r: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, d) each, of the recorded values of x: (B, N, d) float32, finite and 0 where r is False. count: (B, d), from 1."""
+    # The square of a value beyond 1e19 is more than a float32 holds. Such columns are worked on in a unit 2^80 times
+    # as large; every other column keeps its own. A power of two changes no digit.
+    unit = torch.where(x.abs().amax(1) > LARGEST_SQUARED, LARGER_UNIT, 1.0)
+    x = x / unit[:, None]
+    mean = x.sum(1) / count
+    variance = torch.where(r, x - mean[:, None], torch.zeros_like(x)).square().sum(1) / count
+    most = torch.finfo(x.dtype).max  # a mean or spread of the very largest values may round to more
+    return (mean * unit).clamp(-most, most), (variance.sqrt() * unit).clamp_max(most)
 
 
 def embed_values(columns: Columns, x: Tensor, known: Tensor) -> Tensor:

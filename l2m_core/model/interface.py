@@ -10,7 +10,11 @@ from torch import Tensor
 
 from l2m_core.errors import ConfigError
 from l2m_core.model.columns import HIDDEN
-from l2m_core.settings import check_least
+from l2m_core.settings import check_least, check_most
+
+BYTES = 4  # of a float32
+MOST_PARAMETERS = 1_000_000_000  # two hundred times those of the largest model here; as float32, 4 GB
+MOST_LAYERS = 1000
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class ModelConfig:
         check_least(self, "model", layers=1, width=1, heads=1, feedforward=1, max_classes=2, embedder_depth=2)
         # Two numbers are a mean and a spread (rows), so a density over bins has at least three.
         check_least(self, "model", bins=3)
+        check_most(self, "model", layers=MOST_LAYERS, embedder_depth=MOST_LAYERS)
         if self.encoder not in ("cells", "rows"):
             raise ConfigError(f"model.encoder is {self.encoder!r}; it must be 'cells' or 'rows'.")
         if self.width % self.heads:
@@ -60,6 +65,22 @@ class ModelConfig:
             raise ConfigError("A rows model needs model.features (at least 1) and model.outcome (classes, continuous).")
         if self.values not in HIDDEN:
             raise ConfigError(f"model.values is {self.values!r}; it must be one of {', '.join(HIDDEN)}.")
+        if self.parameters > MOST_PARAMETERS:
+            raise ConfigError(
+                f"model.width ({self.width:,}), model.feedforward ({self.feedforward:,}) and model.layers ({self.layers:,}) "
+                f"make a model of about {self.parameters:,} parameters, {BYTES * self.parameters / 1e9:,.0f} GB of memory; "
+                f"the most are {MOST_PARAMETERS:,}, {BYTES * MOST_PARAMETERS / 1e9:.0f} GB. Choose smaller ones."
+            )
+
+    @property
+    def parameters(self) -> int:
+        """About so many numbers are learned, worked out without making any."""
+        width, is_rows = self.width, self.encoder == "rows"
+        attention = (1 if is_rows else 2) * 4 * width**2
+        blocks = self.layers * (attention + 2 * width * self.feedforward)
+        ends = (self.embedder_depth if is_rows else 1) * width**2 + 7 * width**2  # values in, and the heads
+        tables = width * (2 * self.max_classes + self.bins + 4 * max(0, self.features) + 2 * max(0, self.thinking))
+        return blocks + ends + tables
 
 
 @dataclass(frozen=True)

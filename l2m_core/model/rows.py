@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from l2m_core.errors import ConfigError
 from l2m_core.model.attention import FeedForward, SelfAttention
+from l2m_core.model.columns import mean_and_std
 from l2m_core.model.heads import Readout, keep_possible_classes, to_gain
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
 
@@ -161,9 +162,7 @@ class Rows(nn.Module):
             return Scale(zeros, torch.ones_like(zeros)), zeros[:, :1], torch.ones_like(zeros[:, :1])
         x, count = context.x.float(), context.r.sum(1).clamp_min(1)
         # Mean and variance of recorded values only: what is hidden must not leak into the scale.
-        mean = torch.where(context.r, x, 0.0).sum(1) / count
-        variance = torch.where(context.r, x - mean[:, None], 0.0).square().sum(1) / count
-        std = variance.sqrt()
+        mean, std = mean_and_std(torch.where(context.r, x, 0.0), context.r, count)
         return Scale(mean, torch.where(std > 1e-6, std, 1.0)), *outcome_scale(context)
 
     def _embed_known(self, rows: Context, scale: Scale, shift: Tensor, spread: Tensor) -> Tensor:

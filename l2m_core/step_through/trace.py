@@ -20,9 +20,11 @@ from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.step_through.events import Event
+from l2m_core.step_through.strict_json import read_json
+from l2m_core.tables.spreadsheet_cells import plain_cell
 
 FORMAT = 1
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\0")
+MOST_STEPS = 10_000
 
 
 class Stepped(Protocol):
@@ -174,22 +176,22 @@ class Trace:
 
     @classmethod
     def from_json(cls, text: str) -> Trace:
-        try:
-            plain = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"The trace is not valid JSON: {error}.") from error
+        """Refuses a text that is no trace, has too many steps, or holds what no trace holds: a NaN, half a character."""
+        plain = read_json(text, "The trace")
         if not isinstance(plain, dict) or plain.get("kind") != "learning-to-measure trace":
             raise InputError("This file is not a trace that L2M wrote (its 'kind' is missing).")
         if plain.get("format") != FORMAT:
             raise InputError(f"The trace has format {plain.get('format')!r}; this version reads format {FORMAT}.")
         try:
+            if len(plain["steps"]) > MOST_STEPS:
+                raise InputError(f"It has {len(plain['steps']):,} steps; at most {MOST_STEPS:,} are read.")
             steps = tuple(
                 Step(
                     Event.from_dict(s["event"]),
                     _numbers(s["posterior"]),
                     _numbers(s["gains"]),
-                    s["suggested"],
-                    float(s["spent"]),
+                    _name(s["suggested"]),
+                    _numbers({"spent": s["spent"]})["spent"],
                 )
                 for s in plain["steps"]
             )
@@ -208,7 +210,7 @@ class Trace:
             raise InputError(f"The trace is incomplete or was changed by hand: {error}.") from error
 
     def to_csv(self) -> str:
-        """One row per step. Texts that a spreadsheet would run as a formula are neutralised; numbers are untouched."""
+        """One row per step. No text begins a formula, whatever separator the file is opened with; numbers are untouched."""
         out = io.StringIO()
         writer = csv.writer(out)  # its own line ends: with others a carriage return in a text would begin a row
         outcomes = list(self.steps[0].posterior) if self.steps else []
@@ -262,17 +264,6 @@ def summarise_predictive(posterior: Predictive) -> dict[str, float]:
     return {"mean": float(posterior.mean[0]), "std": float(posterior.std[0]), **quantiles}
 
 
-def plain_cell(text: str) -> str:
-    """A text that no spreadsheet runs: one that would begin a formula gets an apostrophe in front. Numbers stay."""
-    if not text.startswith(FORMULA_STARTS):
-        return text
-    try:
-        float(text)
-        return text
-    except ValueError:
-        return "'" + text
-
-
 def versions() -> dict[str, str]:
     return {
         "l2m": __version__,
@@ -286,5 +277,11 @@ def _numbers(plain: Mapping[str, Any]) -> dict[str, float]:
     """Refuses infinities: the tolerance of a replay grows with the values, so they would agree with anything."""
     numbers = {str(key): float(value) for key, value in plain.items()}
     if not np.isfinite(list(numbers.values())).all():
-        raise ValueError("a posterior or a gain is no finite number")
+        raise ValueError("a posterior, a gain or what was spent is no finite number")
     return numbers
+
+
+def _name(given: Any) -> str | None:
+    if not isinstance(given, str | None):
+        raise ValueError("a suggestion is no name")
+    return given

@@ -21,7 +21,7 @@ from l2m_core.answering.release import FACTS, save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import L2MError, ModelFileError
-from l2m_core.learn.checkpoints import checksum, load_checkpoint, load_tensors, save_checkpoint
+from l2m_core.learn.checkpoints import checksum, load_checkpoint, load_tensors, save_checkpoint, signed
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 
@@ -150,7 +150,7 @@ def test_a_program_in_a_checkpoint_is_refused(checkpoint: Path, canary: Path, pr
         load_checkpoint(checkpoint.parent)
     state = json.loads((checkpoint / "state.json").read_text())
     state["checksums"][WEIGHTS] = checksum(checkpoint / WEIGHTS)
-    (checkpoint / "state.json").write_text(json.dumps(state))
+    (checkpoint / "state.json").write_text(json.dumps(signed(state)))
     path, _ = load_checkpoint(checkpoint.parent)
     with pytest.raises(ModelFileError, match="not safetensors"):
         load_tensors(path, "weights")

@@ -60,6 +60,14 @@ def test_the_trainer_says_what_is_wrong_in_its_own_words(services: Services, tex
     assert "Traceback" not in str(refusal.value) and "/tmp" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "text", ["stages: [{steps: 6, rows: [10000000]}]", "stages: [{steps: 6}]\nmodel: {width: 100000000}"]
+)
+def test_a_job_that_no_machine_would_hold_is_refused_with_its_memory(services: Services, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"about [\d,]+ (GB|parameters).*(256 GB|1,000,000,000)"):
+        trainer.check("predictor", text, {"folder": "run"}, services.settings)
+
+
 def test_the_trainers_refusal_is_short_however_long_what_it_quotes(services: Services) -> None:
     with pytest.raises(ConfigError, match=r"loop.lr is 'x+\.\.\.x+'; give a number") as refusal:
         trainer.check("predictor", f"loop: {{lr: {'x' * 90_000}}}", {"folder": "run"}, services.settings)

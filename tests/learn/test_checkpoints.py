@@ -1,5 +1,6 @@
 """A checkpoint is always the old one or the new one: after kill -9, damage, or a disk that is full."""
 
+import json
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ import torch
 from l2m_core.errors import ModelFileError
 from l2m_core.learn import checkpoints
 from l2m_core.learn.checkpoints import (
+    find_checkpoint,
     flatten_optimiser,
     load_checkpoint,
     load_tensors,
@@ -105,6 +107,44 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, how, file):
     # And the damaged one can be written again.
     save_checkpoint(tmp_path, 2, tensors(2), {})
     assert is_whole(tmp_path) == 2
+
+
+CHANGES = [
+    lambda state: state.update(step=3),
+    lambda state: state["model"].update(width=10**9),
+    lambda state: state["checksums"].update({"weights-00.safetensors": "0"}),
+    lambda state: state.update(more=1),
+    lambda state: state.pop("seconds"),
+]
+
+
+def state_changed(path, change) -> None:
+    state = json.loads((path / "state.json").read_text())
+    change(state)
+    (path / "state.json").write_text(json.dumps(state))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_state_that_was_changed_by_hand_is_refused_by_name(tmp_path, change):
+    path = save_checkpoint(tmp_path, 1, tensors(1), {"model": {"width": 16}, "seconds": 0.1, "rates": (1.0, 0.5)})
+    assert find_checkpoint(path) is not None
+    state_changed(path, change)
+    with pytest.raises(ModelFileError, match="step-000000001: state.json does not match its checksum"):
+        load_checkpoint(tmp_path)
+    with pytest.raises(ModelFileError, match="state.json of .* does not match its checksum.*copy this one again"):
+        find_checkpoint(path)
+
+
+def test_a_state_written_anew_with_the_same_values_is_whole(tmp_path):
+    path = save_checkpoint(tmp_path, 1, tensors(1), {"loss": float("nan"), "seconds": 0.1, "by number": {3: (1, 2)}})
+    state_changed(path, lambda state: None)
+    assert is_whole(tmp_path) == 1
+
+
+def test_a_checkpoint_from_before_states_had_a_checksum_loads(tmp_path):
+    path = save_checkpoint(tmp_path, 1, tensors(1), {})
+    state_changed(path, lambda state: state.pop("state_checksum"))
+    assert is_whole(tmp_path) == 1 and find_checkpoint(path) is not None
 
 
 def test_when_all_are_damaged_each_is_named(tmp_path):

@@ -22,10 +22,12 @@ from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M
 from l2m_core.step_through.events import fold
+from l2m_core.step_through.strict_json import read_json
 from l2m_core.step_through.trace import Trace
 
 LARGEST = 5_000_000  # bytes of a file
 MOST_EVENTS = 1000
+MOST_LINKS = 3 * MOST_EVENTS  # events of the chain, changes of the rules among them
 SAME_BUILD = 1e-6  # posteriors of the same build on the same kind of machine
 OTHER_BUILD = 1e-4  # … of another one, whose sums may round otherwise
 NAMESPACE = uuid.UUID("6a7c3e8e-5d0f-4b43-9a55-3f2f1f6f5e0b")
@@ -64,7 +66,7 @@ def read_file(data: bytes) -> Incoming:
     trace = Trace.from_json(text)
     if not 1 <= len(trace.steps) <= MOST_EVENTS:
         raise InputError(f"The trace has {len(trace.steps)} steps; from 1 to {MOST_EVENTS} can be imported.")
-    plain = json.loads(text)
+    plain = read_json(text, "The trace")
     label = plain.get("label", "")
     try:
         label = require_text("The label", label, longest=120, empty=True).strip()
@@ -79,6 +81,7 @@ def read_file(data: bytes) -> Incoming:
 
 
 def _chained(chain: Any, trace: Trace) -> tuple[NewEvent, ...]:
+    _refuse_endless(chain)
     events = import_chain(chain)
     if (str(chain["cohort_hash"]), str(chain["model_fingerprint"])) != (trace.cohort_hash, trace.model_fingerprint):
         raise InputError("The trace and its chain of events name different cohorts or models; the file was changed.")
@@ -94,6 +97,13 @@ def _chained(chain: Any, trace: Trace) -> tuple[NewEvent, ...]:
         if event.kind == SETTINGS:
             _check_settings(event.payload)
     return events
+
+
+def _refuse_endless(chain: Any) -> None:
+    """Before any link is worked on: a chain may hold changes of rules between its steps, but no more than links are kept."""
+    links = chain.get("events") if isinstance(chain, dict) else None
+    if isinstance(links, list) and len(links) > MOST_LINKS:
+        raise InputError(f"The trace's chain has {len(links):,} events; at most {MOST_LINKS:,} can be imported.")
 
 
 def _is_near(believed: Any, posterior: Any) -> bool:
