@@ -17,6 +17,7 @@ from l2m_core.errors import L2MError
 
 FIRST_PORT = 8501
 PORTS_TRIED = 50
+MOST_QUEUED = 2048  # connections that nobody has accepted yet; what is over it is tried again a second later
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -75,7 +76,7 @@ def listen(address: str, port: int | None) -> socket.socket:
             # A restart takes the same port at once, while old connections are still closing.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address, candidate))
-            listener.listen(128)
+            listener.listen(MOST_QUEUED)
             return listener
         except OSError as error:
             listener.close()

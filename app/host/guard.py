@@ -1,8 +1,9 @@
-"""Middleware before every request: identity, sign-in, downloads and uploads, and security headers."""
+"""Middleware before every request: hosts, origins, identity, sign-in, downloads and uploads, and security headers."""
 
 from __future__ import annotations
 
 import base64
+import logging
 import re
 from collections.abc import Sequence
 from hashlib import sha256
@@ -13,8 +14,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
-from app.host import downloads, services, sign_in, uploads
+from app.host import downloads, hosts, services, sign_in, uploads
 from app.host.identity import COOKIE, COOKIE_SECONDS
 from app.streamlit_contact import addresses, front_end, sign_in_cookies
 
@@ -22,6 +24,13 @@ _FILE = re.compile(r"([0-9a-fA-F]+)(?:\.[A-Za-z0-9]+)?")
 _NOT_PAGES = (*addresses.NOT_PAGES, "/readyz")
 # They name cached functions and count sessions for anyone who asks; a deployment measures at its proxy instead.
 _CLOSED = (addresses.METRICS, addresses.AGENT)
+# Whoever watches over a server may ask it by its number; these tell nothing else.
+_FOR_ANY_HOST = (addresses.HEALTH, "/readyz")
+# A page uses none of them; a copied text goes through the clipboard, which stays.
+_UNUSED = ("camera", "display-capture", "geolocation", "microphone", "midi", "payment", "serial", "usb")
+_PERMISSIONS = ", ".join(f"{feature}=()" for feature in _UNUSED)
+
+logger = logging.getLogger("l2m.app")
 
 
 class Guard:
@@ -32,9 +41,16 @@ class Guard:
         self._uploads = uploads.UploadLimit()
         base = st.get_option("server.baseUrlPath").strip("/")
         self._media = f"/{base}{addresses.MEDIA}" if base else addresses.MEDIA
+        self._for_any_host = {*_FOR_ANY_HOST, *(f"/{base}{path}" for path in _FOR_ANY_HOST)}
+        self._has_logged = False
         self._policy = content_security_policy(front_end.inline_scripts())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] in ("http", "websocket") and self._is_foreign(scope):
+            self._log_refusal()
+            refuse = PlainTextResponse(hosts.REFUSED, 403) if scope["type"] == "http" else WebSocketClose()
+            await refuse(scope, receive, send)
+            return
         sign_in.asked()  # before Streamlit reads by its settings who has signed in
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -45,6 +61,24 @@ class Guard:
         refusal = self._refuse(scope["path"], cookies, browser)
         answer = self._receiving(scope, headers) if refusal is None else PlainTextResponse(refusal[1], refusal[0])
         await answer(scope, receive, self._with_headers(scope, send, browser))
+
+    def _is_foreign(self, scope: Scope) -> bool:
+        """Whether it came under a name that is not ours, or from a page that is not."""
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host"), headers.get("origin")
+        if origin == "null" and scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
+            origin = None  # a browser that comes back from signing in may hide where it was; reading changes nothing
+        is_known = scope["path"] in self._for_any_host or hosts.is_known_host(host)
+        return not is_known or not hosts.is_own_page(origin, host)
+
+    def _log_refusal(self) -> None:
+        """Once, since strangers choose how often it happens, and without the names, which they choose as well."""
+        if not self._has_logged:
+            self._has_logged = True
+            logger.warning(
+                "Refused a request that came under an unknown name or from a page of another site, and will refuse such "
+                "requests without a word. If people come under another name, set STREAMLIT_BROWSER_SERVER_ADDRESS to it."
+            )
 
     def _refuse(self, path: str, cookies: str, browser: str | None) -> tuple[int, str] | None:
         if any(closed in path for closed in _CLOSED):
@@ -78,6 +112,7 @@ class Guard:
                 headers["Content-Security-Policy"] = self._policy
                 headers["X-Content-Type-Options"] = "nosniff"
                 headers["Referrer-Policy"] = "no-referrer"
+                headers["Permissions-Policy"] = _PERMISSIONS
                 headers["Cross-Origin-Opener-Policy"] = "same-origin"
                 if scope["path"].startswith(self._media):
                     headers["Cache-Control"] = "no-store"
@@ -135,7 +170,7 @@ def content_security_policy(scripts: Sequence[str]) -> str:
             "style-src 'self' 'unsafe-inline'",  # Streamlit and Plotly set styles from script
             "img-src 'self' data: blob:",
             "font-src 'self' data:",
-            "connect-src 'self' ws: wss:",
+            "connect-src 'self'",
             "worker-src 'self' blob:",
             "object-src 'none'",
             "base-uri 'self'",

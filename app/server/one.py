@@ -7,9 +7,13 @@ import socket
 
 import uvicorn
 
+from app.server.head_limit import HeadLimit
+from app.server.limits import raise_file_limit
+
 
 def serve(listener: socket.socket) -> int:
     """Serve until told to stop; the exit status."""
+    raise_file_limit()
     server = uvicorn.Server(configure())
     server.run(sockets=[listener])
     return 0 if server.started else 1
@@ -20,6 +24,7 @@ def configure() -> uvicorn.Config:
 
     config = uvicorn.Config(
         app,
+        http=HeadLimit,
         ws="websockets-sansio",
         log_level="warning",
         ws_per_message_deflate=False,  # a step is some ten kilobytes, and to compress them takes a part of its time

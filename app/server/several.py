@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 
 from app.host.identity import COOKIE, Signer
 from app.server import READY
+from app.server.limits import PATIENCE, WaitingConnections, waiting_connections
 
 LONGEST_HEAD = 65_536  # bytes within which the cookie must come
-PATIENCE = 120.0  # seconds within which it must come; browsers open connections ahead of need
 LATELY = 600.0  # seconds for which a browser counts as active after its last connection
 MOST_BROWSERS = 100_000  # remembered
 STOPS_WITHIN = 15.0  # seconds for a worker to stop by itself; then it is killed
@@ -116,7 +116,8 @@ class Front:
         self.assignment = Assignment(processes)
         self.processes = [WorkerProcess(command) for _ in range(processes)]
         self._selector = selectors.DefaultSelector()
-        self._waiting: dict[socket.socket, tuple[float, int]] = {}  # head not come → until when, bytes that lie there
+        self._waiting: WaitingConnections[socket.socket] = waiting_connections()
+        self._seen: dict[socket.socket, int] = {}  # of those that wait → bytes that lie there
         self._ended: list[tuple[WorkerProcess, float]] = []  # workers to start again, and when
         self._has_served = False
         self._stopping = False
@@ -143,7 +144,7 @@ class Front:
                 elif key.fileobj is not wake and isinstance(key.fileobj, socket.socket):
                     self._route(key.fileobj)
             self._start_again()
-            self._drop_silent()
+            self._drop_late()
         self._stop_workers()
         return status
 
@@ -198,25 +199,28 @@ class Front:
 
     def _accept(self) -> None:
         try:
-            connection, _ = self.listener.accept()
+            connection, address = self.listener.accept()
         except OSError:  # gone already, or there are as many connections as may be open: it would wake us at once again
             time.sleep(BREATH)
             return
         connection.setblocking(False)
-        self._waiting[connection] = (time.monotonic() + PATIENCE, 0)
+        self._seen[connection] = 0
         self._selector.register(connection, selectors.EVENT_READ)
+        makes_way = self._waiting.add(connection, address[0], time.monotonic())
+        if makes_way is not None:
+            self._close(makes_way)
 
     def _route(self, connection: socket.socket) -> None:
-        until, seen = self._waiting[connection]
+        if connection not in self._waiting:  # it made way for another one since it was seen to be ready
+            return
         try:
             head = connection.recv(LONGEST_HEAD, socket.MSG_PEEK)
         except BlockingIOError:
             return
         except OSError:
             head = b""
-        if len(head) <= seen:  # woken by nothing new: its end, which would wake us again and again
-            self._forget(connection)
-            connection.close()
+        if len(head) <= self._seen[connection]:  # woken by nothing new: its end, which would wake us again and again
+            self._close(connection)
         elif b"\r\n\r\n" in head or len(head) == LONGEST_HEAD:
             self._forget(connection)
             worker = self.assignment.of(browser_in(head, self.signer), time.monotonic())
@@ -224,15 +228,18 @@ class Front:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
                 self.processes[worker].hand(connection)
         else:  # wake up again when there is more than this
-            self._waiting[connection] = (until, len(head))
+            self._seen[connection] = len(head)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(head) + 1)
 
-    def _drop_silent(self) -> None:
-        now = time.monotonic()
-        for connection in [c for c, (until, _) in self._waiting.items() if until < now]:
-            self._forget(connection)
-            connection.close()
+    def _drop_late(self) -> None:
+        for connection in self._waiting.since_before(time.monotonic() - PATIENCE):
+            self._close(connection)
+
+    def _close(self, connection: socket.socket) -> None:
+        self._forget(connection)
+        connection.close()
 
     def _forget(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
-        del self._waiting[connection]
+        self._waiting.discard(connection)
+        del self._seen[connection]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.host import downloads, guard, services
+from app.host import downloads, guard, hosts, services
 from app.host.identity import COOKIE, Signer, load_signer, user_owner
 from app.ui.downloads import file_name
 
@@ -136,6 +136,87 @@ def test_every_answer_keeps_the_page_to_itself(client: Client) -> None:
     assert "img-src 'self' data: blob:" in policy and "script-src 'self' 'sha256-" in policy
     assert "unsafe-inline" not in policy.split("style-src")[0] and "frame-ancestors 'none'" in policy
     assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+    assert "connect-src 'self';" in policy, "a page may open connections to this server only"
+    assert "camera=()" in headers["permissions-policy"] and "microphone=()" in headers["permissions-policy"]
+
+
+# -- hosts and origins ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def options(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Streamlit's options that the guard reads; a public name counts as set when it is there."""
+    found: dict[str, Any] = {"server.allowedHosts": [], "server.corsAllowedOrigins": []}
+    read = hosts.st.get_option
+    monkeypatch.setattr(hosts.st, "get_option", lambda name: found[name] if name in found else read(name))
+    monkeypatch.setattr(hosts.options, "is_set", lambda name: name in found)
+    return found
+
+
+def come(kind: str = "http", method: str = "GET", path: str = "/", **headers: str) -> tuple[str, int]:
+    """The kind and status (or code) of the first message sent back; 200 and 1 come from the server behind the guard."""
+    sent: list[Any] = []
+
+    async def server(scope: Any, receive: Any, send: Any) -> None:
+        answers = {"http": {"type": "http.response.start", "status": 200, "headers": []}}
+        await send(answers.get(kind, {"type": "websocket.accept"}))
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    named = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": kind, "method": method, "path": path, "headers": named, "scheme": kind}
+    asyncio.run(guard.Guard(server)(scope, None, send))  # type: ignore[arg-type]
+    return sent[0]["type"], sent[0].get("status", 0)
+
+
+PAGE, SOCKET = ("http.response.start", 200), ("websocket.accept", 0)
+NO_PAGE, NO_SOCKET = ("http.response.start", 403), ("websocket.close", 0)
+HERE = "l2m.example.org:8501"
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://l2m.example.org:3000", "x", "http://", "http://["]
+)
+@pytest.mark.parametrize("public", [None, "other.example.org"])
+def test_a_page_of_another_site_opens_no_socket(
+    shared_services: services.Services, options: dict[str, Any], public: str | None, origin: str
+) -> None:
+    if public is not None:
+        options["browser.serverAddress"] = public
+    assert come("websocket", host=HERE, origin=origin) == NO_SOCKET
+    assert come("http", "PUT", host=HERE, origin=origin) == NO_PAGE
+
+
+def test_our_own_pages_and_programs_that_are_no_browsers_are_answered(
+    shared_services: services.Services, options: dict[str, Any]
+) -> None:
+    for origin in ({}, {"origin": f"http://{HERE}"}, {"origin": f"https://{HERE.upper()}"}):
+        assert come("websocket", host=HERE, **origin) == SOCKET
+        assert come(host=HERE, **origin) == come("http", "PUT", host=HERE, **origin) == PAGE
+    assert come(host=HERE, origin="null") == PAGE, "a browser that comes back from signing in"
+    assert come(host=HERE, origin="http://evil.example") == NO_PAGE
+
+
+def test_a_proxy_may_ask_under_its_own_name_for_pages_of_the_public_one(
+    shared_services: services.Services, options: dict[str, Any]
+) -> None:
+    options["browser.serverAddress"] = "l2m.example.org"
+    options["server.corsAllowedOrigins"] = ["https://second.example.org"]
+    for name in ("l2m", "second"):
+        assert come("websocket", host="127.0.0.1:8501", origin=f"https://{name}.example.org") == SOCKET
+    assert come("websocket", host="127.0.0.1:8501", origin="https://third.example.org") == NO_SOCKET
+
+
+def test_a_name_that_is_not_ours_gets_no_page_but_may_ask_for_the_servers_health(
+    shared_services: services.Services, options: dict[str, Any]
+) -> None:
+    options["server.allowedHosts"] = ["l2m.example.org"]
+    for path in ("/", "/step_through", "/_stcore/upload_file/a/b", "/a/readyz"):
+        assert come(path=path, host="evil.example") == NO_PAGE
+        assert come(path=path, host="evil.example", origin="http://evil.example") == NO_PAGE
+    assert come("websocket", host="evil.example", origin="http://evil.example") == NO_SOCKET
+    assert come(host=HERE) == come(path="/readyz", host="10.0.0.7") == come(path="/_stcore/health", host="x") == PAGE
 
 
 def test_a_file_name_holds_nothing_but_letters_digits_and_dashes() -> None:

@@ -6,9 +6,12 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
 from tests.e2e.browser import serving
 from tests.load.traffic import begin, step
@@ -17,6 +20,7 @@ from tests.load.visitor import Visitor
 # Python imports this at its start, before anything of the app. It names whoever a program tries to reach.
 WATCH = """
 import sys
+import time
 
 def watch(event, arguments):
     if event == "socket.getaddrinfo":
@@ -27,6 +31,7 @@ def watch(event, arguments):
         return
     if host not in (None, "", "localhost", "127.0.0.1", "::1"):
         print("OUTBOUND", event, file=sys.stderr, flush=True)
+        time.sleep(1)  # as where outgoing traffic hangs
 
 sys.addaudithook(watch)
 """
@@ -56,6 +61,40 @@ def test_the_server_reaches_out_to_nobody(repository: Path, tmp_path: Path, watc
     with serving(repository, tmp_path / "data", PYTHONPATH=watched) as served:
         asyncio.run(use_every_page(served.address))
     assert not [line for line in served.lines if "OUTBOUND" in line]
+
+
+async def knock(address: str, origin: str) -> int:
+    """The status with which a handshake from this origin is answered."""
+    try:
+        async with connect(address.replace("http", "ws", 1) + "/_stcore/stream", origin=origin):  # type: ignore[arg-type]
+            return 101
+    except InvalidStatus as refusal:
+        return refusal.response.status_code
+
+
+async def knock_while_others_read(address: str) -> tuple[set[int], float]:
+    """How handshakes of other sites are answered, and the longest that a page took meanwhile."""
+    origins = ["http://evil.example", "https://evil.example:8501", "http://localhost:3000", "null"] * 3
+    knocking = asyncio.gather(*(knock(address, origin) for origin in origins))
+    longest = 0.0
+    while longest == 0 or not knocking.done():
+        began = time.perf_counter()
+        assert await asyncio.to_thread(Visitor(address).get, "/about") == 200
+        longest = max(longest, time.perf_counter() - began)
+    return {*await knocking}, longest
+
+
+@pytest.mark.parametrize("public", [{}, {"STREAMLIT_BROWSER_SERVER_ADDRESS": "l2m.example.org"}])
+def test_other_sites_handshakes_are_refused_reach_nobody_and_hold_up_nobody(
+    repository: Path, tmp_path: Path, watched: str, public: dict[str, str]
+) -> None:
+    with serving(repository, tmp_path / "data", PYTHONPATH=watched, **public) as served:
+        assert Visitor(served.address).get("/about") == 200
+        statuses, longest = asyncio.run(knock_while_others_read(served.address))
+        own = asyncio.run(knock(served.address, served.address))
+    assert (statuses, own) == ({403}, 101)
+    assert not [line for line in served.lines if "OUTBOUND" in line]
+    assert longest < 0.5
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from streamlit import config
+from streamlit import config, net_util
 from streamlit.auth_util import set_cookie_with_chunks
 from streamlit.runtime import Runtime
 from streamlit.runtime.app_session import AppSession
@@ -20,10 +20,11 @@ from streamlit.runtime.media_file_storage import MediaFileKind
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.secrets import secrets_singleton
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
-from streamlit.web.server.server_util import get_cookie_secret
-from streamlit.web.server.starlette import starlette_agent_routes, starlette_app, starlette_routes
+from streamlit.web.server.server_util import get_cookie_secret, is_url_from_allowed_origins
+from streamlit.web.server.starlette import starlette_agent_routes, starlette_app, starlette_routes, starlette_websocket
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value
 
+from app.host import hosts
 from app.host.guard import content_security_policy
 from app.streamlit_contact import (
     addresses,
@@ -33,6 +34,7 @@ from app.streamlit_contact import (
     loggers,
     media,
     options,
+    outside,
     sign_in_cookies,
     uploaded_files,
 )
@@ -199,6 +201,37 @@ def test_an_option_that_is_set_is_read_and_known_to_be_set() -> None:
     assert st.get_option("server.allowedHosts") == ["l2m.example.org"]
     assert options.is_set("server.allowedHosts") and not options.is_set("server.baseUrlPath")
     config.set_option("server.allowedHosts", before)
+
+
+def test_no_check_of_an_origin_looks_up_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda *address, **more: asked.append(address))
+    for name in ("_external_ip", "_internal_ip"):
+        monkeypatch.setattr(net_util, name, None)
+    for name in ("get_external_ip", "get_internal_ip"):
+        monkeypatch.setattr(net_util, name, getattr(net_util, name))  # put back at the end
+    outside.never_look_up()
+    outside.never_look_up()
+    assert not is_url_from_allowed_origins("http://evil.example")
+    assert is_url_from_allowed_origins("http://localhost:8501")
+    assert asked == [] and net_util._internal_ip is None
+
+
+@pytest.mark.parametrize("allowed", [[], ["l2m.example.org", "[::1]", "::1"], ["*.example.org"], ["*"]])
+@pytest.mark.parametrize(
+    "host",
+    ["l2m.example.org", "L2M.example.org.:8501", "example.org", "evil.example", "a@l2m.example.org", "[::1]:8501"]
+    + ["l2m.example.org:x", "l2m.example.org/a", ""],
+)
+def test_a_host_is_known_to_us_where_it_is_to_streamlit(
+    allowed: list[str], host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = st.get_option("server.allowedHosts")
+    config.set_option("server.allowedHosts", allowed)
+    try:
+        assert hosts.is_known_host(host) == starlette_websocket.is_host_allowed(host)
+    finally:
+        config.set_option("server.allowedHosts", before)
 
 
 def test_addresses_are_those_that_the_server_answers(address: str) -> None:
