@@ -32,6 +32,7 @@ from l2m_core.errors import L2MError
 MAIN = Path(__file__).with_name("main.py")
 LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
 ANY_ADDRESS = ("0.0.0.0", "::")
+SECONDS_TO_STOP = 2.0  # for a keeper that is just at work
 READING_PATIENCE = 5.0  # seconds that the first answer may be put off by the reading of a large cohort
 
 logger = logging.getLogger("l2m.app")
@@ -44,12 +45,20 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
     await anyio.to_thread.run_sync(prepare)
     stop = threading.Event()
     here = services.get()
-    for keeper, arguments in ((here.runner.keep_moving, ()), (sweep_now_and_then, (here.forget_deleted,))):
-        threading.Thread(target=keeper, args=(stop, *arguments), daemon=True).start()
+    sweeps = (here.forget_deleted, here.store.make_file_whole)
+    keepers = [
+        threading.Thread(target=keeper, args=(stop, *arguments), daemon=True)
+        for keeper, arguments in ((here.runner.keep_moving, ()), (sweep_now_and_then, sweeps))
+    ]
+    for keeper in keepers:
+        keeper.start()
     try:
         yield {"ready": True}
     finally:
         stop.set()
+        for keeper in keepers:
+            keeper.join(SECONDS_TO_STOP)  # what they still write shall be in the store's file, too
+        here.store.close()
 
 
 def prepare() -> None:

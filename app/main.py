@@ -6,6 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from app.host import services
 from app.ui import labels, notices, state
 from l2m_core.errors import L2MError
 
@@ -37,6 +38,8 @@ def main() -> None:
             notices.show(
                 "warning", "This browser keeps no cookies for this page, so what you do here is lost with a reload."
             )
+        if services.get().loss:
+            notices.show("error", services.get().loss)
         page.run()
     except L2MError as problem:
         notices.show("error", str(problem))

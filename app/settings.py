@@ -20,6 +20,7 @@ from pathlib import Path
 
 from l2m_core.errors import ConfigError
 
+SECRET = "secret.key"
 COOKIE_HOURS = 30 * 24  # for which Streamlit's cookie of a sign-in is good
 WHO_MAY_TRAIN = ("everyone", "signed-in", "off")
 
@@ -44,6 +45,11 @@ class AppSettings:
     def models_dir(self) -> Path:
         """Models trained or fine-tuned on this installation."""
         return self.data_dir / "models"
+
+    @property
+    def secret_file(self) -> Path:
+        """What cookies are signed with. It lies there from the first start on."""
+        return self.data_dir / SECRET
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> AppSettings:

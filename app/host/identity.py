@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from app.settings import SECRET
 from l2m_core.errors import ConfigError
 
 COOKIE = "l2m_browser"
@@ -47,7 +48,7 @@ class Signer:
 
 def load_signer(data_dir: Path) -> Signer:
     """The installation's own secret, made on first use and readable by this user only."""
-    path = data_dir / "secret.key"
+    path = data_dir / SECRET
     try:
         if not path.exists():
             _create(path)

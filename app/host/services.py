@@ -7,7 +7,9 @@ the content they were computed from, so that owners of the same content share th
 from __future__ import annotations
 
 import io
+import logging
 import threading
+import time
 import warnings
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +37,10 @@ RESAMPLES = 8  # bootstrap samples of the cohort behind an uncertainty band
 FEWEST_RESAMPLES = 4
 MEMORY_BYTES = 1_500_000_000  # cached keys and values of all cohorts, their resamples included
 RESAMPLE_BYTES = 1_000_000_000  # of the resamples of one cohort
+FIRST_START = 300  # seconds: a secret younger than that was made by this start, in the front of several workers
 CELLS_OF_UPLOADS = 25_000_000  # of all uploaded tables in memory, and as many of the cohorts built from them
+
+logger = logging.getLogger("l2m.app")
 
 
 @dataclass(eq=False)
@@ -69,8 +74,14 @@ def _nbytes(value: Any) -> float:
 class Services(Catalogue):
     """The catalogue, and all else that the pages of one process share. Made once in a process; tests make their own."""
 
+    loss: str
+    """A warning, where the store is new and the data folder is not: what was recorded may be elsewhere. Else empty."""
+
     def __init__(self, settings: AppSettings) -> None:
         super().__init__(settings)
+        self.loss = _loss(self.settings) if self.store.is_new else ""
+        if self.loss:
+            logger.error("%s", self.loss)
         self.signer: Signer = load_signer(self.settings.data_dir)
         self.runner = Runner(self.store, self.settings)
         self.background = ThreadPoolExecutor(1, thread_name_prefix="l2m-background")
@@ -146,6 +157,20 @@ class Services(Catalogue):
             (*conditioned.key, "resampled"), partial(memory.resampled, count), self.background
         )
         return future.result() if future.done() else None
+
+
+def _loss(settings: AppSettings) -> str:
+    try:
+        age = time.time() - settings.secret_file.stat().st_mtime
+    except OSError:  # not there: this is the very first start
+        return ""
+    if age < FIRST_START:
+        return ""
+    return (
+        "The database was empty when the app started, but its data folder has been in use before. If something was "
+        "recorded here, it is not in this database: perhaps its file was copied without the -wal file beside it, or "
+        "L2M_DATABASE_URL or L2M_DATA_DIR names another place. Stop the app and restore a back-up before you go on."
+    )
 
 
 def _condition(model: L2M, cohort: Cohort) -> CohortMemory:

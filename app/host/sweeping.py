@@ -1,4 +1,4 @@
-"""Frees memory every few seconds, for all sessions together."""
+"""Frees memory and tidies the store every few seconds, for all sessions together."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ SWEEP_EVERY = 20  # seconds
 logger = logging.getLogger("l2m.app")
 
 
-def sweep_now_and_then(stop: threading.Event, forget_deleted: Callable[[], None]) -> None:
-    """Drops what other processes deleted, and collects garbage once for all sessions instead of after each run of a page."""
+def sweep_now_and_then(stop: threading.Event, *sweeps: Callable[[], None]) -> None:
+    """Calls each of the sweeps, and collects garbage once for all sessions instead of after each run of a page."""
     while not stop.wait(SWEEP_EVERY):
-        try:
-            forget_deleted()
-        except L2MError as problem:
-            logger.warning("Whether cohorts were deleted could not be asked: %s", problem)
+        for sweep in sweeps:
+            try:
+                sweep()
+            except L2MError as problem:
+                logger.warning("A sweep of the store did not succeed: %s", problem)
         gc.collect()

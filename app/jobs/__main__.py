@@ -57,6 +57,7 @@ def main() -> int:
     except Conflict:
         print("This job was given to another worker meanwhile.", file=sys.stderr)
     Runner(store, catalogue.settings).pump(PATIENCE)  # whoever waits is next
+    store.close()
     return 0
 
 

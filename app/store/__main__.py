@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 from pathlib import Path
 
-from app.settings import AppSettings
+from app.settings import SECRET, AppSettings
 from l2m_core.errors import L2MError
 
 from . import schema
-from .database import Database
+from .backup import back_up
+from .database import Database, parse_url
+from .faults import shown
 from .store import Store
 from .verification import Verification
 
@@ -18,8 +21,8 @@ from .verification import Verification
 def main(arguments: list[str] | None = None) -> int:
     choice = _parser().parse_args(arguments)
     try:
-        url = choice.database or AppSettings.from_environment().prepare().database_url
-        return int(choice.run(url, choice))
+        settings = AppSettings.from_environment()
+        return int(choice.run(choice.database or settings.database_url, choice))
     except L2MError as error:
         print(error, file=sys.stderr)
         return 2
@@ -31,7 +34,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     migrate = commands.add_parser("migrate", help="bring the database to the present schema, keeping its data")
     migrate.set_defaults(run=_migrate)
-    verify = commands.add_parser("verify", help="recompute all hash chains and name the first broken link of each")
+    verify = commands.add_parser(
+        "verify", help="recompute all hash chains, check what lies beside them, and name every fault"
+    )
     verify.add_argument("--heads", type=Path, metavar="FILE", help="heads exported earlier, to notice what was cut off")
     verify.set_defaults(run=_verify)
     heads = commands.add_parser("heads", help="print the heads of all chains, to be kept away from the database")
@@ -43,6 +48,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _migrate(url: str, choice: argparse.Namespace) -> int:
+    if not choice.database:
+        AppSettings.from_environment().prepare()
     database = Database(url)
     schema.migrate(database)
     database.close()
@@ -52,26 +59,54 @@ def _migrate(url: str, choice: argparse.Namespace) -> int:
 
 def _verify(url: str, choice: argparse.Namespace) -> int:
     heads = _read(choice.heads) if choice.heads else None
-    found = Store(url).verify(heads)
+    with closing(Store(url)) as store:
+        found = store.verify(heads)
     for verdict in found.broken:
-        name = "the audit trail" if verdict.chain == "audit" else f"step-through {verdict.chain}"
+        name = "the audit trail" if verdict.chain == "audit" else f"step-through {shown(verdict.chain)}"
         print(f"BROKEN {name}: {verdict.reason} (first broken link: {verdict.broken_at}).")
+    for fault in found.faults:
+        print(f"FAULT {fault}.")
+    lost = found.intact and not found.acts and _was_used(url, choice)
+    if lost:
+        print(
+            "WARNING The store is empty, but a secret.key of an installation lies there. If something was recorded, it is "
+            "not in this database: perhaps its file was copied without the -wal file beside it. Restore a back-up."
+        )
     print(_summary(found))
-    return 0 if found.intact else 1
+    print(
+        f"{found.anchored} chains were held against heads kept elsewhere."
+        if heads
+        else "No heads were given, so a chain that was cut off at its end is not noticed."
+    )
+    return 0 if found.intact and not lost else 1
 
 
 def _summary(found: Verification) -> str:
     counts = f"{found.step_throughs} step-throughs, {found.events} events, {found.acts} administrative acts"
-    return f"{counts}: " + ("all chains are whole." if found.intact else f"{len(found.broken)} broken.")
+    if found.intact:
+        return f"{counts}: all chains are whole."
+    return f"{counts}: {len(found.broken)} broken, {len(found.faults)} other faults."
+
+
+def _was_used(url: str, choice: argparse.Namespace) -> bool:
+    """Whether an installation's secret lies beside the database, or in the data folder that the settings name."""
+    places = [] if choice.database else [AppSettings.from_environment().secret_file]
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        places.append(Path(str(parsed.database)).with_name(SECRET))
+    return any(place.exists() for place in places)
 
 
 def _heads(url: str, choice: argparse.Namespace) -> int:
-    print(Store(url).export_heads(), end="")
+    with closing(Store(url)) as store:
+        print(store.export_heads(), end="")
     return 0
 
 
 def _backup(url: str, choice: argparse.Namespace) -> int:
-    Store(url).back_up(choice.file)
+    """Of a database of any revision: it is the step before a migration."""
+    with closing(Database(url, create=False)) as database:
+        back_up(database, choice.file)
     print(f"Backed up to {choice.file}.")
     return 0
 

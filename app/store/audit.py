@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
@@ -26,6 +27,11 @@ def record_act(session: Session, owner: str, kind: str, subject: str, **details:
     lock_name(session, CHAIN)
     event = NewEvent(new_id(), kind, {"owner": owner, "subject": subject, "details": details})
     session.add(next_link(AuditRow, CHAIN, audit_head(session), event))
+
+
+def digest(subject: str, text: str) -> str:
+    """What an act keeps of a text about its subject: enough to notice a change, and nothing to read."""
+    return sha256(chain.canonical_json([subject, text]).encode()).hexdigest()
 
 
 def audit_head(session: Session) -> chain.Head:

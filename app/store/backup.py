@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from .database import Database
@@ -14,7 +14,10 @@ from .errors import StoreError
 
 
 def back_up(database: Database, target: Path) -> None:
-    """Write one file: a SQLite database, or a PostgreSQL archive for `pg_restore`. It appears whole or not at all."""
+    """Write one file: a SQLite database, or a PostgreSQL archive for `pg_restore`. It appears whole or not at all.
+
+    It copies and does not interpret: a database of any revision is backed up, also before it is migrated.
+    """
     if target.exists():
         raise StoreError(f"{target} exists already. Name a new file: a back-up never replaces another.")
     unfinished = target.with_name(target.name + ".unfinished")
@@ -27,13 +30,26 @@ def back_up(database: Database, target: Path) -> None:
         unfinished.rename(target)
         _to_disk(target.parent)
     except OSError as error:
-        raise StoreError(f"The back-up {target} cannot be written ({error.strerror}). Choose another place.") from None
+        failure = error.strerror or type(error).__name__
+    except sqlite3.Error as error:
+        failure = getattr(error, "sqlite_errorname", type(error).__name__)
+    else:
+        return
     finally:
-        unfinished.unlink(missing_ok=True)
+        for end in ("", "-journal", "-wal", "-shm"):
+            with suppress(OSError):
+                unfinished.with_name(unfinished.name + end).unlink(missing_ok=True)
+    if failure == "SQLITE_NOTADB":
+        raise StoreError("The database file is none, or is damaged (SQLITE_NOTADB). Nothing was copied.")
+    raise StoreError(
+        f"The back-up {target} cannot be written ({failure}), so there is none. "
+        "Free some space on its disk, or choose another place."
+    )
 
 
 def _copy_sqlite(database: Database, target: Path) -> None:
-    with closing(sqlite3.connect(str(database.url.database))) as source, closing(sqlite3.connect(target)) as copy:
+    there = Path(str(database.url.database)).absolute().as_uri() + "?mode=rw"  # never made by opening it
+    with closing(sqlite3.connect(there, uri=True)) as source, closing(sqlite3.connect(target)) as copy:
         source.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")
         if copy.execute("PRAGMA integrity_check").fetchone()[0] != "ok":

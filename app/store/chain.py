@@ -122,7 +122,11 @@ def walk(chain: str, start: str, links: Iterable[Any], anchors: Iterable[Head] =
             return Walk(expected, head, expected, f"link {expected} is missing")
         if previous_hash != head:
             return Walk(expected, head, expected, f"link {expected} does not follow the link before it")
-        if link_hash(chain, sequence, event_id, kind, recorded_at, payload, head) != stored_hash:
+        try:
+            computed = link_hash(chain, sequence, event_id, kind, recorded_at, payload, head)
+        except TypeError:  # a field that is no text any more
+            computed = ""
+        if computed != stored_hash:
             return Walk(expected, head, expected, f"link {expected} was altered")
         head, expected = stored_hash, expected + 1
         if expected in wanted and wanted[expected] != {head}:

@@ -12,7 +12,7 @@ from sqlalchemy import BindParameter, ColumnElement, Select, and_, bindparam, de
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from . import times
-from .audit import record_act
+from .audit import digest, record_act
 from .database import Database, lock_name
 from .errors import NotFound, StoreError, StoreInputError
 from .inputs import new_id, require_text
@@ -64,8 +64,10 @@ class Cohorts:
             )
             session.add(row)
             session.flush()
-            session.add(CohortDataRow(cohort_id=row.id, sha256=sha256(parquet).hexdigest(), parquet=parquet))
-            record_act(session, owner, "cohort added", row.id, content_hash=content_hash, shared=shared)
+            data = sha256(parquet).hexdigest()
+            session.add(CohortDataRow(cohort_id=row.id, sha256=data, parquet=parquet))
+            told = {"data": data, "name": digest(row.id, name), "schema": digest(row.id, schema_yaml)}
+            record_act(session, owner, "cohort added", row.id, content_hash=content_hash, shared=shared, **told)
             return _cohort(row)
 
     def list(self, owner: str) -> tuple[StoredCohort, ...]:

@@ -26,17 +26,23 @@ from sqlalchemy.orm.exc import StaleDataError
 
 from l2m_core.errors import ConfigError
 
-from .errors import Busy, Conflict, StoreError, Unreachable
+from .errors import Busy, Conflict, MigrationNeeded, StoreError, Unreachable
 
 SECONDS_TO_WAIT = 30
+SECONDS_TO_CLOSE = 2
 LOGGER = "sqlalchemy.engine.Engine.l2m"
+
+logger = logging.getLogger("l2m.store")
 
 
 class Database:
     """Transactions on one database. `reading` sees one consistent state; `writing` commits on leaving, or nothing."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, create: bool = True) -> None:
+        """create: make a SQLite file that is not there. Otherwise it is refused, and nothing is made."""
         self.url = parse_url(url)
+        if not create and self.is_sqlite:
+            _require_file(Path(str(self.url.database)))
         self.engine = make_engine(self.url)
         self._one_writer = threading.Lock()
         self._reader = self.engine
@@ -64,13 +70,31 @@ class Database:
         with self._turn(), errors_in_plain_words(), self._writer.begin() as connection:
             yield connection
 
-    def empty_journal(self) -> None:
-        """What was erased from SQLite's file also leaves its write-ahead log, where earlier pages stand until others
-        take their place. Waits for readers."""
-        if not self.is_sqlite:
+    def empty_journal(self, patience: float = SECONDS_TO_WAIT) -> None:
+        """Move SQLite's write-ahead log into the database's file, which is then whole without it.
+
+        What was erased leaves the log too, where earlier pages stand until others take their place.
+        patience: seconds to wait for readers, and to keep writers waiting. The log stays as it is after that.
+        """
+        if not self.is_sqlite or not self._journal_is_filled():
             return
         with self._turn(), errors_in_plain_words(), closing(self.engine.raw_connection()) as connection:
-            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            cursor = connection.cursor()
+            try:
+                cursor.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                return
+            except sqlite3.Error as error:
+                code = getattr(error, "sqlite_errorname", type(error).__name__)
+            finally:
+                cursor.execute(f"PRAGMA busy_timeout = {SECONDS_TO_WAIT * 1000}")
+        raise StoreError(f"The database's log could not be emptied ({code}). Check the space on its disk.")
+
+    def _journal_is_filled(self) -> bool:
+        try:
+            return os.stat(f"{self.url.database}-wal").st_size > 0
+        except OSError:  # there is none
+            return False
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -87,6 +111,11 @@ class Database:
             self._one_writer.release()
 
     def close(self) -> None:
+        """Afterwards SQLite's file alone is whole, even while other connections are still open."""
+        try:
+            self.empty_journal(SECONDS_TO_CLOSE)
+        except StoreError as problem:  # what was committed is safe in the log
+            logger.warning("%s", problem)
         self.engine.dispose()
 
 
@@ -133,6 +162,14 @@ def make_engine(url: URL) -> Engine:
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _require_file(path: Path) -> None:
+    if not path.exists():
+        raise MigrationNeeded(
+            f"There is no database file {path}. Check its name (--database, L2M_DATABASE_URL or L2M_DATA_DIR); "
+            "`python -m app.store migrate` makes a new one."
+        )
 
 
 def _make_private_file(path: Path) -> None:

@@ -16,13 +16,15 @@ from .database import Database, lock_name
 from .errors import MigrationNeeded
 
 
-def migrate(database: Database, revision: str = "head") -> None:
-    """All steps in one transaction: afterwards the database is at `revision`, or as it was. Others wait meanwhile."""
+def migrate(database: Database, revision: str = "head") -> bool:
+    """All steps in one transaction: afterwards the database is at `revision`, or as it was. Others wait meanwhile.
+    Returns whether it held nothing before."""
     with database.connection() as connection:
         lock_name(connection, "migrations")
         try:
+            is_new = not MigrationContext.configure(connection).get_current_heads()
             command.upgrade(_config(connection), revision)
-            return
+            return is_new
         except CommandError:
             pass
     raise MigrationNeeded(

@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from . import chain, times
-from .audit import record_act
+from .audit import digest, record_act
 from .cohorts import usable_cohort
 from .database import Database, lock_name
 from .errors import Conflict, NotFound
@@ -80,7 +80,8 @@ class StepThroughs:
             session.flush()
             for event in events:
                 _append(session, row, event)
-            record_act(session, owner, "step-through created", row.id, cohort=cohort.id, events=len(events))
+            told = {"cohort": cohort.id, "events": len(events), "title": digest(row.id, title)}
+            record_act(session, owner, "step-through created", row.id, **told)
             session.flush()
             return _step_through(row)
 
@@ -182,6 +183,8 @@ class StepThroughs:
             if status is not None:
                 row.status = _checked_status(status)
             row.updated_at = times.now()
+            if title is not None:
+                record_act(session, owner, "step-through renamed", row.id, title=digest(row.id, title))
             session.flush()
             return _step_through(row)
 

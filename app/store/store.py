@@ -23,10 +23,10 @@ class Store:
 
     def __init__(self, url: str, migrate: bool = False) -> None:
         """migrate: first bring the database, new or old, to the present schema. Otherwise it must be there already."""
-        self._database = Database(url)
-        if migrate:
-            schema.migrate(self._database)
-        else:
+        self._database = Database(url, create=migrate)
+        self.is_new = migrate and schema.migrate(self._database)
+        """Whether the database held nothing, not even tables, when it was opened."""
+        if not migrate:
             schema.check_up_to_date(self._database)
         self.cohorts = Cohorts(self._database)
         self.step_throughs = StepThroughs(self._database)
@@ -36,7 +36,8 @@ class Store:
         self.audit = Audit(self._database)
 
     def verify(self, heads: str | None = None) -> verification.Verification:
-        """Verify all chains. heads: the text of an earlier `export_heads`, to notice what was cut off since."""
+        """Verify all chains, and all that the acts tell. heads: the text of an earlier `export_heads`, to notice what was
+        cut off since."""
         known = verification.read_heads(heads) if heads is not None else None
         with self._database.reading() as session:
             return verification.verify_everything(session, known)
@@ -44,6 +45,10 @@ class Store:
     def export_heads(self) -> str:
         with self._database.reading() as session:
             return verification.export_heads(session)
+
+    def make_file_whole(self) -> None:
+        """Move SQLite's write-ahead log into its file unless somebody reads just now. Nobody waits long for it."""
+        self._database.empty_journal(patience=0)
 
     def back_up(self, target: Path) -> None:
         backup.back_up(self._database, target)

@@ -20,6 +20,20 @@ def tampered(store: Store) -> Iterator[Connection]:
         connection.rollback()
 
 
+@contextmanager
+def without_triggers(connection: Connection) -> Iterator[None]:
+    """The triggers are back afterwards, as somebody who hides what was done would leave them."""
+    made = []
+    if connection.dialect.name == "sqlite":
+        made = list(connection.execute(text("SELECT sql FROM sqlite_master WHERE type = 'trigger'")).scalars())
+    remove_triggers(connection)
+    yield
+    for table in () if made else ("events", "audit"):
+        made.append(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+    for statement in made:
+        connection.execute(text(statement))
+
+
 def remove_triggers(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
         names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars().all()

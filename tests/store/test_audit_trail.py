@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.store import Store, StoreInputError
-from app.store.verification import Verification, read_heads, verify_everything
+from app.store.verification import Verification, read_heads, verify_records
 from tests.figures import Keep
 from tests.store.harness import OWNER, STRANGER, add_cohort, append_many, begin, table
 from tests.store.tampering import TAMPERINGS, cut_the_tail, tampered
@@ -61,7 +61,7 @@ def count_undetected(store: Store, attempts: int) -> int:
     for attempt in range(attempts):
         with tampered(store) as connection:
             TAMPERINGS[attempt % len(TAMPERINGS)](connection, first.id, 12, draw)
-            found = verify_everything(Session(connection))
+            found = verify_records(Session(connection))
             undetected += [verdict.chain for verdict in found.broken] != [first.id]
     assert store.verify().intact
     return undetected
@@ -84,7 +84,7 @@ def test_the_verdict_names_the_first_broken_link(store: Store) -> None:
     append_many(store, step_through, 6)
     with tampered(store) as connection:
         connection.execute(text("UPDATE events SET payload = '{}' WHERE sequence IN (2, 4)"))
-        (verdict,) = verify_everything(Session(connection)).broken
+        (verdict,) = verify_records(Session(connection)).broken
     assert (verdict.chain, verdict.broken_at, verdict.reason) == (step_through.id, 2, "link 2 was altered")
 
 
@@ -94,12 +94,12 @@ def test_a_cut_tail_shows_in_the_database_unless_the_head_is_cut_too(store: Stor
     heads = read_heads(store.export_heads())
     with tampered(store) as connection:
         connection.execute(text("DELETE FROM events WHERE sequence = 5"))
-        assert verify_everything(Session(connection)).broken[0].broken_at == 5
+        assert verify_records(Session(connection)).broken[0].broken_at == 5
     for seed in range(5):
         with tampered(store) as connection:
             cut_the_tail(connection, step_through.id, 6, random.Random(seed))
-            assert verify_everything(Session(connection)).intact
-            (verdict,) = verify_everything(Session(connection), heads).broken
+            assert verify_records(Session(connection)).intact
+            (verdict,) = verify_records(Session(connection), heads).broken
             assert verdict.chain == step_through.id
             assert "cut off" in verdict.reason
 
@@ -110,7 +110,7 @@ def test_a_removed_step_through_is_missed(store: Store) -> None:
     with tampered(store) as connection:
         connection.execute(text("DELETE FROM events WHERE step_through_id = :id"), {"id": step_through.id})
         connection.execute(text("DELETE FROM step_throughs WHERE id = :id"), {"id": step_through.id})
-        (verdict,) = verify_everything(Session(connection)).broken
+        (verdict,) = verify_records(Session(connection)).broken
     assert (verdict.chain, verdict.reason) == (step_through.id, "the step-through itself was removed")
     assert store.step_throughs.verify(OWNER, other.id).intact
 
@@ -123,7 +123,7 @@ def test_an_altered_or_cut_audit_trail_is_found(store: Store) -> None:
     def verify_after(statement: str) -> Verification:
         with tampered(store) as connection:
             connection.execute(text(statement))
-            return verify_everything(Session(connection), heads)
+            return verify_records(Session(connection), heads)
 
     altered = verify_after("UPDATE audit SET kind = 'cohort deleted' WHERE sequence = 1").broken
     assert ("audit", 1) in [(verdict.chain, verdict.broken_at) for verdict in altered]

@@ -2,16 +2,21 @@
 
 import json
 import os
+import sqlite3
 import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
+from app.settings import SECRET
 from app.store import Store
 from app.store.__main__ import main
+from tests.prerequisites import REPOSITORY
 from tests.store.harness import OWNER, PostgresServer, append_many, begin, new_uuid
-from tests.store.tampering import remove_triggers
+from tests.store.tampering import remove_triggers, without_triggers
 
 
 def test_migrate_makes_a_new_database(empty_url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,8 +49,7 @@ def test_exported_heads_give_away_a_cut_tail(
     heads.write_text(capsys.readouterr().out)
     assert json.loads(heads.read_text())[step_through.id]["length"] == 4
     kept = store.step_throughs.events(OWNER, step_through.id)[1].hash
-    with store._database.engine.begin() as connection:
-        remove_triggers(connection)
+    with store._database.engine.begin() as connection, without_triggers(connection):
         connection.execute(text("DELETE FROM events WHERE sequence >= 2"))
         connection.execute(text("UPDATE step_throughs SET length = 2, head_hash = :kept"), {"kept": kept})
     assert main(["--database", url, "verify"]) == 0
@@ -117,3 +121,85 @@ def test_an_unreachable_server_is_named_without_a_password(capsys: pytest.Captur
     said = capsys.readouterr()
     assert "s3cret" not in said.out + said.err
     assert "cannot be reached" in said.err
+
+
+# -- backing up what is not in order --------------------------------------------------------------------------------
+
+
+def test_a_database_of_any_revision_is_backed_up(tmp_path: Path, migrated_sqlite: Path) -> None:
+    path, copy = tmp_path / "store.sqlite3", tmp_path / "copy.sqlite3"
+    path.write_bytes(migrated_sqlite.read_bytes())
+    with closing(Store(f"sqlite:///{path}")) as store:
+        append_many(store, begin(store), 2)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = '0000'")
+    assert main(["--database", f"sqlite:///{path}", "backup", str(copy)]) == 0
+    with closing(sqlite3.connect(path)) as database, closing(sqlite3.connect(copy)) as copied:
+        assert list(copied.iterdump()) == list(database.iterdump())
+
+
+@pytest.mark.parametrize("command", ["verify", "heads", "backup"])
+def test_a_mistyped_path_is_named_and_nothing_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    arguments = [command, *([str(tmp_path / "copy")] if command == "backup" else [])]
+    missing = tmp_path / "nowhere" / "l2m.sqlite3"
+    assert main(["--database", f"sqlite:///{missing}", *arguments]) == 2
+    monkeypatch.setenv("L2M_DATA_DIR", str(missing.parent))
+    monkeypatch.delenv("L2M_DATABASE_URL", raising=False)
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.count(f"There is no database file {missing}") == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_database_is_not_backed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "notes.sqlite3"
+    path.write_text("not a database, by far" * 100)
+    assert main(["--database", f"sqlite:///{path}", "backup", str(tmp_path / "copy")]) == 2
+    assert "damaged" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_disk_that_fills_up_ends_a_backup_in_words(tmp_path: Path, migrated_sqlite: Path) -> None:
+    """The limit on the size of files stands for the disk's end."""
+    path = tmp_path / "store.sqlite3"
+    path.write_bytes(migrated_sqlite.read_bytes())
+    script = (
+        "import resource, sys; from app.store.__main__ import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)); sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", script, "--database", f"sqlite:///{path}", "backup", str(tmp_path / "copy")]
+    ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2, ended.stderr
+    assert "cannot be written" in ended.stderr and "Traceback" not in ended.stderr
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# -- what verify is given -------------------------------------------------------------------------------------------
+
+
+def test_an_empty_file_of_heads_is_refused(
+    store: Store, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    heads = tmp_path / "heads.json"
+    heads.write_text("{}")
+    assert main(["--database", url, "verify", "--heads", str(heads)]) == 2
+    assert "holds no heads" in capsys.readouterr().err
+    begin(store)
+    heads.write_text(store.export_heads())
+    assert main(["--database", url, "verify", "--heads", str(heads)]) == 0
+    assert "2 chains were held against heads" in capsys.readouterr().out
+
+
+def test_an_empty_store_beside_a_secret_is_a_warning(
+    tmp_path: Path, migrated_sqlite: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "store.sqlite3"
+    path.write_bytes(migrated_sqlite.read_bytes())
+    assert main(["--database", f"sqlite:///{path}", "verify"]) == 0
+    (tmp_path / SECRET).write_bytes(bytes(32))
+    assert main(["--database", f"sqlite:///{path}", "verify"]) == 1
+    assert "WARNING The store is empty" in capsys.readouterr().out
+    with closing(Store(f"sqlite:///{path}")) as store:
+        begin(store)
+    assert main(["--database", f"sqlite:///{path}", "verify"]) == 0
