@@ -39,7 +39,7 @@ budget: 6
 
 
 def experiments() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in (trainer.home() / "experiments" / "configs").glob("*.yaml")))
+    return tuple(sorted(path.stem for path in (trainer.home() / "study" / "experiments" / "configs").glob("*.yaml")))
 
 
 def options(text: str) -> list[str]:
