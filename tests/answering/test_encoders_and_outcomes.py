@@ -20,7 +20,8 @@ from l2m_core.evidence import Evidence, EvidenceSettings, ask_fold, make_plan, s
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.methods.l2m import L2MMethod
 from l2m_core.model.density import Density, Gaussian, predictive
-from l2m_core.model.interface import Context, ModelConfig, build
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import Context, ModelConfig
 
 FEATURES = 4
 LEVELS = (0.05, 0.3, 0.5, 0.9)
@@ -62,7 +63,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     of_rows = {"features": FEATURES + 1, "outcome": "continuous" if kind == "continuous" else "classes"}
     config = ModelConfig(encoder=encoder, standardise=standardise, **SMALL, **(of_rows if encoder == "rows" else {}))
     torch.manual_seed(0)
-    module = build(config)
+    module = build_model(config)
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     folder = tmp_path_factory.mktemp("models") / "tiny"

@@ -66,7 +66,7 @@ def test_the_list_shows_the_newest_first_and_what_was_believed(
         believed = loading.load(owner, step_through.id).record.believed[-1]
         assert f"**{believed['yes']:.0%}** :small[died]" in page
     assert "ward, version 1" in page and "2 · 92" in page and "2 step-throughs, latest first" in page
-    assert "none can be deleted" in page
+    assert "They cannot be deleted here" in page
 
 
 def test_the_list_needs_no_model(owner: str, kept: StepThrough, shared_services: Services, monkeypatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ OPTIONS = {"server.fileWatcherType": "none", "server.headless": True, "browser.g
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """Of a server in this process, so that a test sees its sessions and can take parts away from it."""
+    main = sys.modules["__main__"]
     before = {name: st.get_option(name) for name in OPTIONS}
     for name, value in OPTIONS.items():
         config.set_option(name, value)
@@ -38,6 +40,8 @@ def address() -> Iterator[str]:
     server.should_exit = True
     thread.join(PATIENCE)
     Runtime._instance = None
+    # A page's script runs as `__main__`; processes that later tests start would run it as theirs.
+    sys.modules["__main__"] = main
     for name, value in before.items():
         config.set_option(name, value)
 
