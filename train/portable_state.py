@@ -7,15 +7,18 @@ packed state therefore follows the unbroken run closely, not bit for bit.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from l2m_core.errors import ModelFileError
+from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.learn.checkpoints import (
     OWN_SUM,
     checksum,
@@ -125,3 +128,22 @@ def _lowered(tensor: Tensor) -> Tensor:
 
 def _raised(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m train.portable_state STATE JOB_FOLDER`: makes the state the newest checkpoint of a job's folder."""
+    parser = argparse.ArgumentParser(prog="python -m train.portable_state", description=main.__doc__)
+    parser.add_argument("state", type=Path)
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args(arguments)
+    try:
+        step = unpack(given.state, given.folder / "checkpoints", _read_facts(given.state)["model"])
+    except L2MError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"{given.folder} goes on from step {step:,}.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

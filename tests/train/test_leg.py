@@ -251,3 +251,14 @@ def test_a_step_makes_every_tensor_on_its_own_device() -> None:
 
 def unbroken_model(checkpoints: Path) -> dict[str, Any]:
     return load_checkpoint(checkpoints)[1]["model"]
+
+
+def test_a_kept_state_becomes_a_jobs_checkpoint(
+    checkpoints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    portable_state.pack(checkpoints, tmp_path / "state")
+    assert portable_state.main([str(tmp_path / "state"), str(tmp_path / "job")]) == 0
+    assert "step 6" in capsys.readouterr().out
+    assert load_checkpoint(tmp_path / "job" / "checkpoints")[1]["step"] == 6
+    assert portable_state.main([str(tmp_path / "none"), str(tmp_path / "other")]) == 2
+    assert not (tmp_path / "other").exists()
