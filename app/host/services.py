@@ -128,7 +128,7 @@ class Services(Catalogue):
         cohorts = self.store.cohorts
         self._cohorts.drop(cohorts.deleted(self._cohorts.keys()).__contains__)
         contents = {key[1] for key in self._memories.keys()} | {*self._diagnostics.keys()}
-        unused = contents - cohorts.anyones(contents)
+        unused = contents - cohorts.still_stored(contents)
         self._memories.drop(lambda key: key[1] in unused)
         self._diagnostics.drop(unused.__contains__)
 

@@ -123,7 +123,7 @@ class Cohorts:
         """Those of them that were deleted."""
         return self._those(select(CohortRow.id).where(CohortRow.deleted_at.is_not(None)), CohortRow.id, cohort_ids)
 
-    def anyones(self, content_hashes: Collection[str]) -> frozenset[str]:
+    def still_stored(self, content_hashes: Collection[str]) -> frozenset[str]:
         """Those of them that a cohort still has."""
         alive = select(CohortRow.content_hash).where(CohortRow.deleted_at.is_(None))
         return self._those(alive, CohortRow.content_hash, content_hashes)

@@ -97,7 +97,7 @@ def test_a_cohort_that_is_not_read_back_as_it_is_is_refused_and_nothing_is_store
     with pytest.raises(CohortError, match="'ward' cannot be stored.*Read it anew"):
         shared_services.add_cohort(owner, changed)
     assert shared_services.store.cohorts.list(owner) == ()
-    assert shared_services.store.cohorts.anyones([changed.content_hash]) == frozenset()
+    assert shared_services.store.cohorts.still_stored([changed.content_hash]) == frozenset()
     stored = shared_services.add_cohort(owner, cohort)
     assert (stored.version, shared_services.store.cohorts.list(owner)) == (1, (stored,))
 

@@ -132,7 +132,7 @@ def test_what_is_still_in_use_of_deleted_cohorts_is_known(store: Store) -> None:
     gone, there = (add_cohort(store, content=content) for content in "ab")
     store.cohorts.delete(OWNER, gone.id)
     assert store.cohorts.deleted([gone.id, there.id]) == {gone.id} and store.cohorts.deleted([]) == frozenset()
-    assert store.cohorts.anyones(["a" * 64, "b" * 64, "c" * 64]) == {"b" * 64}
+    assert store.cohorts.still_stored(["a" * 64, "b" * 64, "c" * 64]) == {"b" * 64}
 
 
 def test_a_deleted_cohort_can_be_uploaded_again(store: Store) -> None:
