@@ -13,20 +13,22 @@ import pandas as pd
 from l2m_core.diagnostics import Diagnostics, diagnose
 from l2m_core.errors import CohortError, FeatureError, InputError
 from l2m_core.lazy import lazy
-from l2m_core.schema import MOST_CLASSES, OTHER, Feature, Outcome, Overrides, Schema, did_you_mean
-from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, of_rounding
+from l2m_core.schema import OTHER, Feature, Overrides, Schema, did_you_mean
+from l2m_core.tables.arrays import finite_vector, read_arrays
 from l2m_core.tables.cell_parsing import number_text
-from l2m_core.tables.column_parsing import DEFAULT_RULES, Rules, read_columns
+from l2m_core.tables.column_parsing import read_columns
+from l2m_core.tables.column_reading import DEFAULT_RULES, ReadingRules
 from l2m_core.tables.entered_values import UnseenLevelWarning, code_of, codes_of, encode_values, value_text
 from l2m_core.tables.frames import table_from_frame
+from l2m_core.tables.outcome_inference import FEWEST_ROWS
 from l2m_core.tables.reading import read_table
+from l2m_core.tables.reading_notes import CellNote, joined_texts
 from l2m_core.tables.restoring import newer_readings, understood
-from l2m_core.tables.schema_inference import FEWEST_ROWS, combine, how_to_read, infer, levels_of
+from l2m_core.tables.schema_inference import infer
+from l2m_core.tables.stated_settings import combine, how_to_read, levels_of
 from l2m_core.tables.table import DEFAULT_LIMITS, Limits, Table
 
 __all__ = ["Cohort", "UnseenLevelWarning"]
-
-MOST_ARRAY_COLUMNS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +45,9 @@ class Cohort:
     warnings: tuple[str, ...] = ()
     source: Table | None = field(default=None, repr=False)
     source_rows: np.ndarray | None = field(default=None, repr=False)  # (N,) rows of `source`
-    rules: Rules = field(default=DEFAULT_RULES, repr=False)
+    rules: ReadingRules = field(default=DEFAULT_RULES, repr=False)
     decimals: Mapping[str, str] = field(default_factory=dict, repr=False)  # column → sign that its cells told
+    notes: Mapping[str, tuple[CellNote, ...]] = field(default_factory=dict, repr=False)  # see `reading_report`
 
     def __post_init__(self):
         x = np.ascontiguousarray(self.x, dtype=np.float32)
@@ -81,7 +84,7 @@ class Cohort:
         name: str | None = None,
         **options,
     ) -> Cohort:
-        """Like `from_table`; further options are `delimiter`, `limits`, and those of `Rules`.
+        """Like `from_table`; further options are `delimiter`, `limits`, and those of `ReadingRules`.
 
         >>> rows = "\\n".join(f"{40 + i},{i % 3}.5,{i % 2}" for i in range(20))
         >>> cohort = Cohort.from_csv(f"age,lactate,died\\n{rows}".encode(), outcome="died", baseline=["age"])
@@ -128,7 +131,7 @@ class Cohort:
         decimal: '.' or ',' where the cells cannot tell; missing: further texts that mean "not recorded";
         censored: 'refuse' cells such as '<5', or take their 'limit'. New rows are read likewise.
         """
-        rules = Rules(decimal, missing, censored)
+        rules = ReadingRules(decimal, missing, censored)
         content = infer(table, combine(schema, outcome, positive, baseline, costs or {}), rules)
         return cls(
             content.schema,
@@ -140,6 +143,7 @@ class Cohort:
             content.kept,
             rules,
             content.decimals,
+            content.notes,
         )
 
     @classmethod
@@ -197,35 +201,10 @@ class Cohort:
         acquirable, categorical: (d,) bool; levels: texts of the codes by name; costs: (d,);
         groups: (d,) name of the panel or None; classes: texts of y's codes 0, 1, … (else: y's distinct values).
         """
-        exact = _matrix(x)
-        x = exact.astype(np.float32)
-        if len(x) < fewest_rows:
-            raise CohortError(f"The arrays have {len(x)} rows; at least {fewest_rows} are needed.")
-        d = x.shape[1]
-        names = [f"x{i}" for i in range(d)] if names is None else list(names)
-        acquirable = _per_feature(acquirable, d, True, "acquirable")
-        categorical = _per_feature(categorical, d, False, "categorical")
-        costs = _per_feature(costs, d, 1.0, "costs")
-        groups = [None] * d if groups is None else list(groups)
-        if len(names) != d or len(groups) != d:
-            raise CohortError(f"x has {d} columns, but {len(names)} names and {len(groups)} groups are given.")
-        features = []
-        for i, feature_name in enumerate(names):
-            texts = _code_texts(x[:, i], feature_name, (levels or {}).get(feature_name)) if categorical[i] else ()
-            features.append(
-                Feature(
-                    feature_name,
-                    kind="category" if categorical[i] else "number",
-                    role="acquirable" if acquirable[i] else "baseline",
-                    cost=float(costs[i]),
-                    group=groups[i],
-                    levels=texts,
-                )
-            )
-        target, y = _outcome_of_array(y, len(x), kind, classes, outcome)
-        large = np.flatnonzero(np.nanmax(np.abs(exact), axis=0, initial=0) > LARGEST_EXACT)
-        warnings = tuple(note for i in large for note in of_rounding(names[i], exact[:, i]))
-        return cls(Schema(tuple(features), target), x, y, name, warnings)
+        content = read_arrays(
+            x, y, names, kind, acquirable, categorical, levels or {}, classes, costs, groups, outcome, fewest_rows
+        )
+        return cls(content.schema, content.x, content.y, name, content.warnings)
 
     # Description
 
@@ -240,6 +219,11 @@ class Cohort:
     @property
     def n_classes(self) -> int:
         return len(self.classes)
+
+    @lazy
+    def class_counts(self) -> np.ndarray:
+        """(K,) int64: rows of each class; empty for a continuous outcome."""
+        return _frozen(np.bincount(self.y, minlength=self.n_classes) if self.n_classes else np.zeros(0, np.int64))
 
     @lazy
     def features(self) -> tuple[Feature, ...]:
@@ -299,13 +283,38 @@ class Cohort:
                 return feature
         raise FeatureError(f"There is no feature '{name}'.{did_you_mean(name, self.names)}")
 
-    def rules_of(self, name: str) -> Rules:
-        """How further values of a column are read: as its cells were, with the decimal sign that was stated or told."""
-        return self._rules_by_sign[self.rules.decimal or self.decimals.get(name)]
+    @lazy
+    def patient_column(self) -> str | None:
+        """The column that tells which rows belong to one patient, where patients have several rows."""
+        told = (name for name, notes in self.notes.items() if any(note.kind == "repeated" for note in notes))
+        return next(told, None)
 
     @lazy
-    def _rules_by_sign(self) -> dict[str | None, Rules]:
-        return {sign: replace(self.rules, decimal=sign) for sign in (None, ".", ",")}
+    def patients(self) -> np.ndarray | None:
+        """(N,) which patient each row is of, from 0; None where no column tells that patients have several rows."""
+        return None if self.patient_column is None else _frozen(self.grouped_by(self.patient_column))
+
+    def grouped_by(self, column: str) -> np.ndarray:
+        """(N,) numbers from 0: rows with the same text in a column of the table share one; a row without any is alone."""
+        texts = self.frame()[column].astype("string").fillna("").to_numpy(dtype=object)
+        alone = texts == ""
+        texts[alone] = [f"\0{row}" for row in np.flatnonzero(alone)]
+        return np.unique(texts.astype(str), return_inverse=True)[1]
+
+    def rules_of(self, name: str) -> ReadingRules:
+        """How further values of a column are read: as its cells were, with the decimal sign that was stated or told."""
+        return self._rules[name] if name in self._rules else self.rules
+
+    @lazy
+    def _rules(self) -> dict[str, ReadingRules]:
+        return {
+            name: replace(
+                self.rules,
+                decimal=self.rules.decimal or self.decimals.get(name),
+                joined=joined_texts(self.notes.get(name, ())),
+            )
+            for name in {*self.decimals, *self.names, self.schema.outcome.name}
+        }
 
     # Queries
 
@@ -342,7 +351,7 @@ class Cohort:
         name = self.schema.outcome.name
         texts = [str(value) if isinstance(value, str) else value for value in values]
         if self.kind == "continuous":
-            return _finite_vector([_as_number(name, value, self.rules_of(name)) for value in texts], name)
+            return finite_vector([_as_number(name, value, self.rules_of(name)) for value in texts], name)
         codes = codes_of(self.classes, by_value=False)
         found = [value_text(value) for value in texts]
         for text in found:
@@ -406,75 +415,9 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _matrix(x) -> np.ndarray:
-    try:
-        x = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise CohortError("x must hold numbers (NaN where not recorded). For texts, use Cohort.from_frame.") from error
-    if x.ndim != 2 or x.shape[1] == 0:
-        raise CohortError(f"x has the shape {x.shape}; it must be (rows, features).")
-    if x.shape[1] > MOST_ARRAY_COLUMNS:
-        raise CohortError(f"x has {x.shape[1]:,} columns; at most {MOST_ARRAY_COLUMNS:,} are read. Keep what matters.")
-    bad = is_too_large(x)
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise CohortError(f"x[{row}, {column}] is infinite or too large. Correct it, or make it NaN.")
-    return x
-
-
-def _per_feature(values, d, default, what) -> np.ndarray:
-    values = np.full(d, default) if values is None else np.asarray(values)
-    if values.shape != (d,):
-        raise CohortError(f"{what} has the shape {values.shape}; it must be ({d},), one for each feature.")
-    return values
-
-
-def _code_texts(column, name, texts) -> tuple[str, ...]:
-    codes = column[~np.isnan(column)]
-    if np.any(codes != np.round(codes)) or np.any(codes < 0):
-        raise CohortError(f"Column '{name}' is categorical, so it must hold the codes 0, 1, 2 ….")
-    most = int(codes.max()) if len(codes) else 0
-    if texts is None:
-        return tuple(str(code) for code in range(most + 1))
-    if most > len(texts):
-        raise CohortError(f"Column '{name}' holds code {most}, but has {len(texts)} levels.")
-    return tuple(texts)
-
-
-def _outcome_of_array(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
-    y = np.asarray(y)
-    if y.shape != (n,):
-        raise CohortError(f"y has the shape {y.shape}; it must be ({n},), one for each row of x.")
-    if kind == "continuous" or (kind is None and classes is None and y.dtype.kind == "f"):
-        return Outcome(name, "continuous"), _finite_vector(y, name)
-    if classes is not None:
-        codes, texts = y.astype(np.int64), tuple(str(text) for text in classes)
-        if len(y) and (codes.min() < 0 or codes.max() >= len(texts)):
-            raise CohortError(f"y holds codes from {codes.min()} to {codes.max()}, but {len(texts)} classes are given.")
-    else:
-        values, codes = np.unique(y, return_inverse=True)
-        texts = tuple(value_text(value.item() if hasattr(value, "item") else value) for value in values)
-    if not 2 <= len(texts) <= MOST_CLASSES:
-        raise CohortError(
-            f"y has {len(texts)} classes; 2 to {MOST_CLASSES} are possible. For numbers: kind='continuous'."
-        )
-    kind = kind or ("binary" if len(texts) == 2 else "multiclass")
-    return Outcome(name, kind, texts), codes.astype(np.int64)
-
-
 def _as_number(name, value, rules) -> Any:
     """An outcome as a number, where it is a text."""
     try:
         return code_of(Feature(name), value, rules) if isinstance(value, str) else value
     except FeatureError as error:
         raise CohortError(str(error)) from error
-
-
-def _finite_vector(values, name) -> np.ndarray:
-    try:
-        vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise CohortError(f"'{name}' must hold numbers.") from error
-    if np.any(is_too_large(vector) | np.isnan(vector)):
-        raise CohortError(f"'{name}' holds a number that is missing, infinite or too large.")
-    return vector.astype(np.float32)

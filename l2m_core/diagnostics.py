@@ -16,7 +16,7 @@ import pandas as pd
 
 from l2m_core.schema import OTHER
 from l2m_core.tables.cell_parsing import SENTINELS, parse_number
-from l2m_core.tables.schema_inference import looks_like_identifier
+from l2m_core.tables.feature_inference import looks_like_identifier
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort
@@ -81,11 +81,10 @@ def diagnose(cohort: Cohort) -> Diagnostics:
         *_about_ignored(cohort),
     ]
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-    continuous = cohort.kind == "continuous"
-    shares = np.bincount(cohort.y, minlength=cohort.n_classes) / max(len(cohort), 1) if not continuous else ()
+    shares = cohort.class_counts / max(len(cohort), 1)
     prevalence = {name: float(share) for name, share in zip(cohort.classes, shares, strict=True)}
     spread = None
-    if continuous and len(cohort):
+    if cohort.kind == "continuous" and len(cohort):
         spread = (float(cohort.y.min()), float(np.median(cohort.y)), float(cohort.y.max()))
     return Diagnostics(len(cohort), cohort.kind, prevalence, spread, tuple(findings), features)
 
@@ -113,7 +112,7 @@ def _describe_features(cohort, groups, labels) -> pd.DataFrame:
         rows = groups == group
         table[f"share, {label}"] = measured[rows].mean(axis=0) if rows.any() else np.nan
     if cohort.kind == "continuous":
-        p_values = [_rank_sum_p(cohort.y[m], cohort.y[~m]) for m in measured.T]
+        p_values = [rank_sum_p(cohort.y[m], cohort.y[~m]) for m in measured.T]
     else:
         p_values = _measuring_p_values(measured, cohort.y, cohort.n_classes)
     table["p_value"] = holm(np.array(p_values))
@@ -154,7 +153,7 @@ def hypergeometric_p(seen: int, class_size: int, drawn: int, total: int, log_fac
     return float(min(1.0, np.exp(log_p[as_rare]).sum()))
 
 
-def _rank_sum_p(first: np.ndarray, second: np.ndarray) -> float:
+def rank_sum_p(first: np.ndarray, second: np.ndarray) -> float:
     """Mann-Whitney, normal approximation with ties."""
     n, m = len(first), len(second)
     if min(n, m) == 0:
@@ -237,10 +236,7 @@ def _percent(share: float) -> str:
 def _about_outcome(cohort):
     if len(cohort) < FEW_ROWS:
         yield Finding("warning", "few_rows", None, f"The cohort has only {len(cohort)} rows; answers will be rough.")
-    if cohort.kind == "continuous":
-        return
-    sizes = np.bincount(cohort.y, minlength=cohort.n_classes)
-    for name, size in zip(cohort.classes, sizes, strict=True):
+    for name, size in zip(cohort.classes, cohort.class_counts, strict=True):
         if size < RARE_CLASS:
             yield Finding(
                 "warning",
@@ -263,8 +259,7 @@ def _about_support(cohort, features, labels):
                 "too rarely for advice on it.",
             )
             continue
-        sizes = np.bincount(cohort.y, minlength=cohort.n_classes) if cohort.n_classes else ()
-        for label, size in zip(labels, sizes, strict=False):
+        for label, size in zip(labels, cohort.class_counts, strict=False):
             count = round(row[f"share, {label}"] * size) if size else 0
             if count < CLASS_SUPPORT_FLOOR <= size:
                 yield Finding(
@@ -352,7 +347,7 @@ def _about_sentinels(feature, values, distinct):
         far = min(abs(value - rest[0]), abs(value - rest[-1])) > rest[-1] - rest[0]
         only_negative = value < 0 <= rest[0]
         count = int((values == value).sum())
-        if value in SENTINELS and (far or only_negative) and count >= 3:
+        if value in SENTINELS and (far or only_negative) and count >= 2:
             yield _sentinel(feature, f"{value:g}", count, ", far from its other values")
 
 

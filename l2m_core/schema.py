@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -43,13 +44,19 @@ class Feature:
     reference_high: float | None = None
     levels: tuple[str, ...] = ()  # texts in code order
     description: str = ""
+    code: str = ""  # LOINC, by which results of other systems are recognised
 
     def __post_init__(self):
         _check_name(self.name, "A feature")
         where = f"Feature '{self.name}'"
         _check_choice(self.kind, FEATURE_KINDS, where, "kind")
         _check_choice(self.role, ROLES, where, "role")
-        _check_texts(self, where, ("unit", "description"))
+        _check_texts(self, where, ("unit", "description", "code"))
+        if self.code and not is_loinc(self.code):
+            raise SchemaError(
+                f"{where}: code is {_quote(self.code)}, which is no LOINC code: digits, a hyphen and the check digit that "
+                "belongs to them, such as 2524-7 (lactate). Look it up at loinc.org, or leave it out."
+            )
         if self.group is not None:
             _check_name(self.group, f"{where}: group")
         for setting in ("cost", "turnaround", "minimum", "maximum", "reference_low", "reference_high"):
@@ -262,11 +269,11 @@ class Overrides:
             stated = _convert(entry, Feature, f"feature {number}")
             if "name" not in stated:
                 raise SchemaError(f"Feature {number} of the schema has no name. Add 'name: …'.")
-            if stated["name"] in features:
-                raise SchemaError(f"Feature '{stated['name']}' is described twice. Keep one.")
             if "levels" in stated:
                 stated.setdefault("kind", "binary" if len(stated["levels"]) == 2 else "category")
             Feature(**stated)  # the checks of each setting, before any table is read
+            if stated["name"] in features:
+                raise SchemaError(f"Feature '{stated['name']}' is described twice. Keep one.")
             features[stated["name"]] = stated
         if "name" in outcome:
             Outcome(**outcome)
@@ -282,6 +289,15 @@ def did_you_mean(name: Any, choices: Iterable[str]) -> str:
         return " Did you mean " + " or ".join(f"'{by_folded[match]}'" for match in close) + "?"
     listed = ", ".join(f"'{choice}'" for choice in choices[:10])
     return f" There are: {listed}{', …' if len(choices) > 10 else ''}." if choices else ""
+
+
+def is_loinc(text: str) -> bool:
+    """Whether a text is a LOINC code, by its form and its check digit (Luhn's, from the right)."""
+    if re.fullmatch(r"[0-9]{1,7}-[0-9]", text) is None:
+        return False
+    number, check = text.split("-")
+    doubled = (int(digit) * (2 - position % 2) for position, digit in enumerate(reversed(number)))
+    return (sum(value - 9 * (value > 9) for value in doubled) + int(check)) % 10 == 0
 
 
 def _check_name(name, what):

@@ -35,9 +35,26 @@ def is_refused(numbers: Any, feature: Feature) -> Any:
     return is_too_large(numbers) | is_outside(numbers, feature)
 
 
+def is_rounded(numbers: np.ndarray) -> np.ndarray:
+    """(N,) bool: beyond what 32-bit floats tell apart, and changed by them. NaN is not."""
+    return (np.abs(numbers) > LARGEST_EXACT) & (numbers.astype(np.float32).astype(np.float64) != numbers)
+
+
+def is_vanishing(numbers: np.ndarray) -> np.ndarray:
+    """(N,) bool: not 0, but 0 as a 32-bit float."""
+    return (numbers != 0) & (numbers.astype(np.float32) == 0)
+
+
 def of_rounding(name: str, numbers: np.ndarray) -> Iterator[str]:
     """numbers: (N,) float64, which become 32-bit floats."""
-    changed = (np.abs(numbers) > LARGEST_EXACT) & (numbers.astype(np.float32).astype(np.float64) != numbers)
+    vanishing = is_vanishing(numbers)
+    if vanishing.any():
+        first = float(numbers[int(np.argmax(vanishing))])
+        yield (
+            f"Column '{name}': {int(vanishing.sum())} numbers such as {number_text(first)} are so small that they become 0 "
+            "in 32 bits. Use a smaller unit, or their logarithm."
+        )
+    changed = is_rounded(numbers)
     if changed.any():
         first = float(numbers[int(np.argmax(changed))])
         yield (

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 MISSING = frozenset(
     ("", "na", "n/a", "#n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#null!")
 )
@@ -35,21 +37,34 @@ _MEASURE = re.compile(
 )
 _PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
 _MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+# What spreadsheets make of 3-20 and 10-14.
+_SHORT_DATE = re.compile(
+    r"(?i)(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)-\d{1,4}|"
+    r"\d{1,2}-(?:jan|feb|mar|apr|may|jun|jul|aug|sep|sept|oct|nov|dec)"
+)
+_BAND = re.compile(r"\d{1,3}\s*[-\u2013]\s*\d{1,3}|[<>\u2264\u2265]=?\s*\d{1,3}|\d{1,3}\s*\+")
 _DATES = (
     re.compile(r"(?:1[6-9]|2[0-2])\d\d([-/.])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])(?:[T ].*)?"),
     re.compile(r"(?:0?[1-9]|[12]\d|3[01])([-/.])(?:0?[1-9]|[12]\d|3[01])\1(?:\d\d|(?:1[6-9]|2[0-2])\d\d)(?:[T ,].*)?"),
     re.compile(rf"(?i)\d{{1,2}}[- .]*{_MONTH}[-., ]+\d{{2,4}}(?:[T ,].*)?"),
     re.compile(rf"(?i){_MONTH}[-. ]+\d{{1,2}},?[-. ]+\d{{2,4}}(?:[T ,].*)?"),
+    re.compile(r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])"),
+    _SHORT_DATE,
     re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[aApP][mM])?"),
 )
+_TRAILING_MINUS = re.compile(r"\d[\d.,]*-")
+_FORMULA_TEXT = re.compile(r'="([^"]*)"')
+_QUOTED = re.compile(r"'(.+)|\"(.+)\"")
 _COMPACT_DATE = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 
+EPOCHS = "looks like a point in time, counted in seconds or milliseconds since 1970"
 DATE_ADVICE = "Turn it into a number, such as days since admission or age in years, or set its role to ignored."
 # Texts that hold a number which we must not take out by ourselves, and what to do with them.
 ADVICE = {
     "date": "is a date or a time. " + DATE_ADVICE,
     "pair": "holds two numbers. Split the column into two.",
     "measure": "is a number with a unit or a mark. Keep the number; the unit belongs in the schema.",
+    "trailing minus": "has its minus behind the number. Write it in front.",
 }
 
 
@@ -57,7 +72,7 @@ def parse_number(text: str, decimal: str = ".") -> float | None:
     """The number that a text writes, with thousands separated or not; None if it is none (inf and nan are none)."""
     text = text.strip()
     if not text.isascii():
-        text = in_ascii(text)
+        text = in_ascii(text).translate(_CERTAIN_SIGNS[decimal])
     if len(text) > LONGEST_NUMBER or not _NUMBER[decimal].fullmatch(text) or not _MAYBE_NUMBER.match(text):
         return None
     text = text.replace(" ", "").replace("'", "")
@@ -87,6 +102,12 @@ def in_ascii(text: str) -> str:
 
 
 _PLAIN = {"\u2212": "-", "\u2019": "'"}
+# Signs that mean one thing whatever the decimal sign of a file: the raised point, and those of Arabic.
+CERTAIN_SIGNS = "\u00b7\u066b\u066c"
+_CERTAIN_SIGNS = {
+    ".": str.maketrans({"\u00b7": ".", "\u066b": ".", "\u066c": ","}),
+    ",": str.maketrans({"\u00b7": ",", "\u066b": ",", "\u066c": "."}),
+}
 _ONE_FOR_ONE = ("<wide>", "<narrow>", "<small>", "<noBreak>")  # forms of a character that differ by their width alone
 
 
@@ -98,6 +119,28 @@ def _plain(character: str) -> str:
     if form in _ONE_FOR_ONE or (form == "<compat>" and code == "0020"):
         return chr(int(code, 16))
     return _PLAIN.get(character, character)
+
+
+def unwrapped(text: str) -> str:
+    """What a spreadsheet wraps to keep it a text: ="5.3" is 5.3, and so is '5.3 or "5.3" where that is a number.
+
+    Characters that cannot be seen are no part of a number either.
+    """
+    formula = _FORMULA_TEXT.fullmatch(text) if text[:1] == "=" else None
+    if len(text) > LONGEST_NUMBER:
+        return text
+    if formula is not None:
+        return formula[1].strip()
+    quoted = _QUOTED.fullmatch(text)
+    inner = (quoted[1] or quoted[2]).strip() if quoted is not None else text
+    if not inner.isascii():
+        inner = "".join(character for character in inner if unicodedata.category(character) != "Cf")
+    return inner if inner != text and parse_both(without_limit_sign(inner)) != (None, None) else text
+
+
+def is_unusual(text: str) -> bool:
+    """Whether a number has a sign that few files use."""
+    return not text.isascii() and any(sign in text for sign in CERTAIN_SIGNS)
 
 
 def is_disguised(text: str) -> bool:
@@ -115,6 +158,21 @@ DISGUISED = (
     "holds a superscript, subscript, circled digit or fraction, so it is not clear which number it is. "
     "Write the number in plain digits"
 )
+
+
+def has_thousands(text: str, decimal: str) -> bool:
+    """Whether a number separates its thousands: 1,234.5 with a decimal point, 1.234,5 with a decimal comma."""
+    plain = without_limit_sign(text if text.isascii() else in_ascii(text)).strip()
+    return any(sign in plain for sign in (" ", "'", "," if decimal == "." else "."))
+
+
+def are_epochs(numbers: np.ndarray) -> bool:
+    """Whole numbers that are all seconds, or all milliseconds, since 1970, from 1990 to 2050. NaN is left out."""
+    present = numbers[~np.isnan(numbers)]
+    if len(present) < 5 or np.ptp(present) == 0 or np.any(present != np.round(present)):
+        return False
+    low, high = present.min(), present.max()
+    return any(631_152_000 * unit <= low and high <= 2_524_608_000 * unit for unit in (1, 1000))
 
 
 def number_text(value: float) -> str:
@@ -149,14 +207,29 @@ def is_code(text: str) -> bool:
     return _CODE.fullmatch(text) is not None
 
 
+def is_band(text: str) -> bool:
+    """A range such as 5-9, <5 or 80+."""
+    return _BAND.fullmatch(text) is not None
+
+
+def is_short_date(text: str) -> bool:
+    """Mar-20 or 14-Oct, which a spreadsheet may have made of 3-20 or 10-14."""
+    return _SHORT_DATE.fullmatch(text) is not None
+
+
 def is_compact_date(text: str) -> bool:
     return _COMPACT_DATE.fullmatch(text) is not None
 
 
 def in_need_of_advice(text: str) -> str | None:
     """The key of ADVICE that fits, if any."""
-    if len(text) > LONGEST_NUMBER or not _MAYBE_MEASURE.match(text):
+    if len(text) > LONGEST_NUMBER:
         return None
+    text = text if text.isascii() else in_ascii(text)
+    if not _MAYBE_MEASURE.match(text):
+        return None
+    if _TRAILING_MINUS.fullmatch(text):
+        return "trailing minus"
     if any(pattern.fullmatch(text) for pattern in _DATES):
         return "date"
     return "pair" if _PAIR.fullmatch(text) else "measure" if _MEASURE.fullmatch(text) else None

@@ -21,10 +21,11 @@ from l2m_core.tables.cell_parsing import (
     number_text,
     parse_both,
     parse_number,
+    unwrapped,
     whole_text,
     without_limit_sign,
 )
-from l2m_core.tables.column_parsing import Rules, without_markers
+from l2m_core.tables.column_reading import ReadingRules, without_markers
 from l2m_core.tables.result_signs import is_minus, minus_is_a_result
 
 DECIMALS = {None: "", ".": " with a decimal point", ",": " with a decimal comma"}
@@ -35,12 +36,20 @@ class UnseenLevelWarning(UserWarning):
     """A category that the cohort never held; it is read as 'other'."""
 
 
-def enter_value(feature: Feature, value: Any, rules: Rules) -> tuple[Any, float]:
+def enter_value(feature: Feature, value: Any, rules: ReadingRules) -> tuple[Any, float]:
     """One value as a record keeps it (None where not measured), and as x holds it. A detection limit is refused.
 
     Of a text its number is kept, so that a record means the same wherever it is read again.
     """
-    code = encode_value(feature, value, rules)
+    return _as_recorded(feature, value, encode_value(feature, value, rules))
+
+
+def enter_quietly(feature: Feature, value: Any, rules: ReadingRules) -> tuple[Any, float]:
+    """The same without a warning: whether a category was never seen is for the caller to say."""
+    return _as_recorded(feature, value, code_of(feature, value, rules))
+
+
+def _as_recorded(feature: Feature, value: Any, code: float) -> tuple[Any, float]:
     written = feature.kind == "number" and isinstance(value, str)
     if written and is_limit(value.strip()):
         raise FeatureError(
@@ -52,7 +61,7 @@ def enter_value(feature: Feature, value: Any, rules: Rules) -> tuple[Any, float]
     return code if written else plain, code
 
 
-def encode_value(feature: Feature, value: Any, rules: Rules) -> float:
+def encode_value(feature: Feature, value: Any, rules: ReadingRules) -> float:
     """One value as x holds it, NaN where not measured; warns where a category was never seen."""
     code = code_of(feature, value, rules)
     if feature.kind != "number" and code == len(feature.levels):
@@ -60,7 +69,7 @@ def encode_value(feature: Feature, value: Any, rules: Rules) -> float:
     return code
 
 
-def encode_values(feature: Feature, values: Any, rules: Rules) -> np.ndarray:
+def encode_values(feature: Feature, values: Any, rules: ReadingRules) -> np.ndarray:
     """(n,) values of one feature (a sequence, a pd.Series) as x holds them, with one warning for all unseen categories."""
     numeric = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
     if numeric and feature.kind == "number" and not pd.api.types.is_bool_dtype(values.dtype):
@@ -75,7 +84,7 @@ def encode_values(feature: Feature, values: Any, rules: Rules) -> np.ndarray:
     return codes
 
 
-def code_of(feature: Feature, value: Any, rules: Rules) -> float:
+def code_of(feature: Feature, value: Any, rules: ReadingRules) -> float:
     """The same without a warning. rules: those that the cohort's column was read by."""
     if _is_absent(feature, value, rules):
         return np.nan
@@ -89,6 +98,7 @@ def _is_absent(feature, value, rules) -> bool:
         text = value.strip()
         if text in rules.missing or text in feature.levels:
             return text in rules.missing
+        text = unwrapped(text)
         if is_minus(text) and minus_is_a_result(feature.levels):
             return False
         return is_missing(text) or (text.casefold() in MISSING_AMONG_NUMBERS and _holds_numbers(feature))
@@ -108,7 +118,7 @@ def _holds_numbers(feature) -> bool:
 def _code_of_number(feature, value, rules) -> float:
     number, sign = None, ""
     if isinstance(value, str):
-        number, sign = _parse(feature, value.strip(), rules), DECIMALS[rules.decimal]
+        number, sign = _parse(feature, unwrapped(value.strip()), rules), DECIMALS[rules.decimal]
     elif isinstance(value, int | float | Decimal | np.integer | np.floating) and not isinstance(value, bool):
         number = _float(value)
     if number is None:
@@ -154,6 +164,7 @@ def _code_of_level(feature, value, rules) -> float:
     if not isinstance(value, str | bool | np.bool_ | int | float | Decimal | np.integer | np.floating):
         raise FeatureError(f"'{feature.name}' must be one of its levels; a {type(value).__name__} is not.")
     text = value_text(value)
+    text = text if text in feature.levels else rules.joined.get(text, text)
     if text in feature.levels:
         return feature.levels.index(text)
     folded = [level.casefold() for level in feature.levels]
@@ -189,10 +200,14 @@ def warn_unseen(feature: Feature, values: Sequence[Any]):
     """One warning for a column, however many cells are unseen."""
     if not values:
         return
+    warnings.warn(unseen_words(feature, values), UnseenLevelWarning, stacklevel=5)
+
+
+def unseen_words(feature: Feature, values: Sequence[Any]) -> str:
     text = value_text(values[0])
     more = f" (and {len(values) - 1} more such cells)" if len(values) > 1 else ""
     message = f"'{feature.name}': {text[:60]!r}{more} was never seen in the cohort and is read as '{OTHER}'."
-    warnings.warn(message + did_you_mean(text, feature.levels), UnseenLevelWarning, stacklevel=5)
+    return message + did_you_mean(text, feature.levels)
 
 
 def value_text(value: Any) -> str:

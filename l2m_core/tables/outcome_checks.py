@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from l2m_core.tables.cell_parsing import SENTINELS, number_text, parse_number
-from l2m_core.tables.column_parsing import PAIRS, Reading
+from l2m_core.tables.column_reading import PAIRS, Reading
 from l2m_core.tables.lookalikes import both_shown, is_slip, twin_key
+from l2m_core.tables.synonyms import SYNONYMS
 from l2m_core.tables.table import SEPARATOR, Table, TextColumn
 
 EDGE = 5  # rows at the beginning and the end of a table in which totals stand
@@ -54,15 +55,6 @@ SUMMARIES = frozenset(
         "media",
         "promedio",
     )
-)
-# Texts that say the same in one coding or another.
-SYNONYMS = (
-    frozenset(("0", "no", "n", "false", "negative", "neg", "neg.", "absent", "-", "nein", "non")),
-    frozenset(("1", "yes", "y", "true", "positive", "pos", "pos.", "present", "+", "ja", "oui")),
-    frozenset(("dead", "died", "death", "deceased", "expired")),
-    frozenset(("alive", "survived", "survivor", "living")),
-    frozenset(("female", "f", "w", "woman")),
-    frozenset(("male", "m", "man")),
 )
 
 
@@ -108,7 +100,7 @@ def _summary_rows(table: Table, kept: np.ndarray) -> Iterator[str]:
 
 
 def _edge(column: TextColumn) -> list[tuple[int, str]]:
-    """The first and the last cells of a column, with their places."""
+    """The first and the last cells of a column, with the position of each."""
     last = column.joined.rsplit(SEPARATOR, EDGE)[-EDGE:]
     first = column.joined.split(SEPARATOR, EDGE)[: min(EDGE, column.length - len(last))]
     return [*enumerate(first), *enumerate(last, column.length - len(last))]
@@ -181,7 +173,7 @@ def _doubts_about_texts(outcome: Reading, rows) -> Iterator[str]:
     name, texts = outcome.name, outcome.texts
     if len(texts) > 20:  # refused for their number
         return
-    counts = np.bincount(outcome.codes[outcome.codes >= 0], minlength=len(texts))
+    counts = outcome.counts
     first = {text: rows[int(np.argmax(outcome.codes == i))] for i, text in enumerate(texts)}
     told: set[str] = set()
     mixed = _mixed_codings(texts)

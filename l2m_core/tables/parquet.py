@@ -30,7 +30,7 @@ UNBOUNDED = {6, 7}  # encodings by differences of lengths and texts: how much th
 class _Stored:
     """A column as the file describes it. leaf and chunks (of each row group): only where it is one value a row."""
 
-    place: int
+    position: int
     name: str
     kind: Any  # the Arrow type that it is read as
     leaf: Any = None
@@ -93,15 +93,15 @@ def _described(data, file, names: Sequence[str]) -> list[_Stored]:
     leaves = _leaves(file.metadata)
     flat = iter([i for i, leaf in enumerate(leaves) if _is_flat(leaf)])
     found = []
-    for place, (field, name) in enumerate(zip(file.schema_arrow, names, strict=True)):
+    for position, (field, name) in enumerate(zip(file.schema_arrow, names, strict=True)):
         if _is_nested(field.type):
-            found.append(_Stored(place, name, field.type))
+            found.append(_Stored(position, name, field.type))
             continue
         at = next(flat, -1)
         chunks = tuple(group.chunks[at] for group in groups)
         if leaves[at].name != field.name or [c.values for c in chunks] != [g.rows for g in groups]:
             raise ValueError("a column does not fit the table")
-        found.append(_Stored(place, name, field.type, leaves[at], chunks))
+        found.append(_Stored(position, name, field.type, leaves[at], chunks))
     return found
 
 
@@ -152,12 +152,12 @@ def _check_pages(data, stored: list[_Stored], problems: list[str | None], limits
     from pyarrow import types
 
     count = unpacked = 0
-    for place, column in enumerate(stored):
-        if problems[place] is None and not types.is_null(column.kind):
+    for position, column in enumerate(stored):
+        if problems[position] is None and not types.is_null(column.kind):
             pages = measure(data, column.chunks, count)
-            problems[place] = _size_problem(column, pages, limits)
+            problems[position] = _size_problem(column, pages, limits)
             count += pages.count
-            unpacked += 0 if problems[place] else pages.unpacked
+            unpacked += 0 if problems[position] else pages.unpacked
     if unpacked > 4 * limits.size:
         raise CohortError(f"The Parquet file unpacks to more than {4 * limits.megabytes} MB. Keep what matters.")
 
@@ -181,7 +181,7 @@ def _column(file, column: _Stored, limits, left: int) -> Column:
 
     if types.is_null(column.kind):
         return TextColumn.of([""] * file.metadata.num_rows)
-    cells = file.reader.read_column(column.place)
+    cells = file.reader.read_column(column.position)
     # Whole numbers with holes would become floats, which cannot tell codes of 17 digits apart.
     whole = types.is_integer(column.kind) and cells.null_count and _is_beyond_floats(cells)
     return column_of(cells.to_pandas(integer_object_nulls=bool(whole)), column.name, limits, left)

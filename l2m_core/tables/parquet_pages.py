@@ -163,8 +163,8 @@ def _list(data: Bytes, at: int, depth: int) -> tuple[list[tuple[int, Any]], int]
 def _varint(data: Bytes, at: int) -> tuple[int, int]:
     """Seven bits of each byte, the lowest first."""
     found = 0
-    for place in range(10):
-        found |= (data[at + place] & 127) << 7 * place
-        if data[at + place] < 128:
-            return found, at + place + 1
+    for step in range(10):
+        found |= (data[at + step] & 127) << 7 * step
+        if data[at + step] < 128:
+            return found, at + step + 1
     raise ValueError("a number has no end")

@@ -24,7 +24,16 @@ import numpy as np
 
 from l2m_core.errors import CohortError
 from l2m_core.tables.parquet import table_from_parquet
-from l2m_core.tables.table import DEFAULT_LIMITS, SEPARATOR, Limits, Table, TextColumn, check_width, clean_names
+from l2m_core.tables.table import (
+    DEFAULT_LIMITS,
+    DELIMITERS,
+    SEPARATOR,
+    Limits,
+    Table,
+    TextColumn,
+    check_width,
+    clean_names,
+)
 
 CHUNK = 20_000  # cells that are held as Python strings at a time
 PIECE = 1 << 20  # bytes that are decoded at a time
@@ -148,6 +157,7 @@ def _refuse_other_formats(data):
 # Text
 
 
+ENCODINGS = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "cp1252": "Windows-1252"}
 Opener = Callable[[], BinaryIO]  # opens the unpacked bytes, each time from their beginning
 
 
@@ -228,7 +238,6 @@ def _csv_reason(error) -> str:
     return 'has a quotation mark inside a cell. Put the cell in quotes and write "" for the mark itself.'
 
 
-DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 _NUMBER_LIKE = re.compile(r"\s*[-+]?[\d.,' \u00a0\u202f]*\d[\d.]*([eE][-+]?\d+)?\s*")
 
 
@@ -285,7 +294,9 @@ def _read_csv(data, delimiter, limits, name) -> Table:
     rows = _Rows(opener, encoding, delimiter, skip)
     header, columns, numbers = _collect(rows, limits)
     names, repeated, header_warnings = clean_names(header)
-    return Table(names, columns, numbers, tuple(warnings + header_warnings), name, delimiter, repeated)
+    return Table(
+        names, columns, numbers, tuple(warnings + header_warnings), name, delimiter, repeated, ENCODINGS[encoding]
+    )
 
 
 @dataclass(frozen=True)

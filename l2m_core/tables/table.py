@@ -18,6 +18,9 @@ from l2m_core.schema import LONGEST_NAME
 SEPARATOR = "\0"  # between the cells of a stored column; a file that holds this character is refused
 
 
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+
+
 @dataclass(frozen=True)
 class Limits:
     """What is read at most. `cells` is what a CSV of `megabytes` could hold; it bounds what Parquet can unfold into."""
@@ -79,10 +82,17 @@ class Table:
     name: str = "cohort"
     delimiter: str | None = None
     repeated: frozenset[str] = frozenset()  # names that stood more than once in the header
+    encoding: str | None = None  # of a file of text, in words
 
     @property
     def rows(self) -> int:
         return len(self.row_numbers)
+
+    def how_read(self) -> list[str]:
+        """How a file of text was taken apart, in sentences."""
+        if self.delimiter is None:
+            return []
+        return [f"Read as {self.encoding}, with columns separated by {DELIMITERS[self.delimiter]}."]
 
     def column(self, name: str) -> Column:
         return self.columns[self.names.index(name)]

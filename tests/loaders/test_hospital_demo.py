@@ -63,16 +63,16 @@ def stays(raw) -> pd.DataFrame:
 
 def test_the_admissions_that_count_and_their_outcomes_are_the_tables_own(meds, stays):
     first = stays.groupby("subject_id").first()
-    death = load_hospital(meds, "died_in_hospital").frame()
+    death = load_hospital(meds, "died_in_hospital", features="wide").frame()
     assert len(death) == len(first) > 60
     assert (death["died_in_hospital"] == "yes").sum() == first["hospital_expire_flag"].sum() > 10
-    long = load_hospital(meds, "long_stay").frame()
+    long = load_hospital(meds, "long_stay", features="wide").frame()
     assert (long["long_stay"] == "yes").sum() == (first["stay"] >= 9 * DAYS).sum() > 10
 
 
 def test_readmission_is_asked_of_the_first_stay_survived(meds, stays):
     survived = stays[stays["hospital_expire_flag"] == 0].groupby("subject_id").first()
-    again = load_hospital(meds, "readmitted").frame()
+    again = load_hospital(meds, "readmitted", features="wide").frame()
     assert len(again) == len(survived)
     assert (again["readmitted"] == "yes").sum() == survived["again"].sum() > 0
 
@@ -83,21 +83,21 @@ def test_the_values_are_the_last_ones_of_two_days(meds, raw, stays):
     known = labs.merge(stay, on="subject_id")
     known = known[known["charttime"].between(known["admittime"], known["admittime"] + 48 * HOURS)]
     last = known.sort_values("charttime", kind="stable").groupby("subject_id")["valuenum"].last()
-    found = load_hospital(meds, "died_in_hospital").frame()["creatinine"].astype(float).dropna()
+    found = load_hospital(meds, "died_in_hospital", features="wide").frame()["creatinine"].astype(float).dropna()
     assert sorted(found.round(3)) == sorted(last.round(3)) and len(last) > 60
 
 
 @pytest.mark.parametrize("name", HOSPITAL)
 def test_the_experiments_find_the_hospital_tasks_and_draw_trials_from_them(meds, name):
     assert find_cohort(name, meds.parent).note == ""
-    trial = draw(Family(name, source="cohort", data=name, context=40, test_rows=20), 0, meds.parent)
-    assert len(trial.context) == 40 and trial.x.shape[0] == 20
+    trial = draw(Family(name, source="cohort", data=name, context=12, test_rows=6), 0, meds.parent)
+    assert len(trial.context) >= 10 and trial.x.shape[0] == 6, "few of the demo have all of the labs"
     assert trial.context.schema.outcome.name == HOSPITAL[name]
 
 
 @pytest.mark.parametrize("outcome", HOSPITAL_OUTCOMES)
 def test_the_cohort_has_the_study_s_roles(meds, outcome):
-    cohort = load_hospital(meds, outcome)
+    cohort = load_hospital(meds, outcome, features="wide")
     assert cohort.kind == "binary" and cohort.classes[1] == "yes"
     assert {"age", "sex", "admission_type"} == set(cohort.names) - set(
         name for name, free in zip(cohort.names, cohort.acquirable, strict=True) if free

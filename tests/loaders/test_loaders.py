@@ -10,6 +10,7 @@ import pytest
 
 from l2m_core.errors import CohortError
 from l2m_core.loaders import load_hospital, load_metabric, load_miniboone, load_mnist
+from l2m_core.loaders.meds import STUDY_BASELINE, STUDY_LABS
 from l2m_core.loaders.metabric import GENES
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -27,9 +28,8 @@ def metabric_table(rows: int = 60) -> pd.DataFrame:
 def test_metabric_has_the_study_s_features_and_six_subtypes(tmp_path):
     metabric_table().to_csv(tmp_path / "METABRIC_RNA_Mutation.csv", index=False)
     cohort = load_metabric(tmp_path / "METABRIC_RNA_Mutation.csv")
-    assert cohort.names == ("age_at_diagnosis", *GENES)
+    assert cohort.names == GENES and len(GENES) == 11 and cohort.acquirable.all()
     assert cohort.n_classes == 6 and "NC" not in cohort.classes
-    assert cohort.acquirable.sum() == 12
 
 
 def test_a_table_that_is_not_metabric_is_refused_by_the_column_it_lacks(tmp_path):
@@ -38,14 +38,16 @@ def test_a_table_that_is_not_metabric_is_refused_by_the_column_it_lacks(tmp_path
         load_metabric(tmp_path / "m.csv")
 
 
-def test_miniboone_counts_signal_first_and_reads_its_missing_code(tmp_path):
+def test_miniboone_has_the_study_s_ten_features_and_background_as_the_positive_class(tmp_path):
     values = np.random.default_rng(0).normal(size=(30, 50)).round(3)
-    values[4, 7] = -999.0
+    values[4, 31] = -999.0  # Feature 32, the fourth of the study's
     lines = [" 12 18", *(" ".join(f"{v:.6e}" for v in row) for row in values)]
     (tmp_path / "MiniBooNE_PID.txt").write_text("\n".join(lines) + "\n")
     cohort = load_miniboone(tmp_path / "MiniBooNE_PID.txt")
-    assert cohort.x.shape == (30, 50) and cohort.y.sum() == 12 and cohort.y[:12].all()
-    assert np.isnan(cohort.x).sum() == 1 and np.isnan(cohort.x[4, 7])
+    assert cohort.names == tuple(f"Feature {k}" for k in (1, 17, 23, 32, 3, 27, 12, 4, 25, 2))
+    assert cohort.x[:, :3] == pytest.approx(values[:, [0, 16, 22]], abs=1e-6)
+    assert cohort.y.sum() == 18 and cohort.y[12:].all() and cohort.classes == ("signal", "background")
+    assert np.isnan(cohort.x).sum() == 1 and np.isnan(cohort.x[4, 3])
     part = load_miniboone(tmp_path / "MiniBooNE_PID.txt", rows=15, seed=1)
     assert len(part) == 15
 
@@ -171,7 +173,7 @@ def test_the_last_value_before_the_prediction_time_counts(tmp_path):
     patient = (
         Patient(1, 71).stay(0, 10).lab(50912, -1, 9.9).lab(50912, 0.5, 1.1).lab(50912, 1.9, 1.4).lab(50912, 2.1, 5.0)
     )
-    cohort = load_hospital(write_meds(tmp_path / "m", [patient, *fillers(100)]), "long_stay")
+    cohort = load_hospital(write_meds(tmp_path / "m", [patient, *fillers(100)]), "long_stay", features="wide")
     row = row_of(cohort, 71)
     assert row["creatinine"] == pytest.approx(1.4)
     assert row["long_stay"] == "yes"
@@ -180,7 +182,7 @@ def test_the_last_value_before_the_prediction_time_counts(tmp_path):
 
 def test_seven_further_days_make_a_stay_long(tmp_path):
     short, exact = Patient(1, 71).stay(0, 8.9), Patient(2, 72).stay(0, 9.0)
-    cohort = load_hospital(write_meds(tmp_path / "m", [short, exact, *fillers(100)]), "long_stay")
+    cohort = load_hospital(write_meds(tmp_path / "m", [short, exact, *fillers(100)]), "long_stay", features="wide")
     assert row_of(cohort, 71)["long_stay"] == "no" and row_of(cohort, 72)["long_stay"] == "yes"
 
 
@@ -190,13 +192,13 @@ def test_the_young_the_soon_discharged_and_the_soon_dead_are_left_out(tmp_path):
         Patient(2, 72).stay(0, 1.9),
         Patient(3, 73).stay(0, 5, "DIED").add(START + 1 * DAY, "MEDS_DEATH"),
     ]
-    cohort = load_hospital(write_meds(tmp_path / "m", [*patients, *fillers(100)]), "died_in_hospital")
+    cohort = load_hospital(write_meds(tmp_path / "m", [*patients, *fillers(100)]), "died_in_hospital", features="wide")
     assert len(cohort) == 14
 
 
 def test_the_first_admission_that_counts_is_taken(tmp_path):
     patient = Patient(1, 71).stay(0, 1).stay(20, 5).lab(50983, 20.5, 141)
-    cohort = load_hospital(write_meds(tmp_path / "m", [patient, *fillers(100)]), "died_in_hospital")
+    cohort = load_hospital(write_meds(tmp_path / "m", [patient, *fillers(100)]), "died_in_hospital", features="wide")
     assert row_of(cohort, 71)["sodium"] == 141
 
 
@@ -207,7 +209,7 @@ def test_readmission_is_asked_of_survivors_and_within_thirty_days(tmp_path):
         Patient(3, 73).stay(0, 5, "DIED"),
         *(Patient(10 + i, 40 + i).stay(0, 5).stay(12, 3) for i in range(10)),
     ]
-    cohort = load_hospital(write_meds(tmp_path / "m", patients), "readmitted")
+    cohort = load_hospital(write_meds(tmp_path / "m", patients), "readmitted", features="wide")
     assert row_of(cohort, 71)["readmitted"] == "yes" and row_of(cohort, 72)["readmitted"] == "no"
     assert len(cohort) == 12
 
@@ -218,7 +220,7 @@ def test_death_is_told_by_the_discharge_or_by_its_date(tmp_path):
         Patient(2, 72).stay(0, 5, "UNKNOWN").add(START + 4.5 * DAY, "MEDS_DEATH"),
         Patient(3, 73).stay(0, 5).add(START + 50 * DAY, "MEDS_DEATH"),
     ]
-    cohort = load_hospital(write_meds(tmp_path / "m", [*patients, *fillers(100)]), "died_in_hospital")
+    cohort = load_hospital(write_meds(tmp_path / "m", [*patients, *fillers(100)]), "died_in_hospital", features="wide")
     assert [row_of(cohort, age)["died_in_hospital"] for age in (71, 72, 73)] == ["yes", "yes", "no"]
 
 
@@ -230,7 +232,7 @@ def test_a_date_without_a_time_counts_from_the_end_of_that_day(tmp_path):
         Patient(2, 72).stay(0, 2.5, "DIED").add(day + 2 * DAY, "MEDS_DEATH"),  # hours after the prediction time
         Patient(3, 73).stay(0, 5).add(day + 1 * DAY, "MEDS_DEATH"),  # before it, whatever the hour
     ]
-    cohort = load_hospital(write_meds(tmp_path / "m", [*patients, *fillers(100)]), "died_in_hospital")
+    cohort = load_hospital(write_meds(tmp_path / "m", [*patients, *fillers(100)]), "died_in_hospital", features="wide")
     assert [row_of(cohort, age)["died_in_hospital"] for age in (71, 72)] == ["no", "yes"]
     assert len(cohort) == 16
 
@@ -238,7 +240,7 @@ def test_a_date_without_a_time_counts_from_the_end_of_that_day(tmp_path):
 def test_a_split_is_the_one_that_meds_names(tmp_path):
     folder = write_meds(tmp_path / "m", fillers(100))
     write_meds(folder, [Patient(1, 71).stay(0, 5), *fillers(200)[:11]], split="held_out")
-    sizes = {split: len(load_hospital(folder, "long_stay", split)) for split in ("train", "held_out", None)}
+    sizes = {split: len(load_hospital(folder, "long_stay", split, "wide")) for split in ("train", "held_out", None)}
     assert sizes == {"train": 14, "held_out": 12, None: 26}
     with pytest.raises(CohortError, match="no Parquet shards"):
         load_hospital(folder, "long_stay", "tuning")
@@ -253,9 +255,38 @@ def test_hospital_mistakes_are_named(tmp_path):
     with pytest.raises(CohortError, match="no Parquet shards"):
         (tmp_path / "empty").mkdir()
         load_hospital(tmp_path / "empty", "long_stay")
+    with pytest.raises(CohortError, match="'all'.*study"):
+        load_hospital(folder, "long_stay", features="all")
     pd.DataFrame({"subject_id": [1]}).to_parquet(folder / "data" / "train" / "0.parquet")
     with pytest.raises(CohortError, match="'time'"):
         load_hospital(folder, "long_stay")
+
+
+def with_labs(patient: Patient, *absent: str) -> Patient:
+    for number, (name, item) in enumerate(STUDY_LABS.items()):
+        if name not in absent:
+            patient.lab(item, 0.2, 1.0 + number + patient.number % 10)
+    return patient
+
+
+def test_the_study_s_hospital_features_are_complete_and_know_chronic_disease(tmp_path):
+    diabetic = with_labs(Patient(1, 71).stay(0, 10)).add(START + 10 * DAY, "DIAGNOSIS//ICD//10//E119")
+    breathless = with_labs(Patient(2, 72).stay(0, 10)).add(START + 10 * DAY, "DIAGNOSIS//ICD//9//4928")
+    later = with_labs(Patient(3, 73).stay(0, 10)).add(START + 40 * DAY, "DIAGNOSIS//ICD//10//E119")
+    intensive = with_labs(Patient(4, 74).stay(0, 10)).add(START + 1 * DAY, "ICU_ADMISSION//MICU")
+    no_rdw = with_labs(Patient(5, 75).stay(0, 10), "rdw")
+    others = [with_labs(Patient(100 + i, 20 + i).stay(0, 4 + 8 * (i % 2))) for i in range(12)]
+    folder = write_meds(tmp_path / "m", [diabetic, breathless, later, intensive, no_rdw, *others])
+    cohort = load_hospital(folder, "long_stay")
+    assert len(cohort) == 16, "who lacks the RDW is left out"
+    free = [name for name, acquirable in zip(cohort.names, cohort.acquirable, strict=True) if acquirable]
+    assert free == list(STUDY_LABS) and len(free) == 15
+    assert set(cohort.names) - set(free) <= set(STUDY_BASELINE)
+    rows = {age: row_of(cohort, age) for age in (71, 72, 73, 74)}
+    assert [rows[age]["diabetes"] for age in rows] == ["yes", "no", "no", "no"]
+    assert [rows[age]["chronic_pulmonary_disease"] for age in rows] == ["no", "yes", "no", "no"]
+    assert [rows[age]["icu"] for age in rows] == ["no", "no", "no", "yes"]
+    assert len(load_hospital(folder, "long_stay", complete=False)) == 17
 
 
 # -- the real rows ----------------------------------------------------------------------------------------------------
@@ -267,7 +298,7 @@ needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="needs the real co
 @pytest.mark.shared_data
 def test_metabric_s_real_rows():
     cohort = load_metabric(SHARED / "metabric_pam50.csv")
-    assert len(cohort) == 1898 and cohort.n_classes == 6 and cohort.acquirable.sum() == 12
+    assert len(cohort) == 1898 and cohort.n_classes == 6 and cohort.acquirable.sum() == 11
 
 
 @needs_shared

@@ -12,13 +12,38 @@ from l2m_core.cohort import Cohort
 MISSING = {"", "na", "n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#n/a", "#null!"}
 WEAKLY_MISSING = {"none", "missing", "unknown", "not done", "not measured", "not available", "nil", "n.d.", "nd"}
 
+SAME = ({"yes", "y", "true", "1"}, {"no", "0"}, {"f", "female"})
+
 whole = st.integers(-10_000, 10_000).map(str)
 decimal = st.decimals(-1000, 1000, places=3).map(lambda value: f"{value:f}")
 scientific = st.floats(-1e30, 1e30).map(repr)
 comma = st.tuples(st.integers(0, 1000), st.integers(0, 999)).map(lambda pair: f"{pair[0]},{pair[1]}")
 missing = st.sampled_from(["", "NA", "?", "-", "n/a", "NaN", ".", " "])
 words = st.sampled_from(
-    ["yes", "no", "Yes", "F", "M", "low", "high", "none", "unknown", "V57", "E11", "K", "k", "+", "007"]
+    [
+        "yes",
+        "no",
+        "Yes",
+        "Y",
+        "TRUE",
+        "1",
+        "F",
+        "M",
+        "female",
+        "NA",
+        "EU",
+        "AS",
+        "low",
+        "high",
+        "none",
+        "unknown",
+        "V57",
+        "E11",
+        "K",
+        "k",
+        "+",
+        "007",
+    ]
 )
 odd = st.sampled_from(
     [
@@ -54,6 +79,18 @@ odd = st.sampled_from(
         "250.10",
         "e\u0301",
         "\u00e9",
+        '="5.3"',
+        "'5.3",
+        '"5.3"',
+        "5\u00b73",
+        "5\u066b3",
+        "5.3\u200b",
+        "5.3-",
+        "80\uff05",
+        "Mar-20",
+        "2021-01",
+        "1e-50",
+        "1600000000",
     ]
 )
 free = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
@@ -100,7 +137,8 @@ def written(names, rows, delimiter=",") -> bytes:
 
 def meanings(cell: str) -> set[float]:
     """Every number that a cell could honestly mean, as 32-bit floats."""
-    plain = cell.strip().replace("\u2212", "-").replace(" ", "").replace("\u00a0", "")
+    plain = cell.strip().replace("\u2212", "-").replace(" ", "").replace("\u00a0", "").replace("\u200b", "")
+    plain = plain.removeprefix("=").strip("'\"").replace("\u00b7", ".").replace("\u066b", ".")
     found = set()
     for candidate in (plain, plain.replace(",", "."), plain.replace(",", ""), plain.replace(".", "").replace(",", ".")):
         try:
@@ -123,7 +161,8 @@ def is_faithful(cohort: Cohort, name: str, cell: str, value: float) -> bool:
         return announced
     level = feature.levels[int(value)]
     same_number = bool(meanings(level) & meanings(cell))  # '0' for 0.000, where all cells are numbers
-    return level == text or same_number or (level.casefold() == text.casefold() and announced)
+    same_word = level.casefold() == text.casefold() or any({level.casefold(), text.casefold()} <= each for each in SAME)
+    return level == text or same_number or (same_word and announced)
 
 
 def unfaithful_cells(cohort: Cohort, names, rows) -> list[tuple[str, str, float]]:

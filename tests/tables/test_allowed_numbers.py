@@ -7,7 +7,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, FeatureError
 from l2m_core.schema import Feature
 from l2m_core.tables.allowed_numbers import LARGEST, is_outside, is_refused, is_too_large
-from l2m_core.tables.column_parsing import DEFAULT_RULES, Rules
+from l2m_core.tables.column_reading import DEFAULT_RULES, ReadingRules
 from l2m_core.tables.entered_values import encode_value, enter_value
 
 PH = Feature("ph", minimum=6.5, maximum=8.0)
@@ -51,4 +51,4 @@ def test_an_entered_value_comes_with_what_is_recorded_and_its_code() -> None:
     recorded, code = enter_value(PH, "n/a", DEFAULT_RULES)
     assert recorded is None and np.isnan(code)
     with pytest.raises(FeatureError, match="is a detection limit. Enter its number, and 'below' or 'above'"):
-        enter_value(PH, "<7", Rules(censored="limit"))
+        enter_value(PH, "<7", ReadingRules(censored="limit"))

@@ -130,7 +130,7 @@ def table(rng) -> tuple[bytes, dict[str, list[float]]]:
     return buffer.getvalue().encode(), truth
 
 
-def test_no_number_of_any_locale_changes_silently():
+def test_no_number_of_any_locale_changes_silently(figure):
     rng = np.random.default_rng(5)
     read = asked = 0
     for _ in range(TABLES):
@@ -145,4 +145,10 @@ def test_no_number_of_any_locale_changes_silently():
         for name in set(cohort.names) & set(truth):
             assert cohort.feature(name).kind == "number"
             np.testing.assert_array_equal(cohort.x[:, cohort.names.index(name)], np.float32(truth[name]))
+    figure(
+        f"reading: {TABLES} generated tables of locales (decimal signs, thousands, three digits after a sign)",
+        "no number changes silently: read cell for cell, or asked about",
+        f"{read} read, {asked} asked about, 0 changed",
+        True,
+    )
     assert read > TABLES / 2 and asked > TABLES / 20

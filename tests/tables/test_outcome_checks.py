@@ -107,7 +107,9 @@ def test_mixed_codings_are_asked_about(cells, words):
 
 
 def test_numbers_with_some_words_are_refused_with_the_row():
-    with pytest.raises(CohortError, match="'died', row 4: 'Yes' is not a number.*kind: multiclass"):
+    with pytest.raises(CohortError, match="'died', row 6: 'maybe' is not a number.*kind: multiclass"):
+        ward((["0", "1", "0", "1", "maybe"] * ROWS)[:ROWS])
+    with pytest.raises(CohortError, match=r"'0' \(first in row 2\).*'Yes' \(first in row 4\)"):
         ward((["0", "1", "Yes", "No"] * ROWS)[:ROWS])
 
 

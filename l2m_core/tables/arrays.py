@@ -1,0 +1,137 @@
+"""Arrays as a cohort's columns: checked and described, with no column dropped and no row left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from l2m_core.errors import CohortError
+from l2m_core.schema import MOST_CLASSES, Feature, Outcome, Schema
+from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, of_rounding
+from l2m_core.tables.entered_values import value_text
+
+MOST_ARRAY_COLUMNS = 10_000
+
+
+@dataclass(frozen=True)
+class ArrayContent:
+    """x: (N, d) float32; y: (N,) class codes, or float32."""
+
+    schema: Schema
+    x: np.ndarray
+    y: np.ndarray
+    warnings: tuple[str, ...]
+
+
+def read_arrays(
+    x,
+    y,
+    names: Sequence[str] | None,
+    kind: str | None,
+    acquirable,
+    categorical,
+    levels: Mapping[str, Sequence[str]],
+    classes: Sequence[str] | None,
+    costs,
+    groups: Sequence[str | None] | None,
+    outcome: str,
+    fewest_rows: int,
+) -> ArrayContent:
+    """As `Cohort.from_arrays` has them."""
+    exact = _matrix(x)
+    x = exact.astype(np.float32)
+    if len(x) < fewest_rows:
+        raise CohortError(f"The arrays have {len(x)} rows; at least {fewest_rows} are needed.")
+    d = x.shape[1]
+    names = [f"x{i}" for i in range(d)] if names is None else list(names)
+    acquirable = _per_feature(acquirable, d, True, "acquirable")
+    categorical = _per_feature(categorical, d, False, "categorical")
+    costs = _per_feature(costs, d, 1.0, "costs")
+    groups = [None] * d if groups is None else list(groups)
+    if len(names) != d or len(groups) != d:
+        raise CohortError(f"x has {d} columns, but {len(names)} names and {len(groups)} groups are given.")
+    features = []
+    for i, feature_name in enumerate(names):
+        texts = _code_texts(x[:, i], feature_name, levels.get(feature_name)) if categorical[i] else ()
+        features.append(
+            Feature(
+                feature_name,
+                kind="category" if categorical[i] else "number",
+                role="acquirable" if acquirable[i] else "baseline",
+                cost=float(costs[i]),
+                group=groups[i],
+                levels=texts,
+            )
+        )
+    target, y = _read_outcome(y, len(x), kind, classes, outcome)
+    large = np.flatnonzero(np.nanmax(np.abs(exact), axis=0, initial=0) > LARGEST_EXACT)
+    warnings = tuple(note for i in large for note in of_rounding(names[i], exact[:, i]))
+    return ArrayContent(Schema(tuple(features), target), x, y, warnings)
+
+
+def _matrix(x) -> np.ndarray:
+    try:
+        x = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CohortError("x must hold numbers (NaN where not recorded). For texts, use Cohort.from_frame.") from error
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise CohortError(f"x has the shape {x.shape}; it must be (rows, features).")
+    if x.shape[1] > MOST_ARRAY_COLUMNS:
+        raise CohortError(f"x has {x.shape[1]:,} columns; at most {MOST_ARRAY_COLUMNS:,} are read. Keep what matters.")
+    bad = is_too_large(x)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise CohortError(f"x[{row}, {column}] is infinite or too large. Correct it, or make it NaN.")
+    return x
+
+
+def _per_feature(values, d, default, what) -> np.ndarray:
+    values = np.full(d, default) if values is None else np.asarray(values)
+    if values.shape != (d,):
+        raise CohortError(f"{what} has the shape {values.shape}; it must be ({d},), one for each feature.")
+    return values
+
+
+def _code_texts(column, name, texts) -> tuple[str, ...]:
+    codes = column[~np.isnan(column)]
+    if np.any(codes != np.round(codes)) or np.any(codes < 0):
+        raise CohortError(f"Column '{name}' is categorical, so it must hold the codes 0, 1, 2 ….")
+    most = int(codes.max()) if len(codes) else 0
+    if texts is None:
+        return tuple(str(code) for code in range(most + 1))
+    if most > len(texts):
+        raise CohortError(f"Column '{name}' holds code {most}, but has {len(texts)} levels.")
+    return tuple(texts)
+
+
+def _read_outcome(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
+    y = np.asarray(y)
+    if y.shape != (n,):
+        raise CohortError(f"y has the shape {y.shape}; it must be ({n},), one for each row of x.")
+    if kind == "continuous" or (kind is None and classes is None and y.dtype.kind == "f"):
+        return Outcome(name, "continuous"), finite_vector(y, name)
+    if classes is not None:
+        codes, texts = y.astype(np.int64), tuple(str(text) for text in classes)
+        if len(y) and (codes.min() < 0 or codes.max() >= len(texts)):
+            raise CohortError(f"y holds codes from {codes.min()} to {codes.max()}, but {len(texts)} classes are given.")
+    else:
+        values, codes = np.unique(y, return_inverse=True)
+        texts = tuple(value_text(value.item() if hasattr(value, "item") else value) for value in values)
+    if not 2 <= len(texts) <= MOST_CLASSES:
+        raise CohortError(
+            f"y has {len(texts)} classes; 2 to {MOST_CLASSES} are possible. For numbers: kind='continuous'."
+        )
+    kind = kind or ("binary" if len(texts) == 2 else "multiclass")
+    return Outcome(name, kind, texts), codes.astype(np.int64)
+
+
+def finite_vector(values, name) -> np.ndarray:
+    try:
+        vector = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CohortError(f"'{name}' must hold numbers.") from error
+    if np.any(is_too_large(vector) | np.isnan(vector)):
+        raise CohortError(f"'{name}' holds a number that is missing, infinite or too large.")
+    return vector.astype(np.float32)

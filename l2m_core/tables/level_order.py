@@ -1,0 +1,125 @@
+"""The order of levels and classes: which of two means "no", and which spellings are one level."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from l2m_core.schema import MOST_LEVELS
+from l2m_core.tables.cell_parsing import parse_number
+from l2m_core.tables.column_reading import Reading
+from l2m_core.tables.synonyms import spellings_of_two
+
+# Of two levels or classes, the one that means "no" comes first; alphabetical order already puts no < yes, false < true.
+NEGATIVE = frozenset(
+    (
+        "-",
+        "\u2212",
+        "\u2013",
+        "(-)",
+        "0",
+        "no",
+        "n",
+        "false",
+        "negative",
+        "neg",
+        "absent",
+        "none",
+        "normal",
+        "low",
+        "never",
+        "off",
+        "alive",
+        "survived",
+        "survivor",
+        "recovered",
+        "control",
+        "healthy",
+        "censored",
+        "benign",
+        "stable",
+        "nil",
+    )
+)
+BOOLEANS = frozenset(
+    (
+        "no",
+        "n",
+        "false",
+        "f",
+        "yes",
+        "y",
+        "true",
+        "t",
+        "m",
+        "male",
+        "female",
+        "positive",
+        "negative",
+        "pos",
+        "neg",
+        "absent",
+        "present",
+        "normal",
+        "abnormal",
+    )
+)
+
+
+def order_levels(texts) -> tuple[tuple[str, ...], bool]:
+    """Texts in code order, and whether we are certain which of two is the positive one."""
+    numbers = [parse_number(text) for text in texts]
+    if all(number is not None for number in numbers):
+        return tuple(text for _, text in sorted(zip(numbers, texts, strict=True))), True
+    ordered = sorted(texts, key=lambda text: (text.casefold(), text))
+    if len(ordered) != 2:
+        return tuple(ordered), False
+    negative = [_means_no(text, ordered[1 - i]) for i, text in enumerate(ordered)]
+    if negative[1] and not negative[0]:
+        ordered.reverse()
+    return tuple(ordered), negative[0] != negative[1]
+
+
+def _means_no(text, other) -> bool:
+    text, other = text.casefold(), other.casefold()
+    stem = re.sub(r"^(?:not?|non|without)[ _-]*", "", text)
+    return text in NEGATIVE or (stem != text and stem == other)
+
+
+def merge_case(reading: Reading, warnings) -> Reading:
+    """'Yes' and 'yes' are one level; other texts that differ by case stay apart."""
+    if len({text.casefold() for text in reading.texts} - BOOLEANS) or len(reading.texts) < 2:
+        return reading
+    counts = reading.counts
+    spelling: dict[str, int] = {}
+    for i in sorted(range(len(counts)), key=lambda i: (-counts[i], reading.texts[i])):
+        spelling.setdefault(reading.texts[i].casefold(), i)
+    if len(spelling) == len(reading.texts):
+        return reading
+    kept = sorted(spelling.values())
+    warnings[:] = [w for w in warnings if "two different levels" not in w]
+    warnings.append(f"Column '{reading.name}': spellings that differ by case were joined into one level each.")
+    lookup = np.array([kept.index(spelling[text.casefold()]) for text in reading.texts] + [-1])
+    return replace(reading, codes=lookup[reading.codes], texts=tuple(reading.texts[i] for i in kept))
+
+
+def join_spellings(reading: Reading, settings: Mapping[str, Any], warnings) -> Reading:
+    """Y and Yes, TRUE and 1 are one level where a column holds nothing else, unless it is stated to be a category."""
+    if reading.numbers is not None or settings.get("kind", "binary") != "binary" or len(reading.texts) > MOST_LEVELS:
+        return reading
+    counts = reading.counts
+    cells = dict(zip(reading.texts, counts.tolist(), strict=True))
+    joined = spellings_of_two(cells, settings.get("levels") or ())
+    if not joined or set(map(str.casefold, cells)) == set(map(str.casefold, joined.values())):
+        return reading
+    kept = list(dict.fromkeys(joined[text] for text in reading.texts))
+    shown = ", ".join(f"'{text}' as '{joined[text]}'" for text in reading.texts if joined[text] != text)
+    if shown:
+        warnings[:] = [w for w in warnings if "two different levels" not in w]
+        warnings.append(f"Column '{reading.name}': spellings of one level were joined: {shown}.")
+    lookup = np.array([kept.index(joined[text]) for text in reading.texts] + [-1])
+    return replace(reading, codes=lookup[reading.codes], texts=tuple(kept))

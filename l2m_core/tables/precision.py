@@ -1,0 +1,55 @@
+"""How finely the numbers of a column are recorded, and how finely it is worth showing or changing them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+MOST_DECIMALS = 6
+NEARLY_ALL = 0.99  # of the numbers have no more decimals than those that count
+USUAL = (0.05, 0.95)  # quantiles of the usual range
+FINEST = 100  # steps in the usual range; finer ones tell nobody anything
+
+
+def recorded_decimals(values: np.ndarray) -> int:
+    """Decimals with which nearly all numbers are written. values: (n,) numbers, NaN where not recorded."""
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        return 0
+    slack = 1e-6 * np.maximum(np.abs(numbers), 1e-3)  # 32-bit numbers differ in the seventh digit
+    for decimals in range(MOST_DECIMALS):
+        if np.mean(np.abs(numbers - np.round(numbers, decimals)) <= slack) >= NEARLY_ALL:
+            return decimals
+    return MOST_DECIMALS
+
+
+def usual_range(values: np.ndarray) -> tuple[float, float] | None:
+    """The range of nine in ten recorded numbers; None where nothing is recorded."""
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        return None
+    low, high = np.quantile(numbers, USUAL)
+    return float(low), float(high)
+
+
+def sensible_step(values: np.ndarray) -> float:
+    """A power of ten: no finer than the column is recorded, and no finer than a hundredth of its usual range."""
+    found = usual_range(values)
+    finest = -recorded_decimals(values)
+    if found is None or found[1] <= found[0]:
+        return 10.0**finest
+    return 10.0 ** max(finest, math.floor(math.log10((found[1] - found[0]) / FINEST)))
+
+
+def shown_decimals(values: np.ndarray) -> int:
+    """Decimals with which a quantile or a limit of the column is shown."""
+    return max(0, -round(math.log10(sensible_step(values))))
+
+
+def number_shown(value: float, decimals: int) -> str:
+    """35.7, or 1,234; never -0."""
+    text = f"{value:,.{decimals}f}"
+    return text.removeprefix("-") if not text.strip("-0.") else text
