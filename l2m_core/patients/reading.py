@@ -1,0 +1,117 @@
+"""Reads patients from a text or a file: CSV as the cohort's own, JSON records, or a FHIR R4 Bundle. The content tells which.
+
+Values are read by the cohort's own rules. What cannot be used is listed with its reason and never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import FeatureError, InputError
+from l2m_core.patients.fhir import read_bundle
+from l2m_core.patients.records import Incoming, PatientRecord, RecordMaker
+from l2m_core.schema import did_you_mean
+from l2m_core.step_through.strict_json import read_json
+from l2m_core.tables.reading import DELIMITERS, read_table
+from l2m_core.tables.table import Limits, Table, TextColumn
+
+MEGABYTES = 5
+MOST_PATIENTS = 1000
+LIMITS = Limits(megabytes=MEGABYTES, rows=MOST_PATIENTS)
+HINT = "Give one object of feature: value, a list of them, or a FHIR Bundle."
+
+
+def read_patients(source: str | bytes, cohort: Cohort) -> Incoming:
+    """Every patient that `source` holds; an InputError where it holds nothing that this cohort can use."""
+    data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
+    if len(data) > MEGABYTES * 1_000_000:
+        raise InputError(f"This is larger than {MEGABYTES} MB. Bring fewer patients at a time.")
+    if not data.strip():
+        raise InputError("There is nothing to read. Paste a row with its column names, JSON, or a FHIR Bundle.")
+    if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+        return _from_json(data, cohort)
+    return _from_table(data, cohort)
+
+
+def records_of(rows: list[Mapping[str, Any]], cohort: Cohort) -> tuple[PatientRecord, ...]:
+    """One record for each mapping of feature to value."""
+    single = len(rows) == 1
+    return tuple(_record(row, cohort, "patient" if single else f"patient {i}") for i, row in enumerate(rows, 1))
+
+
+# Tables
+
+
+def _from_table(data: bytes, cohort: Cohort) -> Incoming:
+    lines = [line for line in data.splitlines() if line.strip()]
+    if len(lines) == 1:
+        raise InputError(
+            "There is one line only. The first line names the columns, and each one below it is a patient."
+        )
+    has_columns = any(sign.encode() in lines[0] for sign in DELIMITERS)
+    table = read_table(data, None if has_columns else ",", LIMITS)
+    _check_names(table.names, cohort)
+    cells = {name: _cells(table, name) for name in table.names}
+    makers = [RecordMaker(cohort, f"row {number}") for number in table.row_numbers.tolist()]
+    for row, maker in enumerate(makers):
+        for name, column in cells.items():
+            if name in table.repeated:
+                maker.leave(name, "The name stands more than once, so it is not clear which column counts.", "doubt")
+            elif column[row].strip():
+                maker.take(name, column[row])
+    return Incoming("table", tuple(maker.done() for maker in makers), table.warnings)
+
+
+def _cells(table: Table, name: str) -> list[str]:
+    column = table.column(name)
+    if not isinstance(column, TextColumn):
+        raise InputError("This is a Parquet file, which holds a cohort. Bring a patient as CSV, JSON or a FHIR Bundle.")
+    return column.cells()
+
+
+def _check_names(names: tuple[str, ...], cohort: Cohort) -> None:
+    """Refuses a row of another cohort, and a row that came without its names."""
+    if any(name in cohort.names for name in names):
+        return
+    raise FeatureError(
+        f"None of the columns is one of this cohort's. The first line must name them, as the cohort's table does."
+        f"{did_you_mean(names[0], cohort.names)}"
+    )
+
+
+# JSON
+
+
+def _from_json(data: bytes, cohort: Cohort) -> Incoming:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("This JSON is not UTF-8 text. Save it as UTF-8.") from None
+    return from_plain(read_json(text, "This text", HINT, repeats=False), cohort)
+
+
+def from_plain(value: Any, cohort: Cohort) -> Incoming:
+    """What JSON holds: a Bundle, a record, or a list of records."""
+    if isinstance(value, Mapping) and "resourceType" in value:
+        return read_bundle(value, cohort, MOST_PATIENTS)
+    rows = [value] if isinstance(value, Mapping) else value
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, Mapping) for row in rows):
+        raise InputError(f"This JSON holds no patient. {HINT}")
+    if len(rows) > MOST_PATIENTS:
+        raise InputError(f"There are {len(rows):,} patients; at most {MOST_PATIENTS:,} are read at a time.")
+    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    if names:
+        _check_names(names, cohort)
+    return Incoming("JSON", records_of(rows, cohort))
+
+
+def _record(row: Mapping[str, Any], cohort: Cohort, label: str) -> PatientRecord:
+    maker = RecordMaker(cohort, label)
+    for name, value in row.items():
+        if isinstance(value, Mapping | list):
+            maker.leave(name, "It holds more than one value. Give a number or a text.", "value")
+        else:
+            maker.take(name, value)
+    return maker.done()
