@@ -8,6 +8,7 @@ rows or features, nor on their number.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,8 @@ from torch.nn import functional as F
 from l2m_core.model.attention import FeedForward, SelfAttention
 from l2m_core.model.columns import CHANNELS, HIDDEN, Columns, embed_values, fit_columns
 from l2m_core.model.heads import PairReadout, Readout, Vote, keep_possible_classes, to_gain
-from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
+from l2m_core.model.interface import Context, Memory, ModelConfig, Output, Progress, ignore_progress, outcome_scale
+from l2m_core.model.parallel import RunAll, in_turn
 
 CONTEXT_UNIT = 128  # rows; the length at which attention down a column starts unscaled
 LABELS = "labels"  # of the context's rows, among a memory's extras
@@ -44,13 +46,18 @@ class Block(nn.Module):
     def remember(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, N, C, width) → normed tokens (B, C, N, width) and their keys and values (B, C, heads, N, h)."""
         normed = self.down_norm(tokens).transpose(1, 2).contiguous()
-        return normed, *self.down.remember(normed)
+        k, v = self.down.remember(normed)
+        # Kept as attention reads them: a step for one patient then copies nothing.
+        return normed, k.contiguous(), v.contiguous()
 
     def read(self, tokens: Tensor, normed: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Tokens (B, n, C, width) read the context's keys and values, then pass the feed-forward."""
         # Softmax over N keys flattens as N grows. A factor on the logits of 1 + c · log(N / 128), with a learned c
         # for each channel, lets a layer stay as selective on long contexts as on short ones.
-        sharp = 1 + math.log(k.shape[-2] / CONTEXT_UNIT) * self.sharpen
+        return self.read_sharply(tokens, normed, k, v, 1 + math.log(k.shape[-2] / CONTEXT_UNIT) * self.sharpen)
+
+    def read_sharply(self, tokens: Tensor, normed: Tensor, k: Tensor, v: Tensor, sharp: Tensor) -> Tensor:
+        """`read` with the (width,) factors of its queries: apart, so that kernels are not built anew for each length."""
         tokens = tokens + self.down.read(normed, k, v, sharp=sharp).transpose(1, 2)
         return tokens + self.feed(self.feed_norm(tokens))
 
@@ -79,29 +86,37 @@ class Cells(nn.Module):
         self.density = Readout(width, config.bins)
         self.policy = PairReadout(width)
         self.gain = PairReadout(width)
+        self.value = Readout(width, config.value_bins) if config.value_bins else None
 
     # -- the common face ------------------------------------------------------------------------------------------
 
-    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory:
+    def condition(
+        self,
+        context: Context,
+        chunk: int | None = None,
+        rank: bool = True,
+        run: RunAll = in_turn,
+        progress: Progress = ignore_progress,
+    ) -> Memory:
         """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory).
 
-        rank: see Encoder. Predictions read the last block's outcome column only.
+        rank, run: see Encoder. Predictions read the last block's outcome column only.
         """
         columns = fit_columns(context.x, context.r, context.categorical)
         shift, scale = outcome_scale(context)
         # (B, N, d, CHANNELS), then tokens (B, N, 1 + d, width) with the outcome's token first.
         cells = embed_values(columns, context.x, context.r)
-        tokens = torch.cat([self._embed_outcome(context, shift, scale), self._embed_cells(cells)], dim=2)
-        tokens = self._add_thinking(tokens)
+        tokens = torch.cat([self.embed_outcome(context, shift, scale), self.embed_cells(cells)], dim=2)
+        tokens = self.add_thinking(tokens)
         keys, values = [], []
         for index, block in enumerate(self.blocks):
             # Nobody reads the context's tokens after the last block, so it makes keys and values only; without
             # ranking, those of the outcome's column alone.
             last = index == len(self.blocks) - 1
-            tokens, k, v = _pass_context(block, tokens, last, chunk, None if rank or not last else 1)
-            # Kept as attention reads them: a step for one patient then copies nothing.
-            keys.append(k.contiguous())
-            values.append(v.contiguous())
+            tokens, k, v = _pass_context(block, tokens, last, chunk, None if rank or not last else 1, run)
+            keys.append(k)
+            values.append(v)
+            progress((index + 1) / len(self.blocks))
         return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale, self._labels(context))
 
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
@@ -118,7 +133,8 @@ class Cells(nn.Module):
                 length = math.log(memory.context_rows / CONTEXT_UNIT)
                 logits = logits + self.vote(outcome, memory.keys[-1][:, 0], memory.extras[LABELS], length)
             prediction = keep_possible_classes(logits, memory.n_classes)
-        return Output(prediction, self.policy(features, outcome), to_gain(self.gain(features, outcome)))
+        values = self.value(features) if self.value is not None and rank else None
+        return Output(prediction, self.policy(features, outcome), to_gain(self.gain(features, outcome)), values)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -129,11 +145,11 @@ class Cells(nn.Module):
         assert isinstance(memory.columns, Columns)
         if rank and memory.keys[-1].shape[1] <= x.shape[-1]:
             raise ValueError("This memory was made for predictions only; condition with rank=True to rank features.")
-        cells = self._embed_cells(embed_values(memory.columns, x, a))
+        cells = self.embed_cells(embed_values(memory.columns, x, a))
         if reveal is not None:
             # A relaxed choice of features (straight-through Gumbel softmax) interpolates between the token of the
             # unknown and of the known value, so that the gradient says what knowing it more would change.
-            measured = self._embed_cells(embed_values(memory.columns, x, torch.ones_like(a)))
+            measured = self.embed_cells(embed_values(memory.columns, x, torch.ones_like(a)))
             cells = torch.lerp(cells, measured, reveal.to(cells.dtype)[..., None])
         unknown = self.outcome_unknown[int(memory.n_classes is None)]
         unknown = unknown.to(cells.dtype).expand(*cells.shape[:2], 1, -1)
@@ -149,12 +165,12 @@ class Cells(nn.Module):
             tokens = block.read(tokens, normed, k, v)
         return tokens
 
-    def _embed_cells(self, channels: Tensor) -> Tensor:
+    def embed_cells(self, channels: Tensor) -> Tensor:
         if self.hidden:
             channels = channels.index_fill(-1, torch.tensor(self.hidden, device=channels.device), 0.0)
         return self.cell_out(F.silu(self.cell_in(channels.to(self.cell_in.weight.dtype))))
 
-    def _embed_outcome(self, context: Context, shift: Tensor, scale: Tensor) -> Tensor:
+    def embed_outcome(self, context: Context, shift: Tensor, scale: Tensor) -> Tensor:
         """(B, N, 1, width)."""
         if context.n_classes is not None:
             return self.outcome_class(context.y)[:, :, None].to(self.cell_out.weight.dtype)
@@ -170,7 +186,7 @@ class Cells(nn.Module):
         labels = F.one_hot(context.y, self.config.max_classes)
         return {LABELS: F.pad(labels, (0, 0, self.config.thinking, 0)).to(self.cell_out.weight.dtype)}
 
-    def _add_thinking(self, tokens: Tensor) -> Tensor:
+    def add_thinking(self, tokens: Tensor) -> Tensor:
         """Learned rows before the context's own; one learned token for the outcome column, one for all others."""
         if self.thinking is None:
             return tokens
@@ -182,7 +198,7 @@ class Cells(nn.Module):
 
 
 def _pass_context(
-    block, tokens: Tensor, last: bool, chunk: int | None, columns: int | None
+    block, tokens: Tensor, last: bool, chunk: int | None, columns: int | None, run: RunAll
 ) -> tuple[Tensor, Tensor, Tensor]:
     """One Block over the context's own rows; of the last block only keys and values (of `columns`) are ever read."""
     if chunk is None or tokens.shape[1] <= chunk:
@@ -190,10 +206,9 @@ def _pass_context(
         normed, k, v = block.remember(tokens)
         return (tokens if last else block.read(tokens, normed, k, v)), k, v
     # In chunks of rows: first everybody's keys and values, then each chunk reads them.
-    mixed = [block.mix_cells(part, columns) for part in tokens.split(chunk, 1)]
-    tokens = torch.cat(mixed, 1)
+    tokens = torch.cat(run([partial(block.mix_cells, part, columns) for part in tokens.split(chunk, 1)]), 1)
     normed, k, v = block.remember(tokens)
     if not last:
         parts = zip(tokens.split(chunk, 1), normed.split(chunk, 2), strict=True)
-        tokens = torch.cat([block.read(part, norm, k, v) for part, norm in parts], 1)
+        tokens = torch.cat(run([partial(block.read, part, norm, k, v) for part, norm in parts]), 1)
     return tokens, k, v

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,11 +11,18 @@ from torch import Tensor
 
 from l2m_core.errors import ConfigError
 from l2m_core.model.columns import HIDDEN
+from l2m_core.model.parallel import RunAll, in_turn
 from l2m_core.settings import check_least, check_most
 
 BYTES = 4  # of a float32
 MOST_PARAMETERS = 1_000_000_000  # two hundred times those of the largest model here; as float32, 4 GB
 MOST_LAYERS = 1000
+
+Progress = Callable[[float], None]  # is called with the share of the work that is done, from 0 to 1
+
+
+def ignore_progress(share: float) -> None:
+    """For work that nobody waits for."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class ModelConfig:
     """How cells show a value: "size and rank" (the released model), "size" or "rank" alone."""
     vote: bool = False
     """Whether the classes of context rows that a query resembles count directly (cells)."""
+    value_bins: int = 0
+    """Bins of the ranks of a column over which results not yet known are foreseen (cells); 0: they are not foreseen."""
     features: int = 0
     """Number of features of a rows encoder; 0 for cells, which takes any."""
     outcome: str = "any"
@@ -53,7 +63,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         check_least(self, "model", layers=1, width=1, heads=1, feedforward=1, max_classes=2, embedder_depth=2)
         # Two numbers are a mean and a spread (rows), so a density over bins has at least three.
-        check_least(self, "model", bins=3)
+        check_least(self, "model", bins=3, value_bins=0, thinking=0, features=0)
         check_most(self, "model", layers=MOST_LAYERS, embedder_depth=MOST_LAYERS)
         if self.encoder not in ("cells", "rows"):
             raise ConfigError(f"model.encoder is {self.encoder!r}; it must be 'cells' or 'rows'.")
@@ -79,7 +89,8 @@ class ModelConfig:
         attention = (1 if is_rows else 2) * 4 * width**2
         blocks = self.layers * (attention + 2 * width * self.feedforward)
         ends = (self.embedder_depth if is_rows else 1) * width**2 + 7 * width**2  # values in, and the heads
-        tables = width * (2 * self.max_classes + self.bins + 4 * max(0, self.features) + 2 * max(0, self.thinking))
+        out = 2 * self.max_classes + self.bins + self.value_bins
+        tables = width * (out + 4 * max(0, self.features) + 2 * max(0, self.thinking))
         return blocks + ends + tables
 
 
@@ -105,11 +116,17 @@ class Output:
     prediction: (B, n, K) class logits, impossible classes at -inf; or of a continuous outcome (see density.predictive)
     (B, n, bins) logits over bins (cells), (B, n, 2) mean and raw spread (rows);
     policy: (B, n, d) logits; gain: (B, n, d) nats. Neither is blocked: that is the caller's business.
+    values: (B, n, d, value_bins) logits over the ranks of each column (see results), None of a model that foresees none.
     """
 
     prediction: Tensor
     policy: Tensor
     gain: Tensor
+    values: Tensor | None = None
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Output:
+        """The output with `function` applied to every tensor."""
+        return Output(*(None if tensor is None else function(tensor) for tensor in vars(self).values()))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -143,7 +160,16 @@ class Encoder(Protocol):
 
     config: ModelConfig
 
-    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory: ...
+    def condition(
+        self,
+        context: Context,
+        chunk: int | None = None,
+        rank: bool = True,
+        run: RunAll = in_turn,
+        progress: Progress = ignore_progress,
+    ) -> Memory:
+        """run: how the chunks of rows are worked on, in turn or side by side; the numbers are the same."""
+        ...
 
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
         """reveal: (B, n, d) in 0 … 1, how far features beyond `a` are measured; then x must be finite everywhere.

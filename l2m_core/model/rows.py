@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,8 @@ from l2m_core.errors import ConfigError
 from l2m_core.model.attention import FeedForward, SelfAttention
 from l2m_core.model.columns import mean_and_std
 from l2m_core.model.heads import Readout, keep_possible_classes, to_gain
-from l2m_core.model.interface import Context, Memory, ModelConfig, Output, outcome_scale
+from l2m_core.model.interface import Context, Memory, ModelConfig, Output, Progress, ignore_progress, outcome_scale
+from l2m_core.model.parallel import RunAll, in_turn
 
 SEGMENT = 64  # tokens
 
@@ -86,7 +88,14 @@ class Rows(nn.Module):
 
     # -- the common face ------------------------------------------------------------------------------------------
 
-    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory:
+    def condition(
+        self,
+        context: Context,
+        chunk: int | None = None,
+        rank: bool = True,
+        run: RunAll = in_turn,
+        progress: Progress = ignore_progress,
+    ) -> Memory:
         """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory).
 
         A row is one token here, so ranking costs nothing more: `rank` makes no difference.
@@ -98,12 +107,14 @@ class Rows(nn.Module):
             # Keys and values of all rows come first: every row of a context reads every other (no mask), chunk by
             # chunk, so that the N × N scores are never held at once.
             parts = tokens.split(chunk or tokens.shape[-2], dim=-2)
-            remembered = [block.remember(part) for part in parts]
+            remembered = run([partial(block.remember, part) for part in parts])  # type: ignore[arg-type, misc]
             k, v = (torch.cat(pieces, dim=-2) for pieces in zip(*remembered, strict=True))
             keys.append(k)
             values.append(v)
             if index < len(self.blocks) - 1:  # of the last block only keys and values are ever read
-                tokens = torch.cat([block.read(part, k, v) for part in parts], dim=-2)
+                read = run([partial(block.read, part, k, v) for part in parts])  # type: ignore[arg-type, misc]
+                tokens = torch.cat(read, dim=-2)
+            progress((index + 1) / len(self.blocks))
         return Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
 
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
@@ -115,11 +126,14 @@ class Rows(nn.Module):
 
     # -- training over many context sizes in one pass --------------------------------------------------------------
 
-    def autoregress(self, context: Context, targets: Context, a: Tensor) -> tuple[Output, Memory]:
+    def autoregress(
+        self, context: Context, targets: Context, a: Tensor, reveal: Tensor | None = None
+    ) -> tuple[Output, Memory]:
         """Targets join the context one after another; each is asked about, known in part, just before it joins.
 
-        targets: T rows; a: (B, m, T, d) bool, m ways in which each is known. The output's (B, m·T, …) answers read
-        the context and the targets before their own. The memory holds context and targets, each as it was read.
+        targets: T rows; a: (B, m, T, d) bool, m ways in which each is known; reveal: of the same shape, see Encoder. The
+        output's (B, m·T, …) answers read the context and the targets before their own. The memory holds context and
+        targets, each as it was read.
         """
         scale, shift, spread = self._fit(context)
         own, joining = (self._embed_known(rows, scale, shift, spread) for rows in (context, targets))
@@ -128,7 +142,8 @@ class Rows(nn.Module):
         # Queries one after another by target, its m ways side by side: whoever reads the same keys stays together.
         # Two orders of the same queries: in memory by target, in the result by way.
         ways = a.transpose(1, 2).flatten(1, 2)[:, None]  # (B, 1, T·m, d)
-        queries = self._embed_query(memory, targets.x.repeat_interleave(m, 1)[:, None], ways, None)
+        shown = None if reveal is None else reveal.transpose(1, 2).flatten(1, 2)[:, None]
+        queries = self._embed_query(memory, targets.x.repeat_interleave(m, 1)[:, None], ways, shown)
         keys, values = [], []
         for index, block in enumerate(self.blocks):
             (own_k, own_v), (joining_k, joining_v) = block.remember(own), block.remember(joining)

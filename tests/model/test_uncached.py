@@ -17,10 +17,10 @@ def one_pass(model: Cells, example: Example) -> Tensor:
     c, queries = example.context, example.x.shape[1]
     columns = fit_columns(c.x, c.r, c.categorical)
     x, known = torch.cat([c.x, example.x], 1), torch.cat([c.r, example.a], 1)
-    outcome = model._embed_outcome(c, *outcome_scale(c))
+    outcome = model.embed_outcome(c, *outcome_scale(c))
     unknown = model.outcome_unknown[int(c.n_classes is None)].to(outcome.dtype).expand(len(c.x), queries, 1, -1)
-    cells = model._embed_cells(embed_values(columns, x, known))
-    tokens = model._add_thinking(torch.cat([torch.cat([outcome, unknown], 1), cells], 2))
+    cells = model.embed_cells(embed_values(columns, x, known))
+    tokens = model.add_thinking(torch.cat([torch.cat([outcome, unknown], 1), cells], 2))
     rows = tokens.shape[1]
     reads = torch.arange(rows) < rows - queries
     mask = reads.expand(rows, rows)

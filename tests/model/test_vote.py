@@ -6,7 +6,7 @@ import torch
 from l2m_core.errors import ConfigError
 from l2m_core.model.heads import Vote
 from tests.model.examples import CLASSES, draw_example, tiny_model
-from train.initial_model import add_vote_head
+from train.initial_model import grow_model
 
 
 def shaken_vote() -> Vote:
@@ -36,7 +36,7 @@ def test_a_class_that_nobody_has_is_the_least_likely_and_finite():
 
 def test_a_vote_added_to_trained_weights_is_silent_and_then_counts():
     model, example = tiny_model("cells", "classes", vote=False), draw_example("classes", 1)
-    grown = add_vote_head(model).eval()
+    grown = grow_model(model, {"vote": True}).eval()
     with torch.no_grad():
         before = model.query(model.condition(example.context), example.x, example.a)
         after = grown.query(grown.condition(example.context), example.x, example.a)
@@ -49,8 +49,8 @@ def test_a_vote_added_to_trained_weights_is_silent_and_then_counts():
 
 @pytest.mark.parametrize("model", [tiny_model("rows", "classes"), tiny_model("cells", "classes", vote=True)])
 def test_a_model_that_cannot_get_one_is_refused(model):
-    with pytest.raises(ConfigError, match="add_vote"):
-        add_vote_head(model)
+    with pytest.raises(ConfigError, match="grow"):
+        grow_model(model, {"vote": True})
 
 
 def test_learned_extra_rows_have_no_vote():
