@@ -7,27 +7,31 @@ Everything here is arrays and tables; tensors stay in `answering/engine.py`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from l2m_core.acquire.head_alignment import align_head
 from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.answering.calibration import calibration_exponent
 from l2m_core.answering.engine import Answer, ConditionedModel, encode_cohort
-from l2m_core.answering.parallel import RunAll, in_turn, side_by_side
 from l2m_core.answering.predictive import Predictive
 from l2m_core.answering.release import Release, load_release
+from l2m_core.answering.row_order import arranged
 from l2m_core.cohort import Cohort
+from l2m_core.council.council import Council, Recipe
 from l2m_core.errors import FeatureError, RangeWarning
 from l2m_core.lazy import lazy
+from l2m_core.model.interface import Progress, ignore_progress
+from l2m_core.model.parallel import RunAll, in_turn, side_by_side
 from l2m_core.schema import Feature
 from l2m_core.step_through.events import Event
 from l2m_core.step_through.patient import Patient
 from l2m_core.tables.allowed_numbers import is_refused
-from l2m_core.tables.column_parsing import Rules, without_markers
+from l2m_core.tables.column_reading import ReadingRules, without_markers
 from l2m_core.tables.entered_values import warn_unseen
 
 __all__ = ["L2M", "Answer", "CohortMemory", "load"]
@@ -60,24 +64,41 @@ class L2M:
         """Sentences on where the cohort lies outside the trained range; refuses what cannot be answered at all."""
         return self.release.trained.check(cohort, self.name)
 
-    def condition(self, cohort: Cohort, exponent: float | None = None) -> CohortMemory:
+    def condition(
+        self,
+        cohort: Cohort,
+        exponent: float | None = None,
+        progress: Progress = ignore_progress,
+        council: bool | Recipe = False,
+    ) -> CohortMemory:
         """Reads the cohort once; every later question costs a query, not a cohort.
 
         exponent: the calibration exponent of predicted probabilities, where it is known; else found from the cohort.
+        progress: is called with the share of the reading that is done, from 0 to 1.
+        council: whether models fitted to the cohort's own rows are heard beside this one (it takes longer, and pays in
+        cohorts of many hundred rows); or the recipe of an earlier council, to have the same again.
         """
         notes = self.check(cohort)
         for note in notes:
             warnings.warn(note, RangeWarning, stacklevel=2)
-        memory = self.read(cohort, side_by_side)
-        spread = self.release.inference.sharpness
+        memory = self.read(cohort, side_by_side, progress)
+        spread = self.release.inference.exponent_spread
         if exponent is None:
-            exponent = calibration_exponent(cohort, self._probabilities, spread) if spread else 1.0
-        return replace(memory, notes=notes, exponent=exponent)
+            exponent = calibration_exponent(self._arranged(cohort), self._probabilities, spread) if spread else 1.0
+        memory = replace(memory, notes=notes, exponent=exponent)
+        if states := self.release.inference.aligned_states:
+            memory = replace(memory, alignment=align_head(memory, self._arranged(cohort).x, states))
+        if isinstance(council, Recipe):
+            return memory.under(council)
+        return memory.with_council(memory.fit_council()) if council else memory
 
-    def read(self, cohort: Cohort, run: RunAll = in_turn) -> CohortMemory:
+    def read(self, cohort: Cohort, run: RunAll = in_turn, progress: Progress = ignore_progress) -> CohortMemory:
         """As `condition`, with the model's own probabilities, and with nothing checked. run: how its batches are run."""
-        memories, codings = encode_cohort(self.release, cohort, run)
+        memories, codings = encode_cohort(self.release, self._arranged(cohort), run, progress)
         return CohortMemory(self.release, cohort, memories, codings=codings)
+
+    def _arranged(self, cohort: Cohort) -> Cohort:
+        return arranged(cohort, self.release.inference.row_order)
 
     def _probabilities(self, cohort: Cohort):
         return self.read(cohort).predict_array
@@ -148,14 +169,53 @@ class CohortMemory(ConditionedModel):
             x[:, column] = _checked_column(x[:, column], feature, self.cohort.rules_of(feature.name))
         return x
 
+    # -- models fitted to the cohort's own rows ---------------------------------------------------------------------
+
+    def fit_council(self, seed: int = 0, check: Callable[[], None] = lambda: None) -> Council:
+        """Models fitted to the cohort's rows, and how much weight each has beside this one. It reads parts of the cohort
+        again, so it takes several times as long as reading it; `with_council` then costs nothing.
+
+        check: is called now and then, and may end the work by raising."""
+        from l2m_core.council.fitting import fit_council  # needs scikit-learn, which not every machine has
+
+        return fit_council(self.cohort, self._read_part, seed, check)
+
+    def with_council(self, council: Council | None) -> CohortMemory:
+        """This memory, with its predictions blended with the council's; None: the model's alone. Nothing is read again."""
+        return replace(self, council=council)
+
+    def under(self, recipe: Recipe | None) -> CohortMemory:
+        """As `with_council`, with the council of this recipe, which is fitted again if it is another than the present one."""
+        if recipe == self.recipe:
+            return self
+        if recipe is None:
+            return self.with_council(None)
+        from l2m_core.council.fitting import rebuild
+
+        return self.with_council(rebuild(self.cohort, recipe))
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """Of the council that predictions are blended with."""
+        return self.council.recipe if isinstance(self.council, Council) else None
+
+    def _read_part(self, part: Cohort) -> Callable[[np.ndarray], np.ndarray | Predictive]:
+        memory = replace(self.model.read(part), exponent=self.exponent)
+        return lambda x: memory.answer(x).prediction
+
     # -- how much the answer depends on this very cohort --------------------------------------------------------------
 
     def resampled(self, count: int = 8, seed: int = 0) -> tuple[CohortMemory, ...]:
         """Memories of `count` bootstrap samples of the cohort's rows, for uncertainty bands and stability."""
         generator = np.random.default_rng(seed)
-        samples = [np.sort(generator.integers(0, len(self.cohort), len(self.cohort))) for _ in range(count)]
-        # With the cohort's own exponent: in a sample, rows left out have copies among the rows that are read.
-        return tuple(replace(self.model.read(self.cohort.rows(rows)), exponent=self.exponent) for rows in samples)
+        cohort = arranged(self.cohort, self.release.inference.row_order)
+        samples = [np.sort(generator.integers(0, len(cohort), len(cohort))) for _ in range(count)]
+        # With the cohort's own exponent, council and alignment: in a sample, rows left out have copies among the rows that are
+        # read, and one alignment for all leaves what differs to the samples.
+        read = (self.model.read(cohort.rows(rows)) for rows in samples)
+        return tuple(
+            replace(memory, exponent=self.exponent, council=self.council, alignment=self.alignment) for memory in read
+        )
 
 
 def load(name: str = "general", device: str = "cpu", dtype: str = "float32") -> L2M:
@@ -163,7 +223,7 @@ def load(name: str = "general", device: str = "cpu", dtype: str = "float32") -> 
     return L2M(load_release(name, device, dtype))
 
 
-def _checked_column(values: np.ndarray, feature: Feature, rules: Rules) -> np.ndarray:
+def _checked_column(values: np.ndarray, feature: Feature, rules: ReadingRules) -> np.ndarray:
     """(n,) the values, with NaN where a number means "not recorded", and codes beyond the levels as 'other'.
 
     Refuses a number out of the feature's range, and a code that is negative, infinite or not whole.

@@ -38,6 +38,12 @@ class QueryBatcher:
         """Answers that are in the cache or on their way."""
         return len(self._answers)
 
+    def forget(self) -> None:
+        """Drop the answers that are in the cache. Those on their way are still given to whoever waits for them."""
+        with self._lock:
+            for key in [key for key, answer in self._answers.items() if answer.done()]:
+                del self._answers[key]
+
     @property
     def waiting(self) -> int:
         """Rows of the next batch."""
@@ -47,6 +53,7 @@ class QueryBatcher:
         """x: (n, d) float32, NaN where unknown. `query` is called with the rows that are not in the cache."""
         rows = {row.tobytes(): row for row in x}
         with self._lock:
+            # A row that another thread asks about already has its Future here, so it is queried once.
             new = [key for key in rows if key not in self._answers]
             for key in new:
                 self._answers[key] = Future()
@@ -74,6 +81,7 @@ class QueryBatcher:
             try:
                 given = list(zip(asked.values(), query(np.stack(list(batch.values()))), strict=True))
             except BaseException as failure:
+                # Failures are not cached: whoever asks next tries again.
                 with self._lock:
                     for key in batch:
                         del self._answers[key]
@@ -83,5 +91,6 @@ class QueryBatcher:
             for future, answer in given:
                 future.set_result(answer)
             with self._lock:
+                # An answer that is still on its way stays: somebody waits for it.
                 while len(self._answers) > MOST_KEPT and next(iter(self._answers.values())).done():
                     self._answers.popitem(last=False)

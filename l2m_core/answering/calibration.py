@@ -21,6 +21,7 @@ from l2m_core.cohort import Cohort
 FOLDS = 4
 MASKS = 3  # ways in which each row left out is asked about, the first with all that was recorded
 FEWEST_ROWS, MOST_ROWS = 24, 240  # with fewer the folds tell nothing; with more: `python -m train long_cohorts`
+# In equal steps of log t, so that sharper (t > 1) and flatter (t < 1) are searched alike.
 EXPONENTS = np.exp(np.linspace(np.log(0.4), np.log(2.5), 81))
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to (n, K) probabilities.
@@ -50,6 +51,7 @@ def cross_fitted(cohort: Cohort, read: Read) -> tuple[np.ndarray, np.ndarray]:
         left_out = cohort.rows(fold == number)
         answer = read(cohort.rows(fold != number))
         shown = np.concatenate([left_out.x, *(hide_random_parts(left_out.x, generator) for _ in range(1, MASKS))])
+        # All rows left out, under every mask, in one query.
         log_p.append(np.log(np.maximum(answer(shown), 1e-12)))
         y.append(np.tile(left_out.y, MASKS))
     return np.concatenate(log_p), np.concatenate(y)
@@ -65,10 +67,12 @@ def best_exponent(log_p: np.ndarray, y: np.ndarray, spread: float) -> float:
 
 def _log_loss(logits: np.ndarray, y: np.ndarray) -> float:
     """Sum over rows, in nats."""
+    # p^t normalised again is the softmax of t · log p.
     log_p = torch.from_numpy(logits).log_softmax(-1).numpy()
     return float(-log_p[np.arange(len(y)), y].sum())
 
 
 def hide_random_parts(x: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """(n, d) float32 with values made NaN at random, of each row another share."""
+    # Each row has its own share of hidden cells, since patients are asked about at every stage.
     return np.where(generator.random(x.shape) < generator.random((len(x), 1)), np.nan, x).astype(np.float32)

@@ -33,9 +33,13 @@ def codings(classes: int, views: int) -> Tensor:
     code = torch.arange(classes)
     found = []
     for view in range(count):
+        # Views 0 and 1 are unrotated, 2 and 3 rotated by one code, and so on; odd views are reversed.
         rotated = (code + view // 2) % classes
         found.append(classes - 1 - rotated if view % 2 else rotated)
     return torch.stack(found)
+
+
+LEAST_CHANCE = 1e-12  # of a bin of a foreseen result, so that its logarithm is finite
 
 
 @dataclass(frozen=True)
@@ -80,15 +84,17 @@ class ClassCodings:
         """The answers of T tasks as one (B = 1), in the cohort's own codes.
 
         Class logits are averaged as log probabilities, so the mean is geometric; policy logits and gains are averaged
-        over the views. The gains of one class against the rest overlap (one test tells several classes apart), so they are
-        summed and scaled down; see `_overlap`.
+        over the views, and so are the probabilities of foreseen results. The gains of one class against the rest overlap
+        (one test tells several classes apart), so they are summed and scaled down; see `_overlap`.
         """
         logits, views = output.prediction.float().log_softmax(-1), self.views
         if not self.rest_share:
             return self._mean_of_views(output, logits)
+        # A class against the rest has two codes; what else the logits hold belongs to tasks with all classes.
         rest = logits[views:, :, :2]  # (K, n, 2): another class, this class
         gain = output.gain[views:].float().sum(0) * _overlap(rest)[:, None]
-        against_rest = Output(rest[..., 1].T[None], output.policy[views:].float().mean(0)[None], gain[None])
+        policy, values = output.policy[views:].float().mean(0)[None], mean_values(output.values, views, len(logits))
+        against_rest = Output(rest[..., 1].T[None], policy, gain[None], values)
         if not views:
             return against_rest
         return _interpolated(self._mean_of_views(output, logits), against_rest, self.rest_share)
@@ -99,7 +105,8 @@ class ClassCodings:
         # index[v, n, k] = the code of class k in view v: brings every view's logits into the cohort's own order.
         index = self.codes[:views, None].to(logits.device).expand(-1, logits.shape[1], -1)
         parts = (logits[:views].gather(-1, index), output.policy[:views], output.gain[:views])
-        return Output(*(part.float().mean(0, keepdim=True) for part in parts))
+        prediction, policy, gain = (part.float().mean(0, keepdim=True) for part in parts)
+        return Output(prediction, policy, gain, mean_values(output.values, 0, views))
 
 
 def _tasks(context: Context, codes: Tensor) -> Context:
@@ -112,16 +119,26 @@ def _tasks(context: Context, codes: Tensor) -> Context:
     return Context(repeat(context.x), repeat(context.r), y, codes.amax(1) + 1, repeat(context.categorical))
 
 
-def joined(outputs: Sequence[Output]) -> Output:
-    """The outputs of several batches of tasks about the same n rows, as one batch."""
+def mean_values(values: Tensor | None, start: int, end: int) -> Tensor | None:
+    """(T, n, d, V) logits of foreseen results → (1, n, d, V), of the mean of their probabilities over some tasks."""
+    if values is None or start == end:
+        return None
+    return values[start:end].float().softmax(-1).mean(0, keepdim=True).clamp_min(LEAST_CHANCE).log()
+
+
+def joined(outputs: Sequence[Output], dim: int = 0) -> Output:
+    """Several outputs as one: of batches of tasks about the same rows (0), or of different rows (1)."""
+    first, *others = (vars(output) for output in outputs)
     return Output(
-        *(torch.cat(parts) for parts in zip(*((o.prediction, o.policy, o.gain) for o in outputs), strict=True))
+        *(None if t is None else torch.cat([t, *(o[name] for o in others)], dim) for name, t in first.items())  # type: ignore[arg-type]
     )
 
 
 def _interpolated(first: Output, second: Output, share: float) -> Output:
-    names = ("prediction", "policy", "gain")
-    return Output(*(torch.lerp(getattr(first, name), getattr(second, name), share) for name in names))
+    values = second.values if first.values is None else first.values
+    pairs = ((first.prediction, second.prediction), (first.policy, second.policy), (first.gain, second.gain))
+    prediction, policy, gain = (torch.lerp(one, other, share) for one, other in pairs)
+    return Output(prediction, policy, gain, values)
 
 
 def _overlap(rest: Tensor) -> Tensor:
@@ -131,6 +148,7 @@ def _overlap(rest: Tensor) -> Tensor:
     H(y), and the K separate entropies are what the summed gains are bounded by.
     """
     single = -(rest.exp() * rest).sum(-1).sum(0)
+    # p(y) with all classes: the K probabilities of "this class", normalised.
     joint = rest[..., 1].T.log_softmax(-1)
     return (-(joint.exp() * joint).sum(-1) / single.clamp_min(1e-9)).clamp_max(1.0)
 

@@ -6,9 +6,13 @@ of those, not a reading of the cohort.
 
 from __future__ import annotations
 
+import math
+import threading
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -16,46 +20,94 @@ import torch
 from l2m_core.answering.batching import MOST_AT_ONCE, QueryBatcher
 from l2m_core.answering.class_codings import ClassCodings, joined, prevalence_shift
 from l2m_core.answering.context_rows import shorten
-from l2m_core.answering.parallel import RunAll, in_turn, side_by_side
 from l2m_core.answering.predictive import Predictive
 from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
 from l2m_core.lazy import lazy
 from l2m_core.model.density import predictive
-from l2m_core.model.interface import Context, Memory, Output
+from l2m_core.model.interface import Context, Memory, Output, Progress, ignore_progress
+from l2m_core.model.parallel import RunAll, in_turn, side_by_side
 
 CONTEXT_CHUNK = 1024  # rows worked on at a time when conditioning
+OWN_WORK = 2000  # a row's own work, counted in the rows that it could read in that time
 QUERY_CELLS = 2_000_000  # context cells × query rows read at a time; bounds peak memory
 QUERY_ROWS = 1024  # query rows at a time, at most
 
 
 @dataclass(frozen=True)
 class Answer:
-    """prediction: (n, K) or Predictive; gain: (n, d) nats; policy: (n, d) logits; nothing is blocked."""
+    """prediction: (n, K) or Predictive; gain: (n, d) nats; policy: (n, d) logits; nothing is blocked.
+
+    values: (n, d, V) probabilities over equal bins of each column's ranks (see model/results.py), what a result not yet known
+    will be; None of a model that foresees none.
+    """
 
     prediction: np.ndarray | Predictive
     gain: np.ndarray
     policy: np.ndarray
+    values: np.ndarray | None = None
+
+
+class Blends(Protocol):
+    """Mixes the model's predictions with others'; see l2m_core/council."""
+
+    def blend(self, prediction: np.ndarray | Predictive, x: np.ndarray) -> np.ndarray | Predictive:
+        """prediction: the model's for x, (n, d) with NaN where unknown."""
+
+
+class Aligns(Protocol):
+    """Brings the gain head in line with the model's own answers on this cohort; see l2m_core/acquire/head_alignment.py."""
+
+    def applied(self, gain: np.ndarray) -> np.ndarray:
+        """gain: (…, d) nats."""
 
 
 def encode_cohort(
-    release: Release, cohort: Cohort, run: RunAll = in_turn
+    release: Release, cohort: Cohort, run: RunAll = in_turn, progress: Progress = ignore_progress
 ) -> tuple[tuple[Memory, ...], ClassCodings | None]:
-    """The memories of the cohort, and for classes the codings under which it was read. run: how the batches are run."""
+    """The memories of the cohort, and for classes the codings under which it was read.
+
+    run: how batches, and chunks of rows in them, are run; progress: is called with the share of the reading that is done.
+    """
     context = _context_of(release, cohort)
     codings: ClassCodings | None = None
     contexts: tuple[Context, ...] = (context,)
     if context.n_classes is not None:
         settings = release.inference
         codings = ClassCodings.of(cohort.n_classes, settings.views, settings.against_rest)
-        contexts = codings.encode(context, settings.care_rows)
+        contexts = codings.encode(context, settings.view_rows)
     condition = release.module.condition
+    shares = _Shares(contexts, progress)
+
+    def inferring(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        return run([torch.inference_mode()(call) for call in calls])  # a mode that each thread enters for itself
 
     def read(batch: Context) -> Memory:
-        with torch.inference_mode():  # which each thread enters for itself
-            return condition(batch, chunk=CONTEXT_CHUNK)  # type: ignore[operator, no-any-return]
+        told = partial(shares.take, batch)
+        return condition(batch, chunk=CONTEXT_CHUNK, run=inferring, progress=told)  # type: ignore[operator, no-any-return]
 
-    return tuple(run([partial(read, batch) for batch in contexts])), codings
+    return tuple(inferring([partial(read, batch) for batch in contexts])), codings
+
+
+class _Shares:
+    """Adds up how far several batches are that are read at once, each weighted by the work it takes."""
+
+    def __init__(self, batches: Sequence[Context], progress: Progress) -> None:
+        work = {id(batch): _work_of(batch) for batch in batches}
+        self._weights = {key: one / sum(work.values()) for key, one in work.items()}
+        self._done = dict.fromkeys(work, 0.0)
+        self._lock, self._progress = threading.Lock(), progress
+
+    def take(self, batch: Context, share: float) -> None:
+        with self._lock:
+            self._done[id(batch)] = share * self._weights[id(batch)]
+            self._progress(min(1.0, math.fsum(self._done.values())))
+
+
+def _work_of(batch: Context) -> float:
+    """Of reading a batch of tasks, in any unit: each row reads all others, and has work of its own."""
+    tasks, rows = batch.y.shape
+    return float(tasks * rows * (rows + OWN_WORK))
 
 
 def _context_of(release: Release, cohort: Cohort) -> Context:
@@ -85,7 +137,18 @@ class ConditionedModel:
     """The codings of the classes, one for each task of `memories`; None for a continuous outcome."""
     exponent: float = 1.0
     """The calibration exponent of predicted probabilities; see l2m_core/answering/calibration.py."""
+    council: Blends | None = None
+    """What predictions are blended with; None: they are the model's alone."""
+    alignment: Aligns | None = None
+    """What the gain head's numbers are corrected by; None: they are as it says."""
     batcher: QueryBatcher = field(default_factory=QueryBatcher, repr=False)
+    prediction_batcher: QueryBatcher = field(default_factory=QueryBatcher, repr=False)
+    """Of `predictions`, whose answers rank nothing."""
+
+    def forget_answers(self) -> None:
+        """Drop the latest answers, and with them what was known of the patients that they were about."""
+        self.batcher.forget()
+        self.prediction_batcher.forget()
 
     @property
     def nbytes(self) -> int:
@@ -103,31 +166,46 @@ class ConditionedModel:
         with torch.inference_mode():
             is_small = 0 < len(x) <= MOST_AT_ONCE
             parts = self.batcher.answers(x, self._query_each) if is_small else self.query(x)
-            output = Output(*(torch.cat(tensors, dim=1) for tensors in zip(*map(_tensors, parts), strict=True)))
+            output = joined(parts, dim=1)
             gain, policy = (tensor[0].float().cpu().numpy() for tensor in (output.gain, output.policy))
-            return Answer(self._prediction(output), gain, policy)
+            gain = gain if self.alignment is None else self.alignment.applied(gain)
+            values = None if output.values is None else output.values[0].float().softmax(-1).cpu().numpy()
+            return Answer(self._prediction(output, x), gain, policy, values)
+
+    def predictions(self, x: np.ndarray) -> np.ndarray | Predictive:
+        """What `answer(x).prediction` holds, for less: nothing is ranked. Few rows are batched and cached too."""
+        if len(x) > MOST_AT_ONCE:
+            # Several small queries instead of a large one, so that what is asked twice is found again.
+            parts = [part for some in np.array_split(x, -(-len(x) // MOST_AT_ONCE)) for part in self._predicted(some)]
+        else:
+            parts = self._predicted(x)
+        with torch.inference_mode():
+            return self._prediction(joined(parts, dim=1), x)
+
+    def _predicted(self, x: np.ndarray) -> list[Output]:
+        with torch.inference_mode():
+            return self.prediction_batcher.answers(x, lambda rows: self._query_each(rows, rank=False))
 
     def is_cached(self, x: np.ndarray) -> bool:
         """Whether the answers for these rows are cached, so that asking costs nothing."""
         return self.batcher.has_answers(x)
 
-    def query(self, x: np.ndarray, run: RunAll = in_turn) -> list[Output]:
+    def query(self, x: np.ndarray, run: RunAll = in_turn, rank: bool = True) -> list[Output]:
         """The model's outputs for (n, d) rows, in chunks of rows, so that peak memory stays bounded for any n."""
         # Each of n queries attends to (tasks × context rows × columns) cells, the outcome's column included.
         cells = sum(memory.context_rows * (1 + x.shape[1]) * len(memory.keys[0]) for memory in self.memories)
         size = max(1, min(QUERY_ROWS, QUERY_CELLS // max(1, cells)))
-        return [self._query(part, run) for part in np.array_split(x, max(1, -(-len(x) // size)))]
+        # As many query rows as the bound allows, so that a memory is read as seldom as possible.
+        return [self._query(part, run, rank) for part in np.array_split(x, max(1, -(-len(x) // size)))]
 
-    def _query_each(self, x: np.ndarray) -> list[Output]:
+    def _query_each(self, x: np.ndarray, rank: bool = True) -> list[Output]:
         """One output per row, for the cache: copies, so that one row does not keep the tensors of all alive."""
         with torch.inference_mode():
             return [
-                Output(*(tensor[:, row : row + 1].clone() for tensor in _tensors(part)))
-                for part in self.query(x, side_by_side)
-                for row in range(part.gain.shape[1])
+                _row(part, row) for part in self.query(x, side_by_side, rank) for row in range(part.prediction.shape[1])
             ]
 
-    def _query(self, x: np.ndarray, run: RunAll = in_turn) -> Output:
+    def _query(self, x: np.ndarray, run: RunAll = in_turn, rank: bool = True) -> Output:
         """(1, n, …) outputs in the cohort's own class codes: every task is asked about the same rows."""
         device = self.memories[0].keys[0].device
         known = torch.from_numpy(~np.isnan(x)).to(device)
@@ -137,12 +215,17 @@ class ConditionedModel:
         def ask(memory: Memory) -> Output:
             tasks = len(memory.keys[0])
             with torch.inference_mode():  # which each thread enters for itself
-                return query(memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1))  # type: ignore[operator, no-any-return]
+                return query(memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1), rank=rank)  # type: ignore[operator, no-any-return]
 
         outputs = run([partial(ask, memory) for memory in self.memories])
         return outputs[0] if self.codings is None else self.codings.decode(joined(outputs))
 
-    def _prediction(self, output: Output) -> np.ndarray | Predictive:
+    def _prediction(self, output: Output, x: np.ndarray) -> np.ndarray | Predictive:
+        """Of (1, n, …) outputs for (n, d) rows: the model's prediction, blended with the council's where there is one."""
+        own = self._own_prediction(output)
+        return own if self.council is None else self.council.blend(own, x)
+
+    def _own_prediction(self, output: Output) -> np.ndarray | Predictive:
         """Of (1, n, …) outputs: the distribution of a continuous outcome, or (n, K) calibrated probabilities."""
         if self.codings is None:
             return Predictive.of(predictive(output, self.memories[0]))
@@ -166,6 +249,7 @@ class ConditionedModel:
         """Median and standard deviation (d,) of each feature's recorded values, for distances between rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of a column without any value
+            # The median: one mistyped value does not move it.
             middle = np.nanmedian(self.cohort.x, axis=0)
             scale = np.nanstd(self.cohort.x, axis=0)
             if np.isinf(scale).any():  # of values whose squares a 32-bit float does not hold
@@ -181,5 +265,5 @@ class ConditionedModel:
             return np.nanquantile(self.cohort.x, [0.1, 0.5, 0.9], axis=0, method="nearest")
 
 
-def _tensors(output: Output) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    return output.prediction, output.policy, output.gain
+def _row(output: Output, row: int) -> Output:
+    return output.map(lambda tensor: tensor[:, row : row + 1].clone())

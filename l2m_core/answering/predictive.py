@@ -10,6 +10,8 @@ import torch
 
 from l2m_core.model.density import Density, Gaussian
 
+GAUSSIAN_EDGES = torch.linspace(-4, 4, 161)  # standard deviations of the cohort's outcome
+
 
 @dataclass(frozen=True)
 class Predictive:
@@ -53,6 +55,7 @@ class Predictive:
     def entropy(self) -> np.ndarray:
         """(n,) differential entropy in nats of the standardised outcome."""
         if isinstance(self.distribution, Gaussian):
+            # H of a normal distribution: ½ (1 + log 2π) + log σ.
             spread = (self.distribution.std / self.distribution.scale)[0]
             return (0.5 * (1 + math.log(2 * math.pi)) + spread.log()).numpy()
         p = self.distribution.probabilities[0]
@@ -60,6 +63,18 @@ class Predictive:
         # -Σ p log(p / width); the two open bins count as one standard deviation wide.
         width = torch.cat([edges.new_tensor([1.0]), edges[1:] - edges[:-1], edges.new_tensor([1.0])])
         return -(p * (p.clamp_min(1e-12) / width).log()).sum(-1).numpy()
+
+    @property
+    def bin_probabilities(self) -> np.ndarray:
+        """(n, bins) of a distribution over bins; a Gaussian's, over as many parts of its outcome's usual range."""
+        if isinstance(self.distribution, Density):
+            return self.distribution.probabilities[0].double().numpy()
+        mean, std = (getattr(self.distribution, name)[0] for name in ("mean", "std"))  # (n,)
+        z = (self.distribution.shift + self.distribution.scale * GAUSSIAN_EDGES - mean[:, None]) / std[:, None]
+        # Φ at the edges of the bins; their differences are the masses, the two outermost bins open.
+        up_to = torch.special.ndtr(z.double())
+        ends = up_to.new_zeros(len(mean), 1), up_to.new_ones(len(mean), 1)
+        return torch.diff(torch.cat([ends[0], up_to, ends[1]], 1)).numpy()
 
     def row(self, index: int) -> Predictive:
         raw, shift, scale = vars(self.distribution).values()

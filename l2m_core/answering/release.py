@@ -20,10 +20,13 @@ from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_tensors, save_tensors, write_text
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
-from l2m_core.paths import model_folders
+from l2m_core.paths import all_folders, model_folders
 from l2m_core.settings import build_settings, to_plain
 
-FORMAT = 2  # 1: the gain head was linked to nats by another function, so its numbers would be read wrongly
+# 1: the gain head was linked to nats by another function, so its numbers would be read wrongly.
+# 2: the fingerprint does not cover what the model was trained on; these keep theirs, which traces and cohorts name.
+FORMAT = 3
+FORMATS_READ = (2, FORMAT)
 FACTS = "model.yaml"
 WEIGHTS = "weights-*.safetensors"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -39,7 +42,7 @@ class Release:
     trained: TrainedRange = field(default_factory=TrainedRange)
     inference: AnswerSettings = field(default_factory=AnswerSettings)
     fingerprint: str = ""
-    """sha256 over the weights' checksums and the settings that change answers."""
+    """sha256 over the weights' checksums, the settings that change answers and, from format 3 on, the trained range."""
     card: str = ""
 
 
@@ -112,6 +115,9 @@ def load_release(name: str | Path = "general", device: str | torch.device = "cpu
         inference = build_settings(AnswerSettings, facts["inference"], "inference")
     except ConfigError as error:
         raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be used: {error}") from error
+    if (inference.gains == "answers" or inference.aligned_states) and not config.value_bins:
+        setting = "gains: answers" if inference.gains == "answers" else f"aligned_states: {inference.aligned_states}"
+        raise ModelFileError(f"{FACTS} of model '{folder.name}' says {setting}, but the model foresees no results.")
     module = build_model(config)
     weights = load_tensors(folder, "weights")
     try:
@@ -124,10 +130,15 @@ def load_release(name: str | Path = "general", device: str | torch.device = "cpu
         )
     module = _on(device, module).to(dtype=DTYPES[dtype]).eval().requires_grad_(False)
     card = folder / "card.md"
-    digest = hashlib.sha256(
-        yaml.safe_dump([facts["checksums"], facts["model"], facts["inference"], dtype]).encode()
-    ).hexdigest()
-    return Release(folder.name, module, config, trained, inference, digest, card.read_text() if card.is_file() else "")
+    text = card.read_text() if card.is_file() else ""
+    return Release(folder.name, module, config, trained, inference, _fingerprint(facts, dtype), text)
+
+
+def _fingerprint(facts: dict[str, Any], dtype: str) -> str:
+    covered = [facts["checksums"], facts["model"], facts["inference"], dtype]
+    if facts["format"] > 2:
+        covered.append(facts["trained"])
+    return hashlib.sha256(yaml.safe_dump(covered).encode()).hexdigest()
 
 
 def _on(device: str | torch.device, module: nn.Module) -> nn.Module:
@@ -140,24 +151,25 @@ def _on(device: str | torch.device, module: nn.Module) -> nn.Module:
 
 def find_model(name: str | Path) -> Path:
     """A released model's folder by name, or the folder itself."""
-    known = model_folders()
-    if str(name) in known:
-        return known[str(name)]
+    released = all_folders()
+    if str(name) in released:
+        return released[str(name)]
     folder = Path(name)
     if (folder / FACTS).is_file():
         return folder
-    have = ", ".join(sorted(known)) or "none"
+    have = ", ".join(sorted(model_folders())) or "none"
     raise ModelFileError(f"There is no model '{name}'. Released models: {have}; or give a folder that holds {FACTS}.")
 
 
 def _read_facts(folder: Path) -> dict[str, Any]:
     try:
         facts = yaml.safe_load((folder / FACTS).read_text())
-    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be read: {error}.") from error
     if not isinstance(facts, dict) or not {"format", "model", "trained", "inference", "checksums"} <= set(facts):
         raise ModelFileError(f"{FACTS} of model '{folder.name}' is incomplete; copy the model folder again.")
-    if not all(isinstance(facts[part], Mapping) for part in ("model", "trained", "inference", "checksums")):
+    parts = all(isinstance(facts[part], Mapping) for part in ("model", "trained", "inference", "checksums"))
+    if not parts or not all(isinstance(file, str) for file in facts["checksums"]):
         raise ModelFileError(
             f"{FACTS} of model '{folder.name}' is not laid out as it should be; copy the folder again."
         )
@@ -166,9 +178,10 @@ def _read_facts(folder: Path) -> dict[str, Any]:
         raise ModelFileError(
             f"{FACTS} of model '{folder.name}' has no checksum of {unsigned[0]}; copy the folder again."
         )
-    if facts["format"] != FORMAT:
+    if type(facts["format"]) is not int or facts["format"] not in FORMATS_READ:
         raise ModelFileError(
-            f"Model '{folder.name}' has format {facts['format']}, this version reads format {FORMAT}; "
+            f"Model '{folder.name}' has format {facts['format']}, this version reads formats "
+            f"{' and '.join(map(str, FORMATS_READ))}; "
             f"update L2M or fetch the model for this version."
         )
     return facts

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from l2m_core.errors import ConfigError
+from l2m_core.settings import EARLIER_NAME
 
-MODEL_POLICIES = ("gain", "gain per cost", "learned", "monte carlo")
+MODEL_POLICIES = ("gain", "gain head", "gain per cost", "learned", "monte carlo")
 """Names of the policies that rank by the model's answer for the patient; see l2m_core/acquire/policies.py."""
+
+GAINS = ("head", "answers")
+"""See l2m_core/acquire/policies.py: Gain."""
+
+ROW_ORDERS = ("position", "content")
+"""See l2m_core/answering/row_order.py."""
 
 
 @dataclass(frozen=True)
@@ -22,25 +29,38 @@ class AnswerSettings:
     """Codings of the classes that answers are averaged over; see l2m_core/answering/class_codings.py."""
     against_rest: float = 0.0
     """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
-    care_rows: int = 512
+    view_rows: int = field(default=512, metadata={EARLIER_NAME: "care_rows"})
     """Most rows of a cohort that are context for every view but the first, and for each class against the rest."""
-    sharpness: float = 0.0
+    exponent_spread: float = field(default=0.0, metadata={EARLIER_NAME: "sharpness"})
     """Of more than two classes, how far the logarithm of the cohort's own calibration exponent may lie from 0; 0 leaves
     the exponent at 1. See l2m_core/answering/calibration.py."""
     prevalence: float = 0.0
     """Share by which predictions are moved towards the cohort's class frequencies where nothing is known."""
     policy: str = "gain"
     """The default policy."""
+    gains: str = "head"
+    """What gains are: the gain head's alone, or computed from the model's own answers, with the head to screen by."""
+    aligned_states: int = 0
+    """In so many states of a cohort's rows, at most, the gain head is compared with the model's own answers when the cohort
+    is read, and brought in line with them (l2m_core/acquire/head_alignment.py). 0: it is left as it is."""
+    row_order: str = "position"
+    """What folds, and the rows kept of a long cohort, are chosen by: position in the table, or content, so that a table
+    sorted otherwise gets the same answers. Releases without this setting keep position."""
 
     def __post_init__(self) -> None:
         check_number("temperature", self.temperature, (int, float), 1e-3, 1e3)
         check_number("views", self.views, int, 1, 100)
         check_number("against_rest", self.against_rest, (int, float), 0, 1)
-        check_number("care_rows", self.care_rows, int, 1, math.inf)
-        check_number("sharpness", self.sharpness, (int, float), 0, 10)
+        check_number("view_rows", self.view_rows, int, 1, math.inf)
+        check_number("exponent_spread", self.exponent_spread, (int, float), 0, 10)
+        check_number("aligned_states", self.aligned_states, int, 0, 1000)
         check_number("prevalence", self.prevalence, (int, float), 0, 1)
         if self.policy not in MODEL_POLICIES:
             raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(MODEL_POLICIES)}.")
+        if self.gains not in GAINS:
+            raise ConfigError(f"gains is {self.gains!r}; it must be one of {', '.join(GAINS)}.")
+        if self.row_order not in ROW_ORDERS:
+            raise ConfigError(f"row_order is {self.row_order!r}; it must be one of {', '.join(ROW_ORDERS)}.")
 
 
 def check_number(name: str, value: Any, kind: Any, least: float, most: float) -> None:

@@ -11,6 +11,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 
 LARGEST_OUTCOME = 1e15  # beyond it, sums of squares and the ends of a predictive distribution may overflow
+WITHIN = "Rows, features and classes are within the range that the model was trained on."
 OUTCOMES = ("binary", "multiclass", "continuous")
 
 
@@ -38,6 +39,16 @@ class TrainedRange:
         """Rows of a cohort that are read, at most."""
         return max(MOST_ROWS, self.context_rows)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The largest of each size, by what it counts."""
+        return {"features": self.features, "context rows": self.context_rows, "classes": self.classes}
+
+    @property
+    def sentence(self) -> str:
+        largest = ", ".join(f"{most:,} {what}" for what, most in self.sizes.items())
+        return f"Trained for up to {largest}; outcomes: {', '.join(self.outcomes)}."
+
     def check(self, cohort: Cohort, model: str) -> tuple[str, ...]:
         """One sentence for each way in which the cohort lies outside the range. An outcome that the model cannot answer
         for is refused. model: its name, for the sentences."""
@@ -56,15 +67,12 @@ class TrainedRange:
                 f"Outcome '{cohort.schema.outcome.name}' holds {largest:g}; numbers up to {LARGEST_OUTCOME:g} can be "
                 f"predicted. Correct the value, or give the outcome in a larger unit."
             )
-        sizes = (
-            ("features", len(cohort.names), self.features),
-            ("context rows", min(len(cohort), self.most_rows), self.context_rows),
-        )
+        sizes = {"features": len(cohort.names), "context rows": min(len(cohort), self.most_rows)}
         notes = [
-            f"The cohort has {have:,} {what}, {have / most:.1f} times the {most:,} that model '{model}' was "
-            f"trained on; its answers may be worse than measured."
-            for what, have, most in sizes
-            if have > most
+            f"The cohort has {have:,} {what}, {have / self.sizes[what]:.1f} times the {self.sizes[what]:,} that model "
+            f"'{model}' was trained on; its answers may be worse than measured."
+            for what, have in sizes.items()
+            if have > self.sizes[what]
         ]
         if len(cohort) > self.most_rows:
             notes.append(

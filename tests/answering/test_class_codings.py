@@ -98,7 +98,7 @@ def test_fewer_rows_for_the_other_codings_change_little() -> None:
     whole, part = (
         L2M(
             dataclasses.replace(
-                release, inference=dataclasses.replace(release.inference, care_rows=rows, sharpness=0.0)
+                release, inference=dataclasses.replace(release.inference, view_rows=rows, exponent_spread=0.0)
             )
         )
         .condition(cohort)
@@ -114,20 +114,20 @@ def test_a_whole_shift_makes_the_empty_answer_the_class_frequencies() -> None:
     assert torch.allclose(moved, torch.tensor([7.0, 4.0, 2.0]) / 13, atol=1e-6)
 
 
-def careful(views: int, prevalence: float, against_rest: float = 0.0) -> L2M:
+def coded(views: int, prevalence: float, against_rest: float = 0.0) -> L2M:
     release = l2m.load().release
-    care = AnswerSettings(views=views, prevalence=prevalence, against_rest=against_rest)
-    return L2M(dataclasses.replace(release, inference=care))
+    inference = AnswerSettings(views=views, prevalence=prevalence, against_rest=against_rest)
+    return L2M(dataclasses.replace(release, inference=inference))
 
 
 @pytest.mark.parametrize(("classes", "against_rest"), [(2, 0.0), (3, 0.0), (3, 0.6), (3, 1.0)])
-def test_with_all_care_what_a_class_is_called_does_not_matter(classes: int, against_rest: float) -> None:
+def test_with_all_corrections_what_a_class_is_called_does_not_matter(classes: int, against_rest: float) -> None:
     """The same cohort under reversed codes gives the reversed answer, and starts from the prevalence."""
     generator = np.random.default_rng(0)
     x = generator.normal(size=(60, 4)).astype(np.float32)
     y = (x[:, 0] > 0.8).astype(np.int64) + (x[:, 1] > 1) * (classes - 2)
     last = classes - 1
-    model = careful(2, 1.0, against_rest)
+    model = coded(2, 1.0, against_rest)
     cohort, renamed = (Cohort.from_arrays(x, codes) for codes in (y, last - y))
     own, other = (model.condition(c).predict(x[:7]) for c in (cohort, renamed))
     assert np.allclose(own, other[:, ::-1], atol=1e-5)

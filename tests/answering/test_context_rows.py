@@ -49,3 +49,10 @@ def test_an_outcome_that_the_model_was_not_trained_for_is_refused() -> None:
         TrainedRange(classes=4).check(cohort_of(60, classes=6), "m")
     with pytest.raises(CohortError, match="not trained for a continuous outcome"):
         TrainedRange(outcomes=("binary",)).check(cohort_of(60, kind="continuous"), "m")
+
+
+def test_a_trained_range_says_all_that_it_holds():
+    trained = TrainedRange(features=30, context_rows=1200, classes=4, outcomes=("binary", "multiclass"))
+    assert trained.sentence == (
+        "Trained for up to 30 features, 1,200 context rows, 4 classes; outcomes: binary, multiclass."
+    )

@@ -1,0 +1,50 @@
+"""Probabilities of an outcome's classes that know the classes' names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from l2m_core.errors import InputError
+from l2m_core.schema import did_you_mean
+
+
+class ClassProbabilities(np.ndarray):
+    """(classes,) an array like any other, which is also asked by a class's name: `posterior["died"]`.
+
+    Whatever is computed from it is a plain array or number.
+    """
+
+    classes: tuple[str, ...]
+
+    def __new__(cls, probabilities: np.ndarray, classes: Sequence[str]) -> ClassProbabilities:
+        named = np.array(probabilities).view(cls)
+        named.classes = tuple(classes)
+        return named
+
+    def __array_finalize__(self, source: Any) -> None:
+        # A copy has the names; a part of it, a number in a new place, has none.
+        self.classes = getattr(source, "classes", ()) if np.shape(source) == self.shape else ()
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        plain = np.asarray(array)
+        return plain[()] if return_scalar else plain
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClassProbabilities, (np.asarray(self), self.classes)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self.classes:
+            raise InputError(f"There is no class '{key}'.{did_you_mean(key, self.classes)}")
+        return super().__getitem__(self.classes.index(key))
+
+    def to_dict(self) -> dict[str, float]:
+        """Class → probability."""
+        return dict(zip(self.classes, self.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        return f"ClassProbabilities({self.to_dict()})" if self.classes else repr(np.asarray(self))

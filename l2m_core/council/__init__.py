@@ -1,0 +1,1 @@
+"""A council: models fitted to a cohort's own rows, whose predictions are blended with the pretrained model's."""

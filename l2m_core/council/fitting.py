@@ -1,0 +1,101 @@
+"""Fits a council: finds its weights on rows left out, then fits its members to all rows of the cohort."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import sklearn
+
+from l2m_core.answering.predictive import Predictive
+from l2m_core.cohort import Cohort
+from l2m_core.council.council import MEMBERS, MODEL, Council, NoBins, Recipe, in_form_of
+from l2m_core.council.members import fit_members
+from l2m_core.council.weights import find_weights
+from l2m_core.errors import InputError
+from l2m_core.metrics import row_losses
+from l2m_core.tabular.preparation import folds, prepare, random_acquisitions
+
+FOLDS = 4
+ASKED = 1000
+"""Rows left out that the weights are found on, at most: of a long cohort fewer folds are asked, of fewer rows each."""
+FEWEST_ROWS = 200
+"""In a shorter cohort nobody but the model came to have weight, so none is looked for."""
+
+# From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
+Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]
+
+
+def rebuild(cohort: Cohort, recipe: Recipe) -> Council:
+    """The recipe's council, fitted to all rows of the cohort."""
+    members, refused = fit_members(recipe.members, prepare(cohort), recipe.seed) if recipe.members else ({}, {})
+    if refused:
+        raise InputError(
+            f"The council's {', '.join(refused)} cannot be fitted to this cohort again; it was made with another cohort "
+            f"or another version ({_in_words(recipe.versions)}, here {_in_words(versions())})."
+        )
+    return Council(recipe, members)
+
+
+def fit_council(cohort: Cohort, read: Read, seed: int = 0, check: Callable[[], None] = lambda: None) -> Council:
+    """Finds the weights on rows left out, then fits the members that have any to all rows.
+
+    read: has the model read a part of the cohort; check: is called now and then, and may end the work by raising.
+    """
+    if len(cohort) < FEWEST_ROWS or len(np.unique(cohort.y)) < 2:
+        return Council(Recipe(seed=seed, notes=(f"A council is fitted from {FEWEST_ROWS} rows on.",)), {})
+    try:
+        p, refused = _left_out(cohort, read, seed, check)
+    except NoBins as reason:
+        return Council(Recipe(seed=seed, notes=(str(reason),)), {})
+    names = [name for name in MEMBERS if name not in refused]
+    weights = dict(zip([MODEL, *names], find_weights(p).tolist(), strict=True))
+    notes = tuple(f"The member '{name}' was left out: it could not be fitted ({why})." for name, why in refused.items())
+    heard = {name: weight for name, weight in weights.items() if weight > 0}
+    check()
+    return rebuild(cohort, Recipe(heard, seed, versions(), notes))
+
+
+def versions() -> dict[str, str]:
+    return {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
+
+
+def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) -> tuple[np.ndarray, dict[str, str]]:
+    """(n, voices) what the model, and each member that could be fitted, gave to the outcomes of rows left out; and why the
+    other members could not.
+
+    Random parts of each row are known. Folds are asked until ASKED rows have been: in a long cohort one is enough, and
+    the model reads rows beside it once.
+    """
+    context, random = prepare(cohort), np.random.default_rng(seed)
+    # The same rows in the order of `prepare`, so that nothing depends on how the file was sorted.
+    ordered = Cohort(cohort.schema, context.x, context.y, cohort.name)
+    fold = folds(context, FOLDS, random)
+    losses: dict[str, list[np.ndarray]] = {name: [] for name in (MODEL, *MEMBERS)}
+    refused: dict[str, str] = {}
+    asked = 0
+    for number in range(FOLDS):
+        out = np.flatnonzero(fold == number)
+        out = np.sort(random.permutation(out)[: ASKED - asked])
+        if not len(out):
+            break
+        asked += len(out)
+        rest = np.setdiff1d(np.arange(len(context.y)), out)
+        a = random_acquisitions(context.r[out], context.acquirable, context.groups, random)
+        x = np.where(a, context.x[out], np.nan).astype(np.float32)
+        check()
+        told = read(ordered.rows(rest))(x)
+        check()
+        members, missing = fit_members([name for name in MEMBERS if name not in refused], context.rows(rest), seed)
+        refused |= missing
+        losses[MODEL].append(row_losses(told, context.y[out]))
+        for name, member in members.items():
+            losses[name].append(row_losses(in_form_of(told, member.predict(x, a)), context.y[out]))
+    heard = [name for name in losses if name not in refused]
+    table = np.stack([np.concatenate(losses[name]) for name in heard], axis=1)
+    # Only ratios within a row matter: the best voice's becomes 1, so that no density overflows.
+    return np.exp(table.min(1, keepdims=True) - table), refused
+
+
+def _in_words(packages: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages.items())
