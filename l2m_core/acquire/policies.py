@@ -3,11 +3,12 @@ afterwards, in the same way for all (`block`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from l2m_core.acquire.information import outlooks
 from l2m_core.acquire.random_order import random_scores
 from l2m_core.acquire.support import nearest_rows
 from l2m_core.answering.engine import Answer, ConditionedModel
@@ -28,13 +29,51 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True)
-class Gain:
-    """Expected drop in log loss, in nats."""
+class GainHead:
+    """The gain head's expected drop in log loss, in nats: one query for all tests, for bulk work."""
 
     in_nats: ClassVar[bool] = True
 
     def scores(self, memory, x, answer):
         return answer.gain
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a test would tell, in nats, as the release computes it (AnswerSettings.gains).
+
+    "answers": mutual information of the model's own answers (information.py) for the tests that could come first; the gain
+    head, which screens all of them, for the rest. "head": the gain head alone.
+    """
+
+    computed: int = 4
+    """How many actions are computed at first, and again as long as one not yet computed could be better."""
+    most: int = 12
+    """How many are computed at most."""
+    in_nats: ClassVar[bool] = True
+
+    def scores(self, memory, x, answer):
+        if memory.release.inference.gains == "head":
+            return answer.gain
+        return np.stack([self._one(memory, *row) for row in zip(x, answer.gain, answer.values, strict=True)])
+
+    def _one(self, memory, x, screened, values):
+        """(d,) of one patient; -inf where a test is too rarely recorded to say."""
+        open_columns = np.isnan(x) & memory.cohort.acquirable & np.isfinite(screened)
+        actions = [
+            np.flatnonzero(open_columns & (memory.cohort.groups == group)).tolist()
+            for group in np.unique(memory.cohort.groups[open_columns])
+        ]
+        actions.sort(key=lambda columns: -screened[columns].max())
+        gain, best, done = screened.copy(), 0.0, 0
+        # What the head promises of an action that is left: computed too if that is more than the best so far.
+        while done < min(self.most, len(actions)) and (done < self.computed or screened[actions[done]].max() > best):
+            batch = actions[done : min(done + self.computed, self.most)]
+            for columns, outlook in zip(batch, outlooks(memory, x, values, batch), strict=True):
+                gain[columns] = -np.inf if outlook is None else outlook.gain
+                best = max(best, 0.0 if outlook is None else outlook.gain)
+            done += len(batch)
+        return gain
 
 
 @dataclass(frozen=True)
@@ -46,8 +85,9 @@ class GainPerCost:
     def scores(self, memory, x, answer):
         costs = memory.cohort.costs
         paid = costs[costs > 0]
+        # Dividing by a cost of 0 would put every free test first, whatever it tells.
         floor = paid.min() / 100 if len(paid) else 1.0
-        return answer.gain / np.maximum(costs, floor)
+        return Gain().scores(memory, x, answer) / np.maximum(costs, floor)
 
 
 @dataclass(frozen=True)
@@ -83,6 +123,7 @@ class FixedOrder:
         unknown = [name for name in self.order if name not in names]
         if unknown:
             raise FeatureError(f"The fixed order names '{unknown[0]}', which the cohort does not have.")
+        # Earlier in the order is higher; features that it does not name come after all that it does.
         score = {name: -float(position) for position, name in enumerate(self.order)}
         return np.tile([score.get(name, -float(len(names))) for name in names], (len(x), 1))
 
@@ -112,6 +153,7 @@ class MonteCarlo:
             rows = np.flatnonzero(unknown)
             if len(rows) == 0:
                 continue
+            # All members of a panel get its score: whichever is picked, the whole panel is measured.
             drop = self._drop(memory, x[rows], now[rows], near[rows], members, generator)
             scores[np.ix_(rows, members)] = drop[:, None]
         return scores
@@ -121,6 +163,7 @@ class MonteCarlo:
         context = memory.cohort.x
         total, used = np.zeros(len(x)), np.zeros(len(x))
         for _ in range(self.draws):
+            # All of a panel's values come from one donor, so that they go together as they did in a patient.
             donor = near[np.arange(len(x)), generator.integers(0, near.shape[1], len(x))]
             filled = x.copy()
             missing = np.isnan(x[:, members])
@@ -128,11 +171,13 @@ class MonteCarlo:
             is_filled = (missing & ~np.isnan(filled[:, members])).any(1)  # a donor may lack the value as well
             total += np.where(is_filled, now - entropies(memory.answer(filled).prediction), 0.0)
             used += is_filled
+        # A mean over the donors that had a value; 0 where none had.
         return total / np.maximum(used, 1)
 
 
 POLICIES = {
     "gain": Gain,
+    "gain head": GainHead,
     "gain per cost": GainPerCost,
     "learned": Learned,
     "random": RandomOrder,
@@ -156,9 +201,17 @@ def make_policy(policy: str | Policy | None, default: str = "gain", **settings) 
         raise ConfigError(f"Policy '{name}' cannot be made with the settings {sorted(settings)}: {error}.") from error
 
 
-def is_seeded(policy: str) -> bool:
-    """Whether the policy of this name draws at random, and so takes a seed."""
-    kind = POLICIES.get(_written_with_spaces(policy))
+def for_bulk(policy: str | Policy | None, default: str) -> str | Policy:
+    """The policy of roll-outs: the gain head stands in for the gains that it screens, unless they are asked for by name.
+
+    Computing them takes a query for each result of each test that could come first.
+    """
+    return policy or ("gain head" if default == "gain" else default)
+
+
+def is_seeded(policy: str | Policy) -> bool:
+    """Whether the policy of this name draws at random, and so takes a seed; one that is made already has its own."""
+    kind = POLICIES.get(_written_with_spaces(policy)) if isinstance(policy, str) else None
     return kind is not None and "seed" in {setting.name for setting in fields(kind)}
 
 
@@ -175,8 +228,12 @@ def block(scores: np.ndarray, x: np.ndarray, acquirable: np.ndarray, possible: n
 
 
 def gains_of(policy: Policy, scores: np.ndarray, answer: Answer) -> np.ndarray:
-    """(n, d) nats by which rules stop: the policy's own scores where they are in nats, else the model's gains."""
-    return scores if getattr(policy, "in_nats", False) else answer.gain  # a policy of one's own may not say
+    """(n, d) nats by which rules stop: the policy's own scores where they are in nats, else the gain head's."""
+    return scores if is_in_nats(policy) else answer.gain
+
+
+def is_in_nats(policy: Policy) -> bool:
+    return getattr(policy, "in_nats", False)  # a policy of one's own may not say
 
 
 @dataclass(frozen=True)
@@ -186,14 +243,18 @@ class PolicyMethod:
     memory: ConditionedModel
     policy: Policy = field(default_factory=Gain)
 
-    def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
+    def step(
+        self, x: np.ndarray, a: np.ndarray, possible: np.ndarray | None = None
+    ) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
         """Prediction, and blocked scores and gains (n, d), in one pass. a: (n, d) bool, what has been asked for.
 
+        possible: (n, d) bool, what can be had; as in a step-through, no gain is computed for the rest.
         Gains are in nats whatever the scores are: rules for stopping compare nats.
         """
         shown = np.where(a, x, np.nan).astype(np.float32)
         answer = self.memory.answer(shown)
-        scores = self.policy.scores(self.memory, shown, answer)
+        can_be_had = answer if possible is None else replace(answer, gain=np.where(possible, answer.gain, -np.inf))
+        scores = self.policy.scores(self.memory, shown, can_be_had)
         gain = gains_of(self.policy, scores, answer)
         acquirable = self.memory.cohort.acquirable
         return answer.prediction, block(scores, shown, acquirable, ~a), block(gain, shown, acquirable, ~a)

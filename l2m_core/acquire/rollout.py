@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import PolicyMethod, make_policy
+from l2m_core.acquire.policies import PolicyMethod, for_bulk, make_policy
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.engine import ConditionedModel
+from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.metrics import Distribution, row_losses
 
@@ -61,9 +62,16 @@ def roll_out(
     stopping: Stopping | None = None,
     **settings,
 ) -> Rollout:
-    """L2M on complete (or partly complete) rows; `start`: (n, d) bool known at first (default: baseline features)."""
-    method = PolicyMethod(memory, make_policy(policy, memory.release.inference.policy, **settings))
-    cohort = memory.cohort
+    """L2M on complete (or partly complete) rows; `start`: (n, d) bool known at first (default: baseline features).
+
+    policy: by default the model's own, with the gain head for gains (see `for_bulk`).
+    """
+    method = PolicyMethod(memory, make_policy(for_bulk(policy, memory.release.inference.policy), **settings))
+    return roll_out_on(memory.cohort, method, x, budget=budget, y=y, start=start, stopping=stopping)
+
+
+def roll_out_on(cohort: Cohort, method, x: np.ndarray, **settings) -> Rollout:
+    """As `roll_out_method`, with the features, panels and costs of a cohort."""
     return roll_out_method(
         method,
         x,
@@ -71,10 +79,7 @@ def roll_out(
         acquirable=cohort.acquirable,
         groups=cohort.groups,
         costs=cohort.costs,
-        budget=budget,
-        y=y,
-        start=start,
-        stopping=stopping,
+        **settings,
     )
 
 
@@ -103,6 +108,7 @@ def roll_out_method(
     recorded = ~np.isnan(x)
     groups = np.arange(x.shape[1]) if groups is None else groups
     costs = np.ones(x.shape[1], dtype=np.float32) if costs is None else costs
+    # a ⊆ r throughout: what a row lacks is never shown to the method.
     a = recorded & (~acquirable if start is None else start)
     rule = stopping or Stopping()
     running = np.ones(len(x), dtype=bool)
@@ -118,11 +124,14 @@ def roll_out_method(
             break
         possible = recorded & ~a & acquirable
         scores, gains = (np.where(possible, values, -np.inf) for values in (scores, gains))
+        # A row that has stopped stays stopped: `running` only ever falls.
         running &= np.isfinite(scores.max(1)) & ~rule.reached(prediction, gains.max(1), taken, spent)
+        # What is too dear is passed over for a cheaper test; a row stops when nothing is left that it can pay for.
         scores = np.where(rule.affordable(spent, costs), scores, -np.inf)
         running &= np.isfinite(scores.max(1))
         chosen = scores.argmax(1)
         for i in np.flatnonzero(running):
+            # Of a panel, the members that this row has and does not know yet.
             panel = (groups == groups[chosen[i]]) & acquirable & recorded[i] & ~a[i]
             a[i, panel] = True
             spent[i] += costs[chosen[i]]  # a panel is one action and is paid once
@@ -134,7 +143,7 @@ def roll_out_method(
 
 def _evaluate(method, x, a, last: bool):
     """Prediction, and, but for the last step, scores and gains (n, d)."""
-    if last:
+    if last:  # nothing is chosen after it, so nothing is ranked
         return method.predict(x, a), None, None
     if hasattr(method, "step"):
         return method.step(x, a)

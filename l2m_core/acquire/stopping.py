@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from l2m_core.acquire.information import Outlook
 from l2m_core.errors import ConfigError
 from l2m_core.metrics import entropies
+
+LIKELY = 0.05  # the least chance that a test carries the belief across a threshold for it to be worth having
 
 
 @dataclass(frozen=True)
@@ -25,26 +28,63 @@ class Stopping:
     """Stop when the likeliest class is at least this likely; a continuous outcome has none."""
     most_entropy: float | None = None
     """Nats; stop when what is left to know falls below this."""
+    least_points: float | None = None
+    """Percentage points (of a continuous outcome, hundredths of its spread); stop when no test left is expected to move the
+    belief by more."""
+    threshold: float | None = None
+    """Of a binary outcome, the probability from which one would act: stop when no test left is likely to carry the belief
+    across it."""
 
     def __post_init__(self) -> None:
-        for name in ("budget", "cost_budget", "least_gain", "most_entropy"):
+        for name in ("budget", "cost_budget", "least_gain", "most_entropy", "least_points"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ConfigError(f"stopping.{name} is {value}; it must be zero or more.")
         if self.confidence is not None and not 0 < self.confidence <= 1:
             raise ConfigError(f"stopping.confidence is {self.confidence}; it must lie between 0 and 1.")
+        if self.threshold is not None and not 0 < self.threshold < 1:
+            raise ConfigError(f"stopping.threshold is {self.threshold}; it must lie strictly between 0 and 1.")
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether a rule asks what the results of tests may lead to."""
+        return self.least_points is not None or self.threshold is not None
 
     def reached(self, prediction, best_gain: np.ndarray, taken: np.ndarray, spent: np.ndarray) -> np.ndarray:
         """(n,) bool. best_gain: nats of the best test left, -inf where none is; taken: actions so far; spent: cost so far."""
+        if self.looks_ahead:
+            raise ConfigError("stopping.least_points and stopping.threshold are for one patient's step-through.")
         stop = np.zeros(len(taken), dtype=bool)
         for holds, _ in self._rules(prediction, best_gain, taken, spent):
             stop |= holds
         return stop
 
-    def reason(self, prediction, best_gain: float, taken: int, spent: float) -> str | None:
-        """Why to stop now, in words; None to go on. For one patient."""
+    def reason(
+        self, prediction, best_gain: float, taken: int, spent: float, outlooks: Sequence[Outlook] = ()
+    ) -> str | None:
+        """Why to stop now, in words; None to go on. For one patient.
+
+        outlooks: of the tests that could move the belief most; where none is known, the rules that look ahead do not apply.
+        """
         one = (np.array([value]) for value in (best_gain, taken, spent))
-        return next((words(0) for holds, words in self._rules(prediction, *one) if holds[0]), None)
+        reason = next((words(0) for holds, words in self._rules(prediction, *one) if holds[0]), None)
+        return reason or (self._ahead(prediction, outlooks) if outlooks else None)
+
+    def _ahead(self, prediction, outlooks: Sequence[Outlook]) -> str | None:
+        """The rules about what results may lead to. With a threshold, a test that may cross it is worth having however
+        little it moves the belief on average."""
+        crossing = 0.0
+        if self.threshold is not None and isinstance(prediction, np.ndarray) and prediction.shape[1] == 2:
+            crossing = max(outlook.crossing(self.threshold) for outlook in outlooks)
+            if crossing < LIKELY:
+                return (
+                    f"Nothing left is likely to carry this across {self.threshold:.0%}: "
+                    f"the chance is {crossing:.0%} at most."
+                )
+        moves = 100 * max(outlook.movement for outlook in outlooks)
+        if self.least_points is not None and moves < self.least_points and crossing < LIKELY:
+            return f"Nothing left is likely to move this by more than {_points(self.least_points, prediction)}."
+        return None
 
     def cost_left(self, spent: float) -> float:
         """What may still be spent; infinite without a cost budget."""
@@ -88,3 +128,9 @@ class Stopping:
                 left <= self.most_entropy,
                 lambda i: f"What is left to know ({left[i]:.3f} nats) is at most the {self.most_entropy:g} asked for.",
             )
+
+
+def _points(count: float, prediction) -> str:
+    if isinstance(prediction, np.ndarray):
+        return f"{count:g} point" + ("" if count == 1 else "s")
+    return f"{count / 100:g} standard deviations"

@@ -20,7 +20,12 @@ def count_near(rows: int) -> int:
 
 def is_thin(support: int, near: int) -> bool:
     """Whether too few rows have a test for advice on it. support: of all rows; near: of those near the patient."""
-    return support < SUPPORT_FLOOR or near < FEWEST_NEAR
+    return support < SUPPORT_FLOOR or bool(are_few(near))
+
+
+def are_few(near: int | np.ndarray) -> np.ndarray | np.bool_:
+    """Whether so many rows near a patient that have a test are too few."""
+    return np.asarray(near) < FEWEST_NEAR
 
 
 def support_of(memory: ConditionedModel, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -111,7 +111,7 @@ def test_a_name_is_enough_for_the_policies_that_are_ready_and_for_no_other():
 def test_a_policy_says_itself_whether_its_scores_are_nats_and_whether_it_takes_a_seed(memory):
     x = np.full((1, 6), np.nan, dtype=np.float32)
     answer = memory.answer(x)
-    assert {name for name in POLICIES if POLICIES[name].in_nats} == {"gain", "monte carlo"}
+    assert {name for name in POLICIES if POLICIES[name].in_nats} == {"gain", "gain head", "monte carlo"}
     for name in NAMED_POLICIES:
         policy = make_policy(name)
         scores = policy.scores(memory, x, answer)

@@ -1,0 +1,91 @@
+"""The gain head is brought in line with the model's own answers on the cohort that was read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import l2m_core as l2m
+from l2m_core.acquire.head_alignment import LEAST, HeadAlignment, align_head
+from l2m_core.acquire.information import outlooks
+from l2m_core.cohort import Cohort
+from l2m_core.errors import ConfigError
+from l2m_core.memory import L2M, CohortMemory
+
+
+def with_states(states: int) -> L2M:
+    release = l2m.load().release
+    return L2M(replace(release, inference=replace(release.inference, aligned_states=states)))
+
+
+def make_cohort(rows: int = 150, seed: int = 3) -> Cohort:
+    """Some columns tell of the outcome, and tell alike; some tell nothing."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(rows, 8)).astype(np.float32)
+    x[:, 1] = x[:, 0] + 0.3 * generator.normal(size=rows)
+    x[generator.random(x.shape) < 0.1] = np.nan
+    y = np.nan_to_num(x[:, 0]) + np.nan_to_num(x[:, 2]) ** 2 + generator.normal(size=rows) > 0.8
+    return Cohort.from_arrays(x, y.astype(int))
+
+
+def apart(memory: CohortMemory, patients: np.ndarray) -> float:
+    """How far the head is from the model's own answers: mean distance of logarithms, over open tests."""
+    answer = memory.answer(patients)
+    distances = []
+    for x, gain, values in zip(patients, answer.gain, answer.values, strict=True):
+        columns = np.flatnonzero(np.isnan(x))
+        exact = np.array([o.gain for o in outlooks(memory, x, values, [[c] for c in columns])])
+        distances.append(np.abs(np.log(gain[columns] + LEAST) - np.log(exact + LEAST)))
+    return float(np.concatenate(distances).mean())
+
+
+def test_the_head_is_nearer_to_the_answers_for_patients_it_was_not_fitted_to():
+    cohort = make_cohort()
+    patients = np.random.default_rng(8).normal(size=(12, 8)).astype(np.float32)
+    patients[np.random.default_rng(9).random(patients.shape) < 0.6] = np.nan
+    as_taught, aligned = (with_states(states).condition(cohort) for states in (0, 12))
+    assert as_taught.alignment is None and aligned.alignment is not None
+    assert apart(aligned, patients) < 0.9 * apart(as_taught, patients)
+    before, after = (memory.answer(patients) for memory in (as_taught, aligned))
+    np.testing.assert_array_equal(before.prediction, after.prediction)  # beliefs are as they were
+
+
+def test_it_is_the_same_however_the_rows_stand():
+    cohort = make_cohort(60)
+    other = cohort.rows(np.random.default_rng(1).permutation(60))
+    first, second = (with_states(4).condition(each).alignment for each in (cohort, other))
+    assert isinstance(first, HeadAlignment) and isinstance(second, HeadAlignment)
+    np.testing.assert_allclose(first.offsets, second.offsets, atol=1e-5)
+
+
+def test_gains_stay_gains():
+    alignment = HeadAlignment(middle=-4.0, shift=0.2, slope=-0.1, offsets=np.array([0.5, -3.0]))
+    gain = np.array([[0.0, 0.0], [0.01, 0.01], [0.3, 0.3]], np.float32)
+    aligned = alignment.applied(gain)
+    assert aligned.dtype == np.float32 and (aligned >= 0).all() and (np.diff(aligned, axis=0) >= 0).all()
+    assert (aligned[:, 0] >= aligned[:, 1]).all()  # a column that the head overrates comes later
+
+
+def test_bootstrap_samples_share_the_cohort_s_alignment():
+    memory = with_states(4).condition(make_cohort(60))
+    assert all(sample.alignment is memory.alignment for sample in memory.resampled(2))
+
+
+def test_a_model_whose_gains_are_the_head_s_is_left_as_it_is():
+    assert l2m.load("general-1").condition(make_cohort(60)).alignment is None
+
+
+def test_where_every_test_is_too_rarely_recorded_nothing_is_aligned():
+    cohort = make_cohort(60)
+    x = cohort.x.copy()
+    x[5:] = np.nan
+    memory = with_states(0).condition(Cohort.from_arrays(x, cohort.y))
+    assert align_head(memory, x, 4) is None
+
+
+@pytest.mark.parametrize("states", [-1, 2.5, True])
+def test_a_number_of_states_that_is_none_is_refused(states):
+    with pytest.raises(ConfigError, match="aligned_states is"):
+        with_states(states)
