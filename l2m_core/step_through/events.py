@@ -35,6 +35,8 @@ class Event:
     """In a person's words."""
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    codes: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
+    """Feature → its value as x holds it, where it was checked against a cohort; no part of the record."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -113,6 +115,8 @@ class State:
     acquired: tuple[tuple[str, ...], ...]
     """The features of each action since the start, in order."""
     stopped: bool
+    codes: Mapping[str, float]
+    """Feature → its value as x holds it, of events that were checked against a cohort."""
 
 
 def effective(events: Iterable[Event]) -> tuple[Event, ...]:
@@ -132,6 +136,7 @@ def fold(events: Iterable[Event]) -> State:
     limits: dict[str, str] = {}
     statuses: dict[str, str] = {}
     acquired: list[tuple[str, ...]] = []
+    codes: dict[str, float] = {}
     stopped = False
     for event in effective(events):
         if event.kind in ("start", "observe", "correct"):
@@ -142,6 +147,7 @@ def fold(events: Iterable[Event]) -> State:
                     values.pop(name, None)
                 else:
                     values[name] = value
+            codes.update(event.codes)
             limits.update({name: limit for name, limit in event.limits.items() if name in values})
             if event.kind == "observe":
                 acquired.append(tuple(event.values))
@@ -154,4 +160,5 @@ def fold(events: Iterable[Event]) -> State:
             stopped = True
         elif event.kind == "reopen":
             stopped = False
-    return State(values, limits, statuses, tuple(acquired), stopped)
+    known = {name: code for name, code in codes.items() if name in values}
+    return State(values, limits, statuses, tuple(acquired), stopped, known)

@@ -4,56 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import Policy, block, gains_of, make_policy
+from l2m_core.acquire.foreseen import is_too_rare
+from l2m_core.acquire.information import Outlook, outlooks
+from l2m_core.acquire.policies import Gain, Policy, make_policy
 from l2m_core.acquire.stopping import Stopping
-from l2m_core.acquire.support import support_of
+from l2m_core.answering.class_probabilities import ClassProbabilities
 from l2m_core.answering.engine import Answer, ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.lazy import lazy
+from l2m_core.step_through.candidates import Candidate, rank_candidates, share_ranked_first
 from l2m_core.step_through.events import Event, State, effective, fold
+from l2m_core.step_through.explanation import Driver, drivers_of, resampled_band, without_each
+from l2m_core.step_through.preview import expected_results, preview, results_to_try, with_results
 from l2m_core.step_through.trace import Trace
 from l2m_core.tables.entered_values import enter_value
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """An acquirable feature as it stands for one patient."""
-
-    feature: str
-    score: float
-    """What the policy ranks by; -inf where the feature is not open."""
-    gain: float
-    """In nats; NaN where the feature is known."""
-    policy: float
-    """The policy head's probability of the feature among the open ones."""
-    cost: float
-    gain_per_cost: float
-    turnaround: float | None
-    group: str | None
-    status: str
-    """open, known, unavailable, declined or pending."""
-    support: int
-    """Cohort rows in which it was recorded."""
-    support_near: int
-    """The same, among the rows near this patient."""
-
-
-@dataclass(frozen=True)
-class Driver:
-    """A known value, and how much the answer depends on it."""
-
-    feature: str
-    change: float
-    """Total variation between the posterior with and without it (classes), or the shift of the mean in standard deviations
-    (continuous)."""
-    gain_without: float
-    """The gain head's value for the suggested test, had this value not been known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +47,8 @@ class Patient:
         policy: str | Policy | None = None,
         **event: Any,
     ) -> Patient:
-        values = _checked(memory, values)
-        first = Event("start", values=values, limits=limits or {}, **event)
+        values, codes = _checked(memory, values)
+        first = Event("start", values=values, limits=limits or {}, codes=codes, **event)
         return cls(memory, (first,), stopping or Stopping(), policy)
 
     @classmethod
@@ -92,13 +63,16 @@ class Patient:
         """The patient that a stored list of events leads to; its values are checked as when they were entered."""
         if not events or events[0].kind != "start":
             raise InputError("A step-through must begin with a 'start' event.")
+        checked = []
         for event in events:
-            for name, entered in _checked(memory, event.values).items():
+            values, codes = _checked(memory, event.values)
+            for name, entered in values.items():
                 if entered is None and event.values[name] is not None:
                     raise FeatureError(_not_measured(name, event.values[name]) + " It cannot have been recorded.")
             for name in event.features:
                 memory.cohort.feature(name)
-        return cls(memory, tuple(events), stopping or Stopping(), policy)
+            checked.append(replace(event, codes=codes))
+        return cls(memory, tuple(checked), stopping or Stopping(), policy)
 
     # -- actions ----------------------------------------------------------------------------------------------------
 
@@ -113,7 +87,7 @@ class Patient:
     ) -> Patient:
         """Records one result, or a panel of them: `observe("lactate", 3.1)` or `observe({"na": 140, "k": 4.1})`."""
         given = {what: value} if isinstance(what, str) else what
-        values = _checked(self.memory, given)
+        values, codes = _checked(self.memory, given)
         if not values:
             raise FeatureError("No value is given for any feature. Enter a result, or say that it is unavailable.")
         for name, entered in values.items():
@@ -122,18 +96,20 @@ class Patient:
             if name in self.state.values:
                 raise FeatureError(f"'{name}' is already known; use correct to change it.")
         return self._with(
-            Event("observe", values, limits=limits or {}, suggested=self.suggestion, reason=reason, **event)
+            Event(
+                "observe", values, limits=limits or {}, suggested=self.suggestion, reason=reason, codes=codes, **event
+            )
         )
 
     def correct(self, name: str, value: Any, *, limit: str | None = None, reason: str = "", **event: Any) -> Patient:
         """Changes an earlier value by a new event (None takes it back); the old one stays in the record."""
         if name not in self.state.values:
             raise FeatureError(f"'{name}' has no value to correct; use observe to record one.")
-        values = _checked(self.memory, {name: value})
+        values, codes = _checked(self.memory, {name: value})
         if values[name] is None and value is not None:
             raise FeatureError(_not_measured(name, value) + " Enter the right value, or None to take it back.")
         limits = {name: limit} if limit else {}
-        return self._with(Event("correct", values, limits=limits, reason=reason, **event))
+        return self._with(Event("correct", values, limits=limits, reason=reason, codes=codes, **event))
 
     def unavailable(self, *names: str, reason: str = "", **event: Any) -> Patient:
         """These tests cannot be had; they are not suggested again."""
@@ -176,7 +152,8 @@ class Patient:
     @lazy
     def x(self) -> np.ndarray:
         """(1, d) float32, NaN where unknown."""
-        return self.memory.cohort.encode(dict(self.state.values))
+        names = self.memory.cohort.names
+        return np.array([[self.state.codes.get(name, np.nan) for name in names]], dtype=np.float32)
 
     @property
     def known(self) -> dict[str, Any]:
@@ -200,10 +177,12 @@ class Patient:
         return self.memory.answer(self.x)
 
     @property
-    def posterior(self) -> np.ndarray | Predictive:
-        """(classes,) probabilities in the order of memory.classes, or a Predictive of one row."""
+    def posterior(self) -> ClassProbabilities | Predictive:
+        """(classes,) probabilities in the order of memory.classes, also asked by a class's name; or a Predictive of one row."""
         prediction = self.answer.prediction
-        return prediction[0] if isinstance(prediction, np.ndarray) else prediction
+        if isinstance(prediction, np.ndarray):
+            return ClassProbabilities(prediction[0], self.memory.classes)
+        return prediction
 
     @property
     def ranking(self) -> pd.DataFrame:
@@ -213,41 +192,11 @@ class Patient:
     @lazy
     def tests(self) -> tuple[Candidate, ...]:
         """Every acquirable feature, best first."""
-        cohort = self.memory.cohort
-        rule = make_policy(self.policy, self.memory.release.inference.policy)
-        raw_scores = rule.scores(self.memory, self.x, self.answer)
-        gains = gains_of(rule, raw_scores, self.answer)[0]
-        scores = block(raw_scores, self.x, cohort.acquirable, self._possible)[0]
-        share = _softmax(block(self.answer.policy, self.x, cohort.acquirable, self._possible)[0])
-        overall, near = self.support
-        tests = []
-        for i, feature in enumerate(cohort.features):
-            if feature.role != "acquirable":
-                continue
-            cost = float(cohort.costs[i])
-            status = self.state.statuses.get(feature.name, "known" if feature.name in self.state.values else "open")
-            gain = float(gains[i]) if status != "known" else np.nan
-            tests.append(
-                Candidate(
-                    feature.name,
-                    float(scores[i]),
-                    gain,
-                    float(share[i]),
-                    cost,
-                    gain / cost if cost > 0 else float("nan"),
-                    feature.turnaround,
-                    feature.group,
-                    status,
-                    int(overall[i]),
-                    int(near[i]),
-                )
-            )
-        return tuple(sorted(tests, key=lambda test: -test.score))
+        return rank_candidates(self.memory, self.state, self.x, self.answer, self._rule)
 
     @property
-    def _possible(self) -> np.ndarray:
-        """(1, d) bool: features that nobody has declared unavailable, declined or pending."""
-        return np.array([[name not in self.state.statuses for name in self.memory.cohort.names]])
+    def _rule(self) -> Policy:
+        return make_policy(self.policy, self.memory.release.inference.policy)
 
     @property
     def suggestion(self) -> str | None:
@@ -261,12 +210,48 @@ class Patient:
 
     def advice_by(self, stopping: Stopping) -> str | None:
         """The same under other rules than the patient's own."""
-        return stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent)
+        ahead = self.ahead if stopping.looks_ahead else ()
+        return stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent, ahead)
+
+    @lazy
+    def ahead(self) -> tuple[Outlook, ...]:
+        """Of the open tests that could move the belief most, what each may lead to; none of a model that foresees nothing."""
+        found: list[Outlook] = []
+        most = 0.0
+        for name, gain in self.open_gains.items():
+            # An expected movement is at most sqrt(gain / 2) (Pinsker's inequality), so the rest cannot move it more.
+            if len(found) >= Gain().most or (found and np.sqrt(max(gain, 0.0) / 2) <= most):
+                break
+            outlook = self.outlook(name)
+            if outlook is not None:
+                found.append(outlook)
+                most = max(most, outlook.movement)
+        return tuple(found)
+
+    def together(self, among: int = 4, least: float = 0.002, times: float = 1.25) -> pd.DataFrame:
+        """Pairs of open tests that tell clearly more than their parts: both features, nats together, and of each alone.
+
+        Looked for among the best few, which may each tell little. least: nats together; times: the sum of the parts.
+        """
+        names = list(self.open_gains)[:among]
+        cohort, found = self.memory.cohort, []
+        if self.answer.values is not None:
+            columns = {name: cohort.names.index(name) for name in names}
+            pairs = [pair for pair in combinations(names, 2) if len({cohort.groups[columns[n]] for n in pair}) == 2]
+            actions = [[columns[name] for name in pair] for pair in pairs]
+            for pair, outlook in zip(
+                pairs, outlooks(self.memory, self.x[0], self.answer.values[0], actions), strict=True
+            ):
+                parts = [self.open_gains[name] for name in pair]
+                if outlook is not None and outlook.gain >= max(least, times * sum(parts)):
+                    found.append((*pair, outlook.gain, *parts))
+        table = pd.DataFrame(found, columns=["first", "second", "together", "first_alone", "second_alone"])
+        return table.sort_values("together", ascending=False, kind="stable", ignore_index=True)
 
     @property
     def open_gains(self) -> dict[str, float]:
-        """Open feature → nats, best first."""
-        return {test.feature: test.gain for test in self.tests if test.status == "open"}
+        """Open feature → nats, best first; without those too rarely recorded to say."""
+        return {t.feature: t.gain for t in self.tests if t.status == "open" and np.isfinite(t.gain)}
 
     @property
     def best_gain(self) -> float:
@@ -279,40 +264,50 @@ class Patient:
 
     # -- why --------------------------------------------------------------------------------------------------------
 
-    @lazy
-    def support(self) -> tuple[np.ndarray, np.ndarray]:
-        """(d,) cohort rows with each feature recorded, and (d,) among the rows nearest to this patient."""
-        return support_of(self.memory, self.x)
-
     @property
     def is_cached(self) -> bool:
         """Whether the answer for what is known now is cached, so that `tests` costs nothing."""
         return self.memory.is_cached(self.x)
 
     def prefetch(self, name: str) -> None:
-        """Queries in one batch all that `posterior`, `preview(name)` and `drivers` will need: that costs little more than
-        one query."""
-        previewed = self._with_values(name, self._results_to_try(name)[0])
-        self.memory.answer(np.concatenate([self.x, previewed, self._without_each()]))
+        """Queries in batches all that `posterior`, `tests`, `preview(name)` and `drivers` will need: that costs less than one
+        query for each."""
+        if self.memory.release.inference.gains == "answers":
+            self.memory.answer(np.concatenate([self.x, without_each(self.x)]))
+            if self.tests and self.state.statuses.get(name) is None:
+                self.outlook(name)
+            return
+        values, _ = results_to_try(self.memory, name, self.outlook(name))
+        previewed = with_results(self.memory, self.x, name, values)
+        self.memory.answer(np.concatenate([self.x, previewed, without_each(self.x)]))
 
     def preview(self, name: str) -> pd.DataFrame:
-        """What a result would do, before ordering: value, label, and the posterior after it.
+        """What a result would do, before ordering: value, label, the posterior after it, and how likely the result is.
 
-        Numbers: the 10th, 50th and 90th percentile recorded in the cohort; categories: each level.
+        The results that this patient may show, as the model foresees them: their chances, and the posteriors after them,
+        are those that the test's gain is made of. Where nothing is foreseen: of numbers the 10th, 50th and 90th percentile
+        recorded in the cohort, of categories each level, without chances.
         """
-        values, labels = self._results_to_try(name)
-        after = self.memory.answer(self._with_values(name, values)).prediction
-        table = pd.DataFrame({"result": labels, "value": [self.memory.cohort.decode(name, v) for v in values]})
-        return pd.concat([table, _posterior_columns(self.memory, after)], axis=1)
+        return preview(self.memory, self.x, name, self.outlook(name))
 
-    def _results_to_try(self, name: str) -> tuple[list[float], list[str]]:
-        """Results that `preview` tries, and what they are called."""
-        cohort = self.memory.cohort
-        feature = cohort.feature(name)
-        if feature.kind != "number":
-            return [float(v) for v in range(len(feature.levels))], list(feature.levels)
-        values = self.memory.typical[:, cohort.names.index(name)].tolist()
-        return values, ["low (10th percentile)", "typical (median)", "high (90th percentile)"]
+    def outlook(self, name: str) -> Outlook | None:
+        """What the test alone may show and lead to; None where the model does not foresee it, or it is known."""
+        column = self.memory.cohort.names.index(self.memory.cohort.feature(name).name)
+        if self.answer.values is None or not np.isnan(self.x[0, column]):
+            return None
+        return outlooks(self.memory, self.x[0], self.answer.values[0], [[column]])[0]
+
+    def foresees(self, name: str) -> bool:
+        """Whether `expect` has an answer."""
+        column = self.memory.cohort.names.index(self.memory.cohort.feature(name).name)
+        return self.answer.values is not None and not is_too_rare(self.memory, column)
+
+    def expect(self, name: str, levels: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9)) -> pd.Series:
+        """What the test will show this patient: of a number the quantiles at `levels`, of a category each level's chance.
+
+        Raises where the model foresees nothing: one without a value head, or a test recorded in too few rows.
+        """
+        return expected_results(self.memory, self.answer, name, levels)
 
     def drivers(self) -> pd.DataFrame:
         """The known values by how much the answer depends on each, as a table; its columns are the fields of `Driver`."""
@@ -321,59 +316,15 @@ class Patient:
     @lazy
     def driving(self) -> tuple[Driver, ...]:
         """The known values, most influential first: each is left out in turn."""
-        names = self._known_names()
-        if not names:
-            return ()
-        without = self.memory.answer(self._without_each())
-        now = self.answer.prediction
-        if isinstance(now, np.ndarray):
-            change = 0.5 * np.abs(without.prediction - now).sum(-1)
-        else:
-            change = np.abs(without.prediction.mean - now.mean) / now.std
-        top = self.suggestion
-        column = self.memory.cohort.names.index(top) if top else None
-        gain = without.gain[:, column] if column is not None else np.full(len(names), np.nan)
-        found = map(Driver, names, change.tolist(), gain.tolist())
-        return tuple(sorted(found, key=lambda driver: -driver.change))
-
-    def _known_names(self) -> list[str]:
-        return [name for name in self.memory.cohort.names if name in self.state.values]
-
-    def _without_each(self) -> np.ndarray:
-        """(known features, d): one row for each known value, with that value left out."""
-        names = self._known_names()
-        x = np.repeat(self.x, len(names), axis=0)
-        for row, name in enumerate(names):
-            x[row, self.memory.cohort.names.index(name)] = np.nan
-        return x
+        return drivers_of(self.memory, self.x, self.answer, self.suggestion)
 
     def band(self, resampled: Sequence[ConditionedModel], level: float = 0.9) -> pd.DataFrame:
         """How far the posterior moves under resampled cohorts: for each class (or the mean) low, value, high."""
-        answers = [memory.answer(self.x).prediction for memory in resampled]
-        edge = (1 - level) / 2
-        if isinstance(self.answer.prediction, np.ndarray):
-            names, value = list(self.memory.classes), self.answer.prediction[0]
-        else:
-            names, value = ["mean"], self.answer.prediction.mean
-        drawn = np.stack([answer[0] if isinstance(answer, np.ndarray) else answer.mean for answer in answers])
-        low, high = np.quantile(drawn, [edge, 1 - edge], axis=0)
-        return pd.DataFrame(
-            {"outcome": names, "low": np.minimum(low, value), "value": value, "high": np.maximum(high, value)}
-        )
+        return resampled_band(self.memory, self.x, self.answer, resampled, level)
 
     def stability(self, resampled: Sequence[ConditionedModel]) -> pd.Series:
         """Share of resampled cohorts in which each open feature would come first; by feature, largest first."""
-        cohort = self.memory.cohort
-        rule = make_policy(self.policy, self.memory.release.inference.policy)
-        firsts: dict[str, int] = {}
-        for memory in resampled:
-            scores = block(
-                rule.scores(memory, self.x, memory.answer(self.x)), self.x, cohort.acquirable, self._possible
-            )[0]
-            if np.isfinite(scores).any():
-                name = cohort.names[int(scores.argmax())]
-                firsts[name] = firsts.get(name, 0) + 1
-        share = pd.Series({name: count / len(resampled) for name, count in firsts.items()}, dtype=float)
+        share = pd.Series(share_ranked_first(resampled, self.state, self.x, self._rule), dtype=float)
         return share.sort_values(ascending=False, kind="stable")
 
     @property
@@ -381,37 +332,20 @@ class Patient:
         """Every step so far."""
         return Trace.of(self)
 
-    def _with_values(self, name: str, values: Sequence[float]) -> np.ndarray:
-        x = np.repeat(self.x, len(values), axis=0)
-        x[:, self.memory.cohort.names.index(name)] = values
-        return x
 
-
-def _checked(memory: ConditionedModel, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values, plain and checked one by one against the schema; None stays None."""
+def _checked(memory: ConditionedModel, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, float]]:
+    """The values, plain and checked one by one against the schema (None stays None), and each as x holds it."""
     if not isinstance(values, Mapping):
         raise FeatureError(f"Values must be a mapping of feature to value; a {type(values).__name__} is none.")
     cohort = memory.cohort
-    return {name: enter_value(cohort.feature(name), value, cohort.rules_of(name))[0] for name, value in values.items()}
+    entered = {n: enter_value(cohort.feature(n), value, cohort.rules_of(n)) for n, value in values.items()}
+    return {n: value for n, (value, _) in entered.items()}, {n: code for n, (_, code) in entered.items()}
 
 
 def _not_measured(name: str, value: Any) -> str:
     if value is None:
         return f"No value is given for '{name}'."
     return f"'{name}' = {value!r:.60} stands for \"not measured\" in this cohort."
-
-
-def _posterior_columns(memory: ConditionedModel, prediction: np.ndarray | Predictive) -> pd.DataFrame:
-    if isinstance(prediction, np.ndarray):
-        return pd.DataFrame(prediction, columns=[f"p({name})" for name in memory.classes])
-    return pd.DataFrame({"mean": prediction.mean, "std": prediction.std})
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    if not np.isfinite(logits).any():
-        return np.zeros_like(logits)
-    weight = np.exp(logits - logits.max())
-    return weight / weight.sum()
 
 
 def _table_of(kind: type, rows: Sequence[Any]) -> pd.DataFrame:

@@ -13,24 +13,29 @@ DEEPEST = 60  # a chain's payload may have 50 levels
 HINT = "Choose the JSON file that 'Export' or Trace.to_json wrote."
 
 
-def read_json(text: str, what: str) -> Any:
-    """The value that the text holds. `what` is what messages call it.
+def read_json(text: str, what: str, hint: str = HINT, repeats: bool = True) -> Any:
+    """The value that the text holds. `what` is what messages call it, hint: what to do.
 
     Refuses what is no JSON value (NaN and infinity, written out or too large), halves of surrogate pairs, and nesting
-    deeper than any file of ours.
+    deeper than any file of ours. repeats: whether an object may have a name twice, of which the last counts.
     """
     if len(text) > LARGEST:
-        raise InputError(f"{what} has {len(text):,} characters; at most {LARGEST:,} are read. {HINT}")
+        raise InputError(f"{what} has {len(text):,} characters; at most {LARGEST:,} are read. {hint}")
     try:
-        value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
+        pairs = None if repeats else _once
+        value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite, object_pairs_hook=pairs)
         _refuse_depth(value)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # a ValueError too
-        raise InputError(f"{what} holds half of a surrogate pair, which is no text. {HINT}") from None
+        raise InputError(f"{what} holds half of a surrogate pair, which is no text. {hint}") from None
     except _NotFinite as refusal:
-        raise InputError(f"{what} holds {refusal}; every number must be finite. {HINT}") from None
+        raise InputError(f"{what} holds {refusal}; every number must be finite. {hint}") from None
     except _TooDeep:
-        raise InputError(f"{what} is nested more than {DEEPEST} levels deep. {HINT}") from None
+        raise InputError(f"{what} is nested more than {DEEPEST} levels deep. {hint}") from None
+    except _Repeated as refusal:
+        raise InputError(
+            f"{what} has '{refusal}' twice in one object, so it is not clear which counts. {hint}"
+        ) from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{what} is not valid JSON: {error}.") from error
     return value
@@ -42,6 +47,19 @@ class _NotFinite(Exception):
 
 class _TooDeep(Exception):
     pass
+
+
+class _Repeated(Exception):
+    """The message is the name."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    whole: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in whole:
+            raise _Repeated(f"{name:.60}")
+        whole[name] = value
+    return whole
 
 
 def _refuse_number(written: str) -> float:

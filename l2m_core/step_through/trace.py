@@ -18,6 +18,7 @@ from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
+from l2m_core.council.council import Council, Recipe
 from l2m_core.errors import InputError
 from l2m_core.step_through.events import Event
 from l2m_core.step_through.strict_json import read_json
@@ -56,6 +57,7 @@ class Replays(Protocol[StepsOn]):
     @property
     def cohort(self) -> Cohort: ...
     def replay(self, events: Sequence[Event]) -> StepsOn: ...
+    def under(self, recipe: Recipe | None) -> Self: ...
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,21 @@ class Trace:
     cohort_hash: str
     outcome: str
     versions: Mapping[str, str]
+    council: Recipe | None = None
+    """Of the council that was heard beside the model; None: the model answered alone."""
 
     @classmethod
     def of(cls, patient: Stepped) -> Trace:
         memory = patient.memory
         return cls(
-            tuple(step_of(patient.until(count)) for count in range(1, len(patient.events) + 1)),
+            tuple(map(step_of, after_each_event(patient))),
             memory.release.name,
             memory.release.fingerprint,
             memory.cohort.name,
             memory.cohort.content_hash,
             memory.cohort.schema.outcome.name,
             versions(),
+            memory.council.recipe if isinstance(memory.council, Council) else None,
         )
 
     @property
@@ -111,8 +116,8 @@ class Trace:
                     f"The trace was made with another {what} (fingerprint {want[:12]}…, here {have[:12]}…); open it "
                     f"with that {what}, or start a new step-through with its values."
                 )
-        patient = memory.replay(self.events)
-        for number, (was, apart) in enumerate(zip(self.steps, self.differences(memory), strict=True)):
+        patient = memory.under(self.council).replay(self.events)
+        for number, (was, apart) in enumerate(zip(self.steps, self._differences_from(patient), strict=True)):
             if not apart <= tolerance * max(1.0, *map(abs, was.posterior.values())):
                 raise InputError(
                     f"Step {number} replays to another posterior (largest difference {apart:.2g}); "
@@ -123,14 +128,13 @@ class Trace:
     def differences(self, memory: Replays[StepsOn]) -> tuple[float, ...]:
         """For each step, how far the posterior that this memory gives lies from the one in the trace: largest absolute
         difference; infinite where the two name different outcomes."""
-        events = self.events
-        found = []
-        for count, step in enumerate(self.steps, start=1):
-            now = summarise(memory.replay(events[:count]))
-            same = set(now) == set(step.posterior)
-            apart = np.max([abs(now[k] - v) for k, v in step.posterior.items()]) if same else np.inf
-            found.append(float(apart))
-        return tuple(found)
+        return self._differences_from(memory.under(self.council).replay(self.events))
+
+    def _differences_from(self, patient: Stepped) -> tuple[float, ...]:
+        return tuple(
+            largest_difference(summarise(now), step.posterior)
+            for now, step in zip(after_each_event(patient), self.steps, strict=True)
+        )
 
     # -- choices ----------------------------------------------------------------------------------------------------
 
@@ -161,6 +165,7 @@ class Trace:
             "model": {"name": self.model, "fingerprint": self.model_fingerprint},
             "cohort": {"name": self.cohort, "hash": self.cohort_hash, "outcome": self.outcome},
             "versions": dict(self.versions),
+            **({"council": self.council.to_data()} if self.council else {}),
             "steps": [
                 {
                     "event": step.event.to_dict(),
@@ -195,6 +200,8 @@ class Trace:
                 )
                 for s in plain["steps"]
             )
+            if len({frozenset(step.posterior) for step in steps}) > 1:
+                raise ValueError("its steps are about different outcomes")
             return cls(
                 steps,
                 str(plain["model"]["name"]),
@@ -203,6 +210,7 @@ class Trace:
                 str(plain["cohort"]["hash"]),
                 str(plain["cohort"]["outcome"]),
                 dict(plain["versions"]),
+                Recipe.from_data(plain["council"]) if "council" in plain else None,
             )
         except InputError as error:
             raise InputError(f"The trace was changed by hand, or is not one that L2M wrote. {error}") from error
@@ -244,6 +252,17 @@ class Trace:
                 ]
             )
         return out.getvalue()
+
+
+def after_each_event(patient: Stepped) -> tuple[Stepped, ...]:
+    return tuple(patient.until(count) for count in range(1, len(patient.events) + 1))
+
+
+def largest_difference(now: Mapping[str, float], then: Mapping[str, float]) -> float:
+    """Between two posteriors, in absolute value; infinite where they name different outcomes."""
+    if set(now) != set(then):
+        return float("inf")
+    return float(np.max([abs(now[name] - value) for name, value in then.items()]))
 
 
 def step_of(patient: Stepped) -> Step:

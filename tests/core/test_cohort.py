@@ -135,9 +135,9 @@ def test_levels_beyond_the_fifty_most_frequent_are_other():
 
 
 def test_large_numbers_that_32_bits_would_round_are_announced():
-    stamps = [1_600_000_000 + 3 * i for i in range(N)]
-    cohort = loaded({"stamp": stamps, "f": [i % 7 for i in range(N)], "y": [0, 1] * (N // 2)})
-    assert any("'stamp'" in warning and "rounded" in warning for warning in cohort.warnings)
+    counts = [400_000_001 + 3 * i for i in range(N)]
+    cohort = loaded({"count": counts, "f": [i % 7 for i in range(N)], "y": [0, 1] * (N // 2)})
+    assert any("'count'" in warning and "rounded" in warning for warning in cohort.warnings)
 
 
 def test_all_problems_are_named_at_once():

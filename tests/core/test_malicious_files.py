@@ -215,6 +215,6 @@ def test_the_app_lists_a_malicious_model_and_refuses_to_load_it(
             services.model(OWNER, "gift")
         assert services.model_of(OWNER, "0" * 64) is None
     finally:
-        services.background.shutdown()
+        services.shut_down()
         services.store.close()
     assert not canary.exists()

@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from l2m_core import metrics
 from l2m_core.errors import ConfigError
-from l2m_core.methods.interface import Gaussian
+from l2m_core.tabular.predictions import Gaussian
 
 
 def draw(seed: int, n: int = 200, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:

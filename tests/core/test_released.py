@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from hashlib import sha256
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
+from l2m_core.paths import earlier_folders, is_released, model_folders, study_folders
 
 
 @pytest.fixture
@@ -54,6 +56,32 @@ def test_settings_that_change_answers_change_the_fingerprint(folder):
     facts["inference"]["temperature"] = 1.0
     (folder / FACTS).write_text(yaml.safe_dump(facts))
     assert load_release(folder).fingerprint != before
+
+
+def test_what_a_model_was_trained_on_is_covered_by_its_fingerprint(folder):
+    before = load_release(folder).fingerprint
+    facts = yaml.safe_load((folder / FACTS).read_text())
+    wider = {**facts["trained"], "features": 500}
+    fingerprints = {before}
+    for changed in ({"trained": wider}, {"format": 2}, {"format": 2, "trained": wider}):
+        (folder / FACTS).write_text(yaml.safe_dump({**facts, **changed}))
+        fingerprints.add(load_release(folder).fingerprint)
+    assert len(fingerprints) == 3, "only a model of format 2 is told by its answers alone"
+
+
+def test_models_of_the_second_format_keep_their_fingerprints(folder):
+    facts = yaml.safe_load((folder / FACTS).read_text())
+    (folder / FACTS).write_text(yaml.safe_dump({**facts, "format": 2}))
+    covered = [facts["checksums"], facts["model"], facts["inference"], "float32"]
+    assert load_release(folder).fingerprint == sha256(yaml.safe_dump(covered).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("number", [2.0, True, "2", [2], None])
+def test_a_format_is_a_whole_number(folder, number):
+    facts = yaml.safe_load((folder / FACTS).read_text())
+    (folder / FACTS).write_text(yaml.safe_dump({**facts, "format": number}))
+    with pytest.raises(ModelFileError, match="has format"):
+        load_release(folder)
 
 
 def damage(folder, how):
@@ -105,7 +133,7 @@ def test_a_damaged_model_is_refused_in_words(folder, how):
 def test_a_model_of_the_first_format_is_refused_as_its_gains_would_be_read_wrongly(folder):
     facts = yaml.safe_load((folder / FACTS).read_text())
     (folder / FACTS).write_text(yaml.safe_dump({**facts, "format": 1}))
-    with pytest.raises(ModelFileError, match="has format 1, this version reads format 2"):
+    with pytest.raises(ModelFileError, match="has format 1, this version reads formats 2 and 3"):
         load_release(folder)
 
 
@@ -172,3 +200,17 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
     again = load_release(folder)
     assert again.card == "# New" and again.fingerprint != release.fingerprint
     assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name] and (folder / "curve.jsonl").exists()
+
+
+def test_an_earlier_release_is_loaded_by_name_and_offered_to_nobody() -> None:
+    assert set(earlier_folders()) == {"general-1"} and "general-1" not in model_folders()
+    model = l2m.load("general-1")
+    assert model.fingerprint.startswith("aa2932c0c1e4") and model.release.inference.gains == "head"
+    assert is_released("general-1") and not is_released("general-0")
+
+
+def test_the_study_s_models_are_loaded_by_name_and_offered_to_nobody() -> None:
+    assert {"gp-reduced", "bnn-reduced"} <= set(study_folders()) and not set(study_folders()) & set(model_folders())
+    for name in study_folders():
+        release = l2m.load(name).release
+        assert is_released(name) and release.config.encoder == "rows" and "not" in release.card

@@ -159,3 +159,16 @@ def test_an_unknown_feature_is_answered_with_a_close_match():
 def test_yaml_of_unbounded_size_is_not_parsed():
     with pytest.raises(YamlProblem, match="characters"):
         read_yaml("a" * 3_000_000)
+
+
+def test_a_feature_may_have_a_loinc_code():
+    coded = dataclasses.replace(LACTATE, code="2524-7")
+    schema = Schema((AGE, coded), Outcome("died", classes=("0", "1")))
+    assert "code: 2524-7" in schema.to_yaml() and Schema.from_yaml(schema.to_yaml()) == schema
+    assert "code" not in SCHEMA.to_yaml()
+
+
+@pytest.mark.parametrize("code", ["2524-8", "2524", "lactate", "25247", " 2524-7", "12345678-9", "²524-7"])
+def test_what_is_no_loinc_code_is_refused(code):
+    with pytest.raises(SchemaError, match="no LOINC code"):
+        Feature("lactate", code=code)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 import l2m_core as l2m
+from l2m_core.cohort import UnseenLevelWarning
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.step_through.events import Event
 from l2m_core.step_through.patient import Patient
@@ -21,11 +24,43 @@ def patient(memory):
     return memory.start({"age": 71, "sex": "F"})
 
 
+def test_the_posterior_is_asked_by_a_class_or_by_its_number(patient):
+    now = patient.posterior
+    assert now.classes == patient.memory.classes
+    assert now[now.classes[1]] == now[1] and now.to_dict() == dict(zip(now.classes, now.tolist(), strict=True))
+    assert all(name in repr(now) for name in now.classes)
+    with pytest.raises(InputError, match="no class 'cured'"):
+        now["cured"]
+
+
+def test_the_posterior_is_an_array_as_before(patient):
+    now = patient.posterior
+    plain = np.asarray(now)
+    assert isinstance(now, np.ndarray) and type(now[1]) is type(plain[1]) is type(now.sum())
+    assert type(now - plain) is np.ndarray and type(np.log(now)) is np.ndarray
+    assert str(now) == str(plain) and now.argmax() == plain.argmax() and f"{now[1]:.3f}" == f"{plain[1]:.3f}"
+    kept = pickle.loads(pickle.dumps(now))
+    assert kept.classes == now.classes and np.array_equal(kept, plain) and now.copy().classes == now.classes
+
+
 def test_every_action_returns_a_new_patient_and_leaves_the_old_one(patient):
     later = patient.observe("lactate", 4.2)
     assert "lactate" not in patient.known
     assert later.known == {"age": 71, "sex": "F", "lactate": 4.2}
     assert not np.allclose(later.posterior, patient.posterior)
+
+
+def test_a_value_is_encoded_once_and_stands_in_x_as_a_row_of_the_cohort_does(patient, memory):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UnseenLevelWarning)
+        later = patient.observe("ct", "two shadows").observe("lactate", "4.2").correct("age", 70)
+        assert later.posterior.sum() == pytest.approx(1)
+    assert len(said) == 1, "once when it is entered, and never again"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnseenLevelWarning)
+        for one in (patient, later, later.undo(), later.correct("lactate", None), later.unavailable("ct")):
+            np.testing.assert_array_equal(one.x, memory.cohort.encode(one.known))
+            np.testing.assert_array_equal(one.x, Patient.replay(memory, one.events).x)
 
 
 def test_undo_brings_back_the_same_answer_and_keeps_the_record(patient):
@@ -144,7 +179,7 @@ def test_a_preview_is_the_posterior_after_that_result(patient):
 
 def test_a_preview_of_a_number_shows_recorded_values(patient, cohort):
     table = patient.preview("lactate")
-    assert len(table) == 3
+    assert len(table) == 7 and table.chance.sum() == pytest.approx(1, abs=1e-5)
     column = cohort.x[:, cohort.names.index("lactate")]
     for text in table.value:
         assert np.isclose(column, float(text), rtol=1e-6).any()
@@ -212,6 +247,25 @@ def test_a_trace_replays_to_the_same_posteriors_through_json(patient, memory):
     np.testing.assert_array_equal(again.posterior, patient.posterior)
     assert again.events == patient.events
     assert list(again.ranking.feature) == list(patient.ranking.feature)
+
+
+def test_a_trace_is_replayed_once_however_many_steps_it_has(patient, memory):
+    trace = patient.observe("lactate", 4.2).unavailable("ct").observe("sodium", 141).trace
+    replayed = []
+
+    class Watched:
+        release, cohort = memory.release, memory.cohort
+
+        def under(self, recipe):
+            assert recipe is None  # the trace names no council
+            return self
+
+        def replay(self, events):
+            replayed.append(len(events))
+            return memory.replay(events)
+
+    assert trace.differences(Watched()) == (0.0,) * 4 and replayed == [4]
+    assert trace.replay(Watched()).known == patient.known | {"lactate": 4.2, "sodium": 141} and replayed == [4, 4]
 
 
 def test_a_trace_of_another_cohort_is_refused(patient, model, cohort):

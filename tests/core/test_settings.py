@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
+from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ConfigError
 from l2m_core.model.interface import ModelConfig
-from l2m_core.settings import apply_override, build_settings, parse_settings, read_settings, to_plain
+from l2m_core.settings import (
+    EARLIER_NAME,
+    apply_override,
+    build_settings,
+    parse_settings,
+    read_settings,
+    to_plain,
+)
 
 
 @dataclass(frozen=True)
@@ -141,3 +149,23 @@ def test_an_override_that_leads_nowhere_is_refused_in_words(override, message):
 def test_a_model_of_no_heads_is_refused_by_name():
     with pytest.raises(ConfigError, match=r"model\.heads is 0; it must be at least 1"):
         build_settings(ModelConfig, {"heads": 0}, "model")
+
+
+@dataclass(frozen=True)
+class Renamed:
+    rows: int = field(default=1, metadata={EARLIER_NAME: "lines"})
+
+
+def test_a_settings_earlier_name_is_read_and_its_present_one_is_written() -> None:
+    assert build_settings(Renamed, {"lines": 3}) == build_settings(Renamed, {"rows": 3}) == Renamed(3)
+    assert to_plain(Renamed(3)) == {"rows": 3}
+    with pytest.raises(ConfigError, match="config.lines is the earlier name of config.rows"):
+        build_settings(Renamed, {"lines": 3, "rows": 4})
+    with pytest.raises(ConfigError, match="no setting config.columns"):
+        build_settings(Renamed, {"columns": 3})
+
+
+def test_what_released_models_called_their_answer_settings_is_read() -> None:
+    settings = build_settings(AnswerSettings, {"care_rows": 64, "sharpness": 0.5})
+    assert (settings.view_rows, settings.exponent_spread) == (64, 0.5)
+    assert {"view_rows", "exponent_spread"} < set(to_plain(settings))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from l2m_core.answering.parallel import in_turn, side_by_side
+from l2m_core.answering import engine
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
+from l2m_core.model.parallel import in_turn, side_by_side
 
 
 @pytest.fixture
@@ -20,6 +22,13 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def two_views(model: L2M) -> L2M:
+    """The released model, asked under two codings of the classes, the second of a part of the rows."""
+    inference = replace(model.release.inference, views=2)
+    return L2M(replace(model.release, inference=inference))
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -64,10 +73,10 @@ def test_where_torch_has_several_threads_it_keeps_the_cores_to_itself(monkeypatc
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_answers_are_the_same_either_way(model: L2M) -> None:
+def test_answers_are_the_same_either_way(two_views: L2M) -> None:
     draw = np.random.default_rng(0)
-    x = draw.normal(size=(model.release.inference.care_rows + 10, 2)).astype(np.float32)
-    memory = model.condition(Cohort.from_arrays(x, (x[:, 0] > 0).astype(np.int64)))
+    x = draw.normal(size=(two_views.release.inference.view_rows + 10, 2)).astype(np.float32)
+    memory = two_views.condition(Cohort.from_arrays(x, (x[:, 0] > 0).astype(np.int64)))
     assert len(memory.memories) == 2, "so long that the second view reads fewer rows"
     one, other = memory.query(x[:3], in_turn), memory.query(x[:3], side_by_side)
     for a, b in zip(one, other, strict=True):
@@ -75,10 +84,45 @@ def test_answers_are_the_same_either_way(model: L2M) -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_what_is_read_of_a_cohort_is_the_same_either_way(model: L2M) -> None:
+def test_what_is_read_of_a_cohort_is_the_same_either_way(two_views: L2M) -> None:
     draw = np.random.default_rng(0)
-    x = draw.normal(size=(model.release.inference.care_rows + 10, 2)).astype(np.float32)
+    x = draw.normal(size=(two_views.release.inference.view_rows + 10, 2)).astype(np.float32)
     cohort = Cohort.from_arrays(x, (x[:, 0] > 0).astype(np.int64))
-    one, other = model.read(cohort, in_turn), model.read(cohort, side_by_side)
+    told: list[float] = []
+    one, other = two_views.read(cohort, in_turn), two_views.read(cohort, side_by_side, told.append)
     for a, b in zip(one.memories, other.memories, strict=True):
         assert all(map(torch.equal, (*a.keys, *a.values), (*b.keys, *b.values)))
+    assert told == sorted(told) and 0 < told[0] < told[-1] == 1
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_chunks_of_one_long_cohort_are_read_side_by_side_to_the_same_numbers(
+    model: L2M, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "CONTEXT_CHUNK", 64)
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(150, 3)).astype(np.float32)
+    cohort = Cohort.from_arrays(x, (x[:, 0] > 0).astype(np.int64))
+    most = []
+
+    def count(calls):
+        most.append(len(calls))
+        return side_by_side(calls)
+
+    one, other = model.read(cohort, in_turn), model.read(cohort, count)
+    assert max(most) == 3, "150 rows in chunks of 64"
+    for a, b in zip(one.memories, other.memories, strict=True):
+        assert all(map(torch.equal, (*a.keys, *a.values), (*b.keys, *b.values)))
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_what_is_told_of_the_reading_counts_every_batch_by_its_work(two_views: L2M) -> None:
+    """Of many classes most tasks are in the batch with fewer rows."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(two_views.release.inference.view_rows + 10, 2)).astype(np.float32)
+    cohort = Cohort.from_arrays(x, np.digitize(x[:, 0], [-1, -0.5, 0, 0.5, 1]))
+    told: list[float] = []
+    memory = two_views.read(cohort, in_turn, told.append)
+    assert [len(part.keys[0]) for part in memory.memories] == [1, 7], "the first batch alone has all rows"
+    after_the_first = told[len(told) // 2 - 1]
+    assert 0.1 < after_the_first < 0.2 and told[-1] == pytest.approx(1)

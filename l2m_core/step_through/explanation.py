@@ -1,0 +1,65 @@
+"""Why the model says what it says of one patient: what drives the answer, and how far other cohorts would move it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.answering.engine import Answer, ConditionedModel
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A known value, and how much the answer depends on it."""
+
+    feature: str
+    change: float
+    """Total variation between the posterior with and without it (classes), or the shift of the mean in standard deviations
+    (continuous)."""
+    gain_without: float
+    """The gain head's value for the suggested test, had this value not been known."""
+
+
+def drivers_of(memory: ConditionedModel, x: np.ndarray, answer: Answer, suggestion: str | None) -> tuple[Driver, ...]:
+    """The known values, most influential first: each is left out in turn. x: (1, d); answer: the model's for x."""
+    known = np.flatnonzero(~np.isnan(x[0]))
+    if not len(known):
+        return ()
+    without, now = memory.answer(without_each(x)), answer.prediction
+    if isinstance(now, np.ndarray):
+        change = 0.5 * np.abs(without.prediction - now).sum(-1)
+    else:
+        change = np.abs(without.prediction.mean - now.mean) / now.std
+    names = memory.cohort.names
+    gain = np.full(len(known), np.nan) if suggestion is None else without.gain[:, names.index(suggestion)]
+    found = map(Driver, [names[column] for column in known], change.tolist(), gain.tolist())
+    return tuple(sorted(found, key=lambda driver: -driver.change))
+
+
+def without_each(x: np.ndarray) -> np.ndarray:
+    """(known features, d): one row for each known value, with that value left out. x: (1, d)"""
+    known = np.flatnonzero(~np.isnan(x[0]))
+    left_out = np.repeat(x, len(known), axis=0)
+    left_out[np.arange(len(known)), known] = np.nan
+    return left_out
+
+
+def resampled_band(
+    memory: ConditionedModel, x: np.ndarray, answer: Answer, resampled: Sequence[ConditionedModel], level: float
+) -> pd.DataFrame:
+    """For each class (or the mean) low, value, high: where the posterior lies under a share `level` of other cohorts."""
+    answers = [other.answer(x).prediction for other in resampled]
+    edge = (1 - level) / 2
+    if isinstance(answer.prediction, np.ndarray):
+        names, value = list(memory.classes), answer.prediction[0]
+    else:
+        names, value = ["mean"], answer.prediction.mean
+    drawn = np.stack([other[0] if isinstance(other, np.ndarray) else other.mean for other in answers])
+    low, high = np.quantile(drawn, [edge, 1 - edge], axis=0)
+    # The band holds the value itself, even where no resampled cohort reaches it.
+    return pd.DataFrame(
+        {"outcome": names, "low": np.minimum(low, value), "value": value, "high": np.maximum(high, value)}
+    )

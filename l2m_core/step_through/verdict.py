@@ -1,0 +1,261 @@
+"""What to do now, in one sentence, and what speaks for and against a test.
+
+All of it is said from three things: the ranking (`Patient.tests`), what results of a test would make of the prediction
+(`Patient.preview`), and the rules for stopping. Whoever computes these otherwise changes nothing here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from l2m_core.acquire.stopping import Stopping
+from l2m_core.acquire.support import count_near, is_thin
+from l2m_core.step_through.candidates import Candidate
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.words import number, percent, percents, points, with_unit
+
+LEAST_MOVE = 0.01
+"""Of a probability: results that move it by less change nothing that a person would act on."""
+LEAST_SHIFT = 0.05
+"""The same of a continuous outcome's mean, in predictive standard deviations."""
+SEPARATES = 0.05
+"""How far each of two classes must move, in opposite directions, for a test to tell them apart."""
+LEAST_CHANCE = 0.02
+"""Results that are foreseen with a smaller chance do not count as what a test could do."""
+USUAL = 0.25
+"""A usual result that moves the prediction by less than this share of the largest move changes little."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the results of one test would make of the number that is followed.
+
+    That is the probability of the positive or the likeliest class, or the mean of a continuous outcome.
+    """
+
+    feature: str
+    key: str
+    """The class, or 'mean'."""
+    now: float
+    results: tuple[str, ...]
+    after: tuple[float, ...]
+    usual: int
+    """Which of the results is the usual one."""
+    least: float
+    """Moves smaller than this are none."""
+
+    @property
+    def low(self) -> float:
+        return min(self.after, default=self.now)
+
+    @property
+    def high(self) -> float:
+        return max(self.after, default=self.now)
+
+    @property
+    def largest(self) -> float:
+        return max((abs(value - self.now) for value in self.after), default=0.0)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether no result would move the prediction by anything to speak of."""
+        return self.largest < self.least
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """action: measure `feature`, stop, or nothing, since the step-through is stopped already."""
+
+    action: Literal["measure", "stop", "stopped"]
+    sentence: str
+    feature: str | None = None
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What speaks for a test and what against it, each in a few words."""
+
+    speaks_for: tuple[str, ...]
+    against: tuple[str, ...]
+
+
+def verdict(patient: Patient, stopping: Stopping | None = None) -> Verdict:
+    """What to do now. stopping: rules other than the patient's own."""
+    if patient.state.stopped:
+        return Verdict("stopped", "Stopped.")
+    name = patient.suggestion
+    if name is None:
+        return Verdict("stop", "Stop: nothing is left to measure.")
+    advice = patient.advice_by(stopping or patient.stopping)
+    effect = effect_of(patient, name)
+    if advice:
+        return Verdict("stop", f"Stop: {advice[0].lower()}{advice[1:]}", name, effect)
+    if effect.is_small and _is_best(patient, name):
+        amount = f"more than {_amount(patient, effect.least)}"
+        return Verdict("stop", f"Stop: nothing left is likely to move this by {amount}.", name, effect)
+    return Verdict("measure", f"Measure {name}: it could move {_move(patient, effect)}.", name, effect)
+
+
+def effect_of(patient: Patient, name: str) -> Effect:
+    """What the results that `Patient.preview` tries would make of the prediction."""
+    table = patient.preview(name)
+    if "chance" in table:
+        # What hardly ever comes says nothing of what the test could do for this patient.
+        table = table[(table.chance >= LEAST_CHANCE) | (table.chance == table.chance.max())]
+    prediction = patient.answer.prediction
+    if isinstance(prediction, np.ndarray):
+        key = followed(patient)
+        now, after, least = float(prediction[0, _code(patient, key)]), table[f"p({key})"], LEAST_MOVE
+    else:
+        key, now, after = "mean", float(prediction.mean[0]), table["mean"]
+        least = LEAST_SHIFT * float(prediction.std[0])
+    results = tuple(str(result) for result in table.result)
+    return Effect(name, key, now, results, tuple(map(float, after)), _usual(patient, name, table), least)
+
+
+def followed(patient: Patient) -> str:
+    """The class whose probability is followed: the positive one of two, else the likeliest."""
+    probabilities = np.asarray(patient.answer.prediction)[0]
+    return str(patient.memory.classes[1 if len(probabilities) == 2 else int(probabilities.argmax())])
+
+
+def typical_move(patient: Patient, gain: float) -> float:
+    """By how much a test with this gain (nats) typically moves the number that is followed, up or down.
+
+    A gain g is what is learned of the outcome. Of a class with probability p it means, to second order, a standard
+    deviation of sqrt(2 p (1 − p) g) of its probability after the result; of a normal outcome with standard deviation s
+    one of s · sqrt(1 − exp(−2 g)) of its mean.
+    """
+    if not gain > 0:
+        return 0.0
+    prediction = patient.answer.prediction
+    if isinstance(prediction, np.ndarray):
+        p = float(prediction[0, _code(patient, followed(patient))])
+        return min(math.sqrt(2 * p * (1 - p) * gain), max(p, 1 - p))
+    return float(prediction.std[0]) * math.sqrt(-math.expm1(-2 * gain))
+
+
+def typical_move_in_words(patient: Patient, gain: float) -> str:
+    """'±6 points', '±12 mg/dl', 'less than 1 point'; '' where the gain is not known."""
+    if gain != gain:
+        return ""
+    amount = _amount(patient, typical_move(patient, gain))
+    return amount if amount.startswith("less") else f"±{amount}"
+
+
+def reasons(patient: Patient, name: str, stopping: Stopping | None = None) -> Reasons:
+    """What speaks for and against measuring this test now."""
+    test = next(test for test in patient.tests if test.feature == name)
+    others = [other for other in patient.tests if other.status == "open" and other.feature != name]
+    effect = effect_of(patient, name)
+    speaks_for, against = _by_effect(patient, name, effect)
+    for said, other in (_by_support(patient, test), _by_cost(patient, test, others, stopping or patient.stopping)):
+        speaks_for += said
+        against += other
+    return Reasons(tuple(speaks_for), tuple(against))
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _by_effect(patient: Patient, name: str, effect: Effect) -> tuple[list[str], list[str]]:
+    if effect.is_small:
+        return [], [f"no result is likely to change this by more than {_amount(patient, effect.least)}"]
+    separated = _separated(patient, name)
+    said = f"would separate {separated[0]} from {separated[1]}" if separated else f"could move {_move(patient, effect)}"
+    usual = abs(effect.after[effect.usual] - effect.now)
+    little = usual < max(effect.least, USUAL * effect.largest)
+    return [said], ["its usual result changes little"] if little else []
+
+
+def _separated(patient: Patient, name: str) -> tuple[str, str] | None:
+    """Of more than two classes, the two that the test's results move furthest in opposite directions."""
+    classes = patient.memory.classes
+    if len(classes) < 3:
+        return None
+    after = patient.preview(name)[[f"p({label})" for label in classes]].to_numpy()
+    moved = after - np.asarray(patient.answer.prediction)[0]
+    best, pair = SEPARATES, None
+    for row in moved:
+        up, down = int(row.argmax()), int(row.argmin())
+        reach = min(row[up], -row[down])
+        if reach >= best:
+            best, pair = reach, (str(classes[up]), str(classes[down]))
+    return pair
+
+
+def _by_support(patient: Patient, test: Candidate) -> tuple[list[str], list[str]]:
+    rows, near = len(patient.memory.cohort), count_near(len(patient.memory.cohort))
+    recorded = f"recorded in {test.support:,} of {rows:,}"
+    if not is_thin(test.support, test.support_near):
+        return [recorded], []
+    return [], [f"only {recorded}, and in {test.support_near:,} of the {near:,} most like this one"]
+
+
+def _by_cost(
+    patient: Patient, test: Candidate, others: Sequence[Candidate], stopping: Stopping
+) -> tuple[list[str], list[str]]:
+    speaks_for, against = [], []
+    left = stopping.cost_left(patient.spent)
+    if test.cost > left:
+        against.append(f"costs {test.cost:g}, and {left:g} is left of the budget")
+    elif others:
+        middle = float(np.median([other.cost for other in others]))
+        if test.cost < middle:
+            speaks_for.append(f"cheap ({test.cost:g}; others {middle:g})")
+        elif test.cost > middle:
+            against.append(f"dearer than most ({test.cost:g}; others {middle:g})")
+    together = [other for other in others if test.group is not None and other.group == test.group]
+    if together:
+        speaks_for.append(f"brings {len(together) + 1} results at once")
+    return speaks_for, against
+
+
+def _is_best(patient: Patient, name: str) -> bool:
+    """Whether no open test has a larger gain. Rules that rank otherwise may suggest one that tells less."""
+    return patient.open_gains.get(name, math.nan) >= patient.best_gain
+
+
+def _usual(patient: Patient, name: str, table: pd.DataFrame) -> int:
+    """The position of the usual result among those that are tried: the median, or the most frequent level."""
+    cohort = patient.memory.cohort
+    feature = cohort.feature(name)
+    if "chance" in table:
+        chance = table.chance.to_numpy()
+        return int(
+            np.searchsorted(chance.cumsum(), 0.5 * chance.sum()) if feature.kind == "number" else chance.argmax()
+        )
+    if feature.kind == "number":
+        return 1
+    column = cohort.x[:, cohort.names.index(name)]
+    codes = column[~np.isnan(column)].astype(int)
+    codes = codes[codes < len(feature.levels)]
+    return int(np.bincount(codes).argmax()) if len(codes) else 0
+
+
+def _move(patient: Patient, effect: Effect) -> str:
+    """'76% to 65–83%'; of many classes and of numbers with their name."""
+    if effect.key == "mean":
+        unit = patient.memory.cohort.schema.outcome.unit
+        ends = f"{number(float(f'{effect.low:.3g}'))}–{number(float(f'{effect.high:.3g}'))}"
+        return f"the expected {number(float(f'{effect.now:.3g}'))} to {with_unit(ends, unit)}"
+    whose = f"{effect.key} from " if len(patient.memory.classes) > 2 else ""
+    return f"{whose}{percent(effect.now)} to {percents(effect.low, effect.high)}"
+
+
+def _amount(patient: Patient, amount: float) -> str:
+    """'6 points', or a number with the outcome's unit."""
+    if isinstance(patient.answer.prediction, np.ndarray):
+        return points(amount)
+    return with_unit(number(float(f"{amount:.2g}")), patient.memory.cohort.schema.outcome.unit)
+
+
+def _code(patient: Patient, label: str) -> int:
+    return [str(name) for name in patient.memory.classes].index(label)

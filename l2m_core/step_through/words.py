@@ -1,0 +1,41 @@
+"""Numbers in words, the same wherever a belief is said: on a page, in a report, to another program."""
+
+from __future__ import annotations
+
+
+def number(value: float) -> str:
+    """Up to four significant digits, thousands kept apart."""
+    if value != value:
+        return "—"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def percent(probability: float) -> str:
+    if 0 < probability < 0.005:
+        return "<1%"
+    if 0.995 < probability < 1:
+        return ">99%"
+    return f"{probability:.0%}"
+
+
+def percents(low: float, high: float) -> str:
+    """A range: '65–83%', or one number where both ends are the same."""
+    first, last = percent(low), percent(high)
+    if first == last:
+        return last
+    return f"{first.removesuffix('%') if first[0].isdigit() else first}–{last}"
+
+
+def points(change: float) -> str:
+    """A change of a probability, without its sign, in percentage points."""
+    count = round(100 * abs(change))
+    return counted(count, "point") if count else "less than 1 point"
+
+
+def counted(count: int, noun: str) -> str:
+    """'1 test', '2 tests'."""
+    return f"{count:,} {noun}{'' if abs(count) == 1 else 's'}"
+
+
+def with_unit(text: str, unit: str) -> str:
+    return f"{text} {unit}" if unit else text

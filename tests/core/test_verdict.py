@@ -1,0 +1,149 @@
+"""What to do now in one sentence, and what speaks for and against a test."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import l2m_core as l2m
+from l2m_core.acquire.stopping import Stopping
+from l2m_core.step_through import verdict as verdicts
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.verdict import effect_of, reasons, typical_move, verdict
+from l2m_core.step_through.words import percent, percents
+
+
+def patient_of(model, kind: str) -> Patient:
+    """Of a cohort in which a alone tells, b is rare and dear, and c tells nothing."""
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({name: draw.normal(size=240).round(2) for name in "abc"})
+    signal = frame.a + 0.3 * draw.normal(size=240)
+    outcome = {
+        "binary": np.where(signal > 0, "yes", "no"),
+        "multiclass": np.array(["early", "middle", "late"])[np.digitize(signal, [-0.5, 0.5])],
+        "continuous": (50 + 10 * signal).round(1),
+    }[kind]
+    frame.loc[12:, "b"] = np.nan
+    schema = {"features": [{"name": "b", "cost": 9}], "outcome": {"name": "y", "unit": "days"}}
+    return model.condition(l2m.Cohort.from_frame(frame.assign(y=outcome), outcome="y", schema=schema)).start()
+
+
+@pytest.fixture(scope="module")
+def patient(model) -> Patient:
+    return patient_of(model, "binary")
+
+
+def previewing(monkeypatch: pytest.MonkeyPatch, patient: Patient, after: list[float]) -> None:
+    """Every test's results are a low, a usual and a high one, after which a 'yes' is as likely as given."""
+    table = pd.DataFrame({"result": ["low", "typical", "high"], "value": ["1", "2", "3"], "p(yes)": after})
+    monkeypatch.setattr(Patient, "preview", lambda self, name: table)
+
+
+def test_the_range_is_that_of_the_results_that_the_preview_shows(patient: Patient) -> None:
+    preview, now = patient.preview("a"), patient.posterior[1]
+    found = verdict(patient)
+    assert (found.action, found.feature) == ("measure", "a")
+    assert found.sentence == (
+        f"Measure a: it could move {percent(now)} to {percents(preview['p(yes)'].min(), preview['p(yes)'].max())}."
+    )
+
+
+def test_of_many_classes_and_of_numbers_the_range_has_a_name(model) -> None:
+    classes, number = (patient_of(model, kind) for kind in ("multiclass", "continuous"))
+    leading = str(classes.memory.classes[int(np.argmax(classes.answer.prediction[0]))])
+    assert verdict(classes).sentence.startswith(f"Measure a: it could move {leading} from ")
+    said = verdict(number).sentence
+    assert said.startswith("Measure a: it could move the expected ") and said.endswith(" days.")
+
+
+def test_where_no_result_would_move_anything_one_is_told_to_stop(patient: Patient, monkeypatch) -> None:
+    now = float(patient.posterior[1])
+    previewing(monkeypatch, patient, [now - 0.009, now, now + 0.009])
+    found = verdict(patient)
+    assert found.action == "stop"
+    assert found.sentence == "Stop: nothing left is likely to move this by more than 1 point."
+    previewing(monkeypatch, patient, [now - 0.02, now, now])
+    assert verdict(patient).action == "measure"
+
+
+def test_a_suggestion_that_is_not_the_most_telling_test_does_not_speak_for_the_others(model, monkeypatch) -> None:
+    patient = patient_of(model, "binary")
+    frugal = Patient(patient.memory, patient.events, policy=_Last())
+    assert frugal.suggestion == "c"
+    now = float(patient.posterior[1])
+    previewing(monkeypatch, patient, [now, now, now])
+    assert verdict(frugal).action == "measure", "'a' may still tell something"
+
+
+class _Last:
+    """Ranks by the order of the columns, the last one first."""
+
+    in_nats = False
+
+    def scores(self, memory, x, answer):
+        return np.tile(np.arange(x.shape[1], dtype=float), (len(x), 1))
+
+
+def test_the_rules_for_stopping_come_before_the_suggestion(patient: Patient) -> None:
+    assert verdict(patient, Stopping(budget=0)).sentence == "Stop: the budget of 0 tests is used."
+    assert verdict(Patient(patient.memory, patient.events, Stopping(budget=0))).action == "stop"
+
+
+def test_when_nothing_is_left_or_one_has_stopped_that_is_said(patient: Patient) -> None:
+    assert verdict(patient.unavailable("a", "b", "c")).sentence == "Stop: nothing is left to measure."
+    assert verdict(patient.stop()).action == "stopped"
+
+
+# -- how far a gain goes ------------------------------------------------------------------------------------------------
+
+
+def test_a_gain_becomes_the_move_that_its_size_implies(patient: Patient) -> None:
+    p = float(patient.posterior[1])
+    # A result that moves p by ±δ with equal chance gains about δ² / (2 p (1 − p)) nats.
+    for delta in (0.01, 0.03):
+        gain = sum(0.5 * (q * math.log(q / p) + (1 - q) * math.log((1 - q) / (1 - p))) for q in (p - delta, p + delta))
+        assert typical_move(patient, gain) == pytest.approx(delta, rel=0.02)
+    assert typical_move(patient, 0.0) == typical_move(patient, -0.01) == typical_move(patient, math.nan) == 0.0
+    assert typical_move(patient, 100.0) <= 1
+
+
+def test_of_a_number_it_is_in_the_outcomes_unit(model) -> None:
+    patient = patient_of(model, "continuous")
+    std, share = float(patient.answer.prediction.std[0]), 0.6  # of the variance that is explained
+    assert typical_move(patient, -0.5 * math.log(1 - share)) == pytest.approx(std * math.sqrt(share), rel=1e-6)
+    assert verdicts.typical_move_in_words(patient, 0.1).endswith(" days")
+
+
+# -- for and against ------------------------------------------------------------------------------------------------------
+
+
+def test_rare_and_dear_tests_have_that_against_them(patient: Patient) -> None:
+    found = reasons(patient, "b")
+    assert any(words.startswith("only recorded in 12 of 240") for words in found.against)
+    assert "dearer than most (9; others 1)" in found.against
+    assert not any("recorded" in words for words in found.speaks_for)
+
+
+def test_what_a_budget_does_not_allow_is_said(patient: Patient) -> None:
+    assert "costs 9, and 5 is left of the budget" in reasons(patient, "b", Stopping(cost_budget=5)).against
+
+
+def test_a_test_that_separates_two_classes_is_said_to(model) -> None:
+    found = reasons(patient_of(model, "multiclass"), "a")
+    assert re.fullmatch("would separate (early|middle|late) from (early|middle|late)", found.speaks_for[0])
+    assert "recorded in 240 of 240" in found.speaks_for
+
+
+def test_a_usual_result_that_changes_little_speaks_against(patient: Patient, monkeypatch) -> None:
+    now = float(patient.posterior[1])
+    previewing(monkeypatch, patient, [now - 0.2, now + 0.001, now + 0.1])
+    assert "its usual result changes little" in reasons(patient, "a").against
+    previewing(monkeypatch, patient, [now - 0.2, now + 0.15, now + 0.1])
+    assert "its usual result changes little" not in reasons(patient, "a").against
+    previewing(monkeypatch, patient, [now, now, now])
+    assert "no result is likely to change this by more than 1 point" in reasons(patient, "a").against
+    assert effect_of(patient, "a").is_small
