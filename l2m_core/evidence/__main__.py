@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-
-from tqdm import tqdm
 
 from l2m_core.answering.settings import MODEL_POLICIES
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError, L2MError, RangeWarning
 from l2m_core.evidence.cross_fitting import gather
+from l2m_core.evidence.duration import expected_seconds, in_words
 from l2m_core.evidence.folds import EvidenceSettings
+from l2m_core.evidence.sentences import at_threshold, check_threshold
 from l2m_core.memory import load
 
 DEFAULTS = EvidenceSettings()
+FIRST_ESTIMATE = 1.0  # seconds of work before the pace says anything
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,20 +50,78 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=int, default=DEFAULTS.budget, help="most tests (default: %(default)s)")
     parser.add_argument("--most-rows", type=int, default=DEFAULTS.most_rows, help="rows asked (default: %(default)s)")
     parser.add_argument("--policy", choices=MODEL_POLICIES, help="what tests are ordered by (default: the model's own)")
-    parser.add_argument("--patients", default="", help="a column that tells which rows belong to one patient")
+    parser.add_argument(
+        "--patients",
+        help="a column that tells which rows belong to one patient, '' for none (default: found where patients have several)",
+    )
     parser.add_argument("--draws", type=int, default=DEFAULTS.draws, help="bootstrap samples (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=DEFAULTS.seed)
+    parser.add_argument("--no-council", action="store_true", help="the general model alone, without the council")
+    parser.add_argument(
+        "--no-conventional", action="store_true", help="without a regression and boosted trees to compare with"
+    )
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        metavar="P",
+        help="also say what acting from this probability on would bring, such as 0.2",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to this file")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--quiet", action="store_true", help="say nothing of the progress")
     return parser
+
+
+class Progress:
+    """The share that is done, what is going on, and how long the rest will take, by the pace so far.
+
+    On a terminal it is one line that changes; in a file, a line for each thing that is done.
+    """
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._stays = quiet, not sys.stderr.isatty()
+        self._began, self._last = time.monotonic(), ""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._last and not self._stays:
+            print(file=sys.stderr)
+
+    def __call__(self, share: float, sentence: str) -> None:
+        if self._quiet or (self._stays and sentence == self._last):
+            return
+        self._last = sentence
+        line = f"{100 * share:3.0f}%  {sentence}{time_left(time.monotonic() - self._began, share)}"
+        print(line if self._stays else f"\r\x1b[K{line}", end="\n" if self._stays else "", file=sys.stderr, flush=True)
+
+
+def time_left(passed: float, share: float) -> str:
+    """In words, from the seconds that a share of the work took; nothing before there is a pace."""
+    if share <= 0 or passed < FIRST_ESTIMATE:
+        return ""
+    left = passed * (1 - share) / share
+    if left < 90:
+        return f" About {max(1, round(left)):.0f} s left."
+    return f" About {left / 60:.0f} min left." if left < 90 * 60 else f" About {left / 3600:.1f} h left."
 
 
 def run(given: argparse.Namespace) -> int:
     model = load(given.model)
     policy = given.policy or model.release.inference.policy
     settings = EvidenceSettings(
-        given.folds, given.budget, given.most_rows, policy, given.patients, given.draws, given.seed
+        given.folds,
+        given.budget,
+        given.most_rows,
+        policy,
+        given.patients,
+        given.draws,
+        given.seed,
+        council=not given.no_council,
+        conventional=not given.no_conventional,
     )
+    if given.threshold is not None:
+        check_threshold(given.threshold)
     cohort = Cohort.from_file(
         given.cohort,
         given.outcome,
@@ -71,17 +131,15 @@ def run(given: argparse.Namespace) -> int:
     )
     for note in (*cohort.warnings, *model.check(cohort)):
         print(f"note: {note}", file=sys.stderr)
-    with tqdm(total=100, disable=given.quiet, file=sys.stderr, bar_format="{percentage:3.0f}% {postfix}") as bar:
-
-        def report(share: float, sentence: str) -> None:
-            bar.set_postfix_str(sentence, refresh=False)
-            bar.update(100 * share - bar.n)
-
+    if not given.quiet:
+        print(f"{in_words(expected_seconds(model, cohort, settings))}, by a quick trial.", file=sys.stderr)
+    with Progress(given.quiet) as report:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RangeWarning)  # said above
             evidence = gather(model, cohort, settings, report=report)
-        bar.update(100 - bar.n)
     print(evidence.text())
+    for curve in evidence.decisions_at if given.threshold is not None else ():
+        print(at_threshold(curve, given.threshold, evidence.shown_voice.label(evidence.kind)).text)
     if given.json:
         try:
             given.json.write_text(json.dumps(evidence.to_data(), indent=1), encoding="utf-8")
@@ -94,4 +152,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
+        print("\nl2m evidence: stopped; of a run that was interrupted nothing is kept.", file=sys.stderr)
         sys.exit(130)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class Bootstrap:
         patients = int(self.patient.max()) + 1
         drawn, left = [], self.draws
         while left:
+            # In pieces: weights are (draws, n), which would be gigabytes for a long cohort at once.
             size = min(left, max(1, DRAWN_AT_ONCE // n))
             counts = generator.multinomial(patients, np.full(patients, 1 / patients), size)
             drawn.append(figure(counts[:, self.patient].astype(np.float64)))
@@ -53,11 +55,17 @@ class Bootstrap:
 
 
 def _estimate(value: float, samples: np.ndarray, edge: float) -> Estimate:
+    # A sample that lacks a class has no AUROC; the others still give an interval.
     known = samples[np.isfinite(samples)]
     if not np.isfinite(value) or len(known) < 2:
         return Estimate(float(value), float("nan"), float("nan"))
     low, high = np.quantile(known, [edge, 1 - edge])
     return Estimate(float(value), float(low), float(high))
+
+
+def reach(level: float) -> float:
+    """How many standard deviations the central interval of a normal distribution reaches to either side."""
+    return NormalDist().inv_cdf(0.5 + level / 2)
 
 
 def weighted_auroc(p: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -83,11 +91,12 @@ def _weighted_area(score: np.ndarray, positive: np.ndarray, weights: np.ndarray)
         return np.where(pairs > 0, (positives * below).sum(1) / pairs, np.nan)
 
 
-def wilson_interval(count: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's 95% interval of shares count / n."""
-    z = 1.959964
+def wilson_interval(count: np.ndarray, n: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson's interval of shares count / n."""
+    z = reach(level)
     n = np.maximum(np.asarray(n, dtype=np.float64), 1e-9)
     share = np.asarray(count) / n
+    # Wilson's interval stays within 0 and 1 and has width also where a share is 0 or 1, unlike the normal one.
     middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)

@@ -34,7 +34,7 @@ def gather(
     report: Callable[[float, str], None] = lambda share, sentence: None,
 ) -> Evidence:
     """report: called with the share of the work that is done, and what is going on; an error that it raises ends the work."""
-    settings, cache = settings or EvidenceSettings(), cache or FoldCache()
+    settings, cache = (settings or EvidenceSettings()).of(cohort), cache or FoldCache()
     model.check(cohort)
     if not cohort.acquirable.any():
         raise CohortError("No feature of this cohort is to be measured: give at least one the role 'acquirable'.")

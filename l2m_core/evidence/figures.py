@@ -64,6 +64,71 @@ class Positivity:
     """Rows of the whole cohort that have it."""
 
 
+LABELS_OF_VOICES = {"model": "the general model alone", "council": "the council", "trees": "boosted trees"}
+
+
+@dataclass(frozen=True)
+class Voice:
+    """One predictor of the same rows at the same T + 1 points, knowing the same; see voices.py."""
+
+    name: str
+    loss: tuple[Estimate, ...]
+    overall: Estimate
+    """Log loss averaged over 0 … T tests."""
+    scores: Mapping[str, tuple[Estimate, ...]]
+    against_shown: Estimate
+    """Its log loss minus that of the voice which step-throughs show, averaged over 0 … T tests, paired by row: below zero,
+    it is better."""
+
+    def label(self, kind: str) -> str:
+        regression = "ridge regression" if kind == "continuous" else "logistic regression"
+        return LABELS_OF_VOICES.get(self.name, regression)
+
+
+@dataclass(frozen=True)
+class DecisionCurve:
+    """Who acts on all patients whose probability of one class is at least the threshold: true positives of each patient,
+    minus false ones, weighted by the odds of the threshold. After up to T tests."""
+
+    outcome: str
+    """The class that is acted on."""
+    thresholds: tuple[float, ...]
+    benefit: Mapping[str, tuple[float, ...]]
+    """Voice → net benefit at each threshold; "all": of acting on everybody. Acting on nobody has 0."""
+    advantage: tuple[Estimate, ...]
+    """Of the shown voice over the better one of all and nobody."""
+
+
+@dataclass(frozen=True)
+class Recalibrated:
+    """The shown voice after T tests, recalibrated by what happened: shift and slope from all rows; the figures by
+    cross-fitting, each fold by what happened in the others."""
+
+    shift: tuple[float, ...]
+    slope: float
+    change: Estimate
+    """In log loss: below zero, recalibrated is better."""
+    calibration: Calibration
+
+
+@dataclass(frozen=True)
+class Group:
+    """Calibration among some patients, after T tests."""
+
+    feature: str
+    group: str
+    rows: int
+    predicted: float
+    observed: float
+    low: float
+    """Interval of `observed`, corrected for the number of groups."""
+    high: float
+
+    @property
+    def is_off(self) -> bool:
+        return not self.low <= self.predicted <= self.high
+
+
 @dataclass(frozen=True)
 class Figures:
     """All figures of one cohort under one model, as plain numbers."""
@@ -86,12 +151,20 @@ class Figures:
     """Log loss of the base rate of the context."""
     curves: tuple[Curve, ...]
     differences: tuple[Difference, ...]
+    voices: tuple[Voice, ...]
+    """The general model alone first, then those heard beside it."""
+    shown: str
+    """The voice that step-throughs show: the council, where it has members."""
     over_base: Estimate
-    """The model's log loss after all tests minus the base rate's."""
-    over_start: Estimate
-    """The model's log loss after all tests minus before any."""
+    """The shown voice's log loss after all tests minus the base rate's."""
     calibration: tuple[Calibration, ...]
-    """After 0, 1, … T tests."""
+    """Of the shown voice after 0, 1, … T tests."""
+    recalibrated: Recalibrated | None
+    """None for a continuous outcome."""
+    decisions_at: tuple[DecisionCurve, ...]
+    """For two classes, of the positive one; of more, of each; none for a continuous outcome."""
+    groups: tuple[Group, ...]
+    """Of the shown voice: for two classes the positive one's probability, for more the likeliest's; else the mean."""
     actions: tuple[str, ...]
     """Tests in the cohort's order; a panel under its own name."""
     chosen: tuple[tuple[float, ...], ...]
@@ -106,6 +179,16 @@ class Figures:
     """Share of the patients asked on whom the model's order, or the fixed one, took such a test; all patients of a fold
     whose order has no other."""
     wishes: tuple[Positivity, ...]
+
+    @property
+    def shown_voice(self) -> Voice:
+        return next(voice for voice in self.voices if voice.name == self.shown)
+
+    @property
+    def best_conventional(self) -> Voice | None:
+        """The best of the regression and the trees."""
+        conventional = [voice for voice in self.voices if voice.name in ("regression", "trees")]
+        return min(conventional, key=lambda voice: voice.overall.value, default=None)
 
     @property
     def curve(self) -> Curve:

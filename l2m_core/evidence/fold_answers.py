@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from l2m_core.acquire.policies import FixedOrder, GainPerCost, PolicyMethod, RandomOrder, make_policy
-from l2m_core.acquire.rollout import Rollout, roll_out_method
+from l2m_core.acquire.rollout import Rollout, roll_out_on
 from l2m_core.acquire.support import count_near, nearest_rows
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.predictive import Predictive
@@ -17,11 +17,11 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.evidence.fixed_order import actions_of, best_fixed_order
 from l2m_core.evidence.folds import EvidenceSettings, Plan
+from l2m_core.evidence.voices import hear, known_at, measured
 from l2m_core.memory import L2M
 from l2m_core.metrics import row_crps, row_losses
 
 MODEL, RANDOM, FIXED, PER_COST = "model", "random", "fixed", "model per cost"
-LEVELS = np.round(np.arange(0.1, 0.95, 0.1), 1)  # nominal levels of central intervals, for a continuous outcome
 
 Report = Callable[[float], None]
 
@@ -50,14 +50,23 @@ class FoldAnswers:
     """(m,) the best fixed order of the context."""
     unjudged: np.ndarray
     """(u,) tests at its end that too few context rows have: they stand in the order of the columns."""
+    voices: np.ndarray
+    """(V,) names, the general model alone first: who was heard in the model's order."""
+    has_council: np.ndarray
+    """() bool: whether anybody but the model has weight in the fold's council."""
+    voice_loss: np.ndarray
+    """(V, n, T + 1) nats; p, mean, crps and covered of the voices follow the same order."""
+    voice_p: np.ndarray
+    voice_mean: np.ndarray
+    voice_crps: np.ndarray
+    voice_covered: np.ndarray
+    """(V, n, T + 1, L): whether the central interval of each level covers the outcome."""
     p: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0, 0), dtype=np.float32))
     """(O, n, T + 1, K)"""
     mean: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
     """(O, n, T + 1)"""
     crps: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.float32))
     """(O, n, T + 1)"""
-    covered: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=bool))
-    """(n, T + 1, L) in the model's order: whether the central interval of each level covers the outcome."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {each.name: getattr(self, each.name) for each in fields(self)}
@@ -86,11 +95,12 @@ def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
     context = cohort.rows(others)
     actions = actions_of(cohort)
     budget = min(settings.budget, len(actions))
+    # Patients of the context alone, numbered from 0 again.
     patient = np.unique(plan.patient[others], return_inverse=True)[1].reshape(-1)
     generator = np.random.default_rng([settings.seed, 2, fold])
     # Before the whole context is read, so that the memories of its parts have been freed by then.
-    order, unjudged = best_fixed_order(model, context, patient, budget, generator, lambda share: report(0.5 * share))
-    report(0.5)
+    order, unjudged = best_fixed_order(model, context, patient, budget, generator, lambda share: report(0.4 * share))
+    report(0.4)
     memory = model.condition(context)
     policies = {
         MODEL: make_policy(settings.policy),
@@ -99,24 +109,28 @@ def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
         PER_COST: GainPerCost(),
     }
     names = orders_for(cohort)
-    shares = iter(np.linspace(0.55, 1.0, len(names) * budget))
+    shares = iter(np.linspace(0.45, 0.7, len(names) * budget))
     rollouts, model_order = [], None
     for name in names:
-        method = UnblockedChoices(memory, PolicyMethod(memory, policies[name]), lambda: report(next(shares, 1.0)))
-        rollouts.append(
-            roll_out_method(
-                method,
-                x,
-                names=cohort.names,
-                acquirable=cohort.acquirable,
-                groups=cohort.groups,
-                costs=cohort.costs,
-                budget=budget,
-                y=y,
-            )
+        method = UnblockedChoices(
+            memory, PolicyMethod(memory, policies[name]), lambda: report(next(shares, 0.7)), name == MODEL
         )
+        rollouts.append(roll_out_on(cohort, method, x, budget=budget, y=y))
         model_order = model_order or method
     assert model_order is not None
+    heard, has_council = hear(
+        memory,
+        x,
+        known_at(cohort, x, _to_actions(rollouts[0].actions, cohort), actions),
+        list(rollouts[0].predictions),  # type: ignore[arg-type]
+        settings.council,
+        settings.conventional,
+        settings.seed,
+        lambda: report(0.75),
+    )
+    measures = measured(list(heard.values()), y)
+    report(1.0)
+    # What the model would have chosen counts only as long as the patient was still being asked.
     took = rollouts[0].actions >= 0
     return FoldAnswers(
         rows=rows,
@@ -128,15 +142,25 @@ def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
         wish_near=np.where(took, np.stack(model_order.near, 1), 0),
         order=np.array(order, dtype=np.int64),
         unjudged=np.array(unjudged, dtype=np.int64),
+        voices=np.array(list(heard)),
+        has_council=np.array(has_council),
+        voice_loss=measures.loss,
+        voice_p=measures.p,
+        voice_mean=measures.mean,
+        voice_crps=measures.crps,
+        voice_covered=measures.covered,
         **_predictions(rollouts, y),
     )
 
 
 class UnblockedChoices:
-    """A method that also notes, at every step, the test it would take if every test had been recorded."""
+    """A method that chooses as a step-through does, and `notes` at every step the test it would take if every test had
+    been recorded."""
 
-    def __init__(self, memory: ConditionedModel, method: PolicyMethod, report_step: Callable[[], None]) -> None:
-        self.memory, self.method, self.report_step = memory, method, report_step
+    def __init__(
+        self, memory: ConditionedModel, method: PolicyMethod, report_step: Callable[[], None], notes: bool
+    ) -> None:
+        self.memory, self.method, self.report_step, self.notes = memory, method, report_step, notes
         self.wishes: list[np.ndarray] = []
         """For each step (n,) the feature, -1 where none is left."""
         self.near: list[np.ndarray] = []
@@ -144,8 +168,15 @@ class UnblockedChoices:
 
     def step(self, x: np.ndarray, a: np.ndarray):
         self.report_step()
-        prediction, scores, gains = self.method.step(x, a)
-        wish = np.where(np.isfinite(scores.max(1)), scores.argmax(1), -1)
+        recorded = ~np.isnan(x)
+        prediction, scores, gains = self.method.step(x, a, recorded)
+        if not self.notes:
+            return prediction, scores, gains
+        # The same scores where all that is open was recorded; elsewhere those of before blocking.
+        unblocked, lacks = scores.copy(), ((~recorded & ~a) & self.memory.cohort.acquirable).any(1)
+        if lacks.any():
+            unblocked[lacks] = self.method.step(x[lacks], a[lacks])[1]
+        wish = np.where(np.isfinite(unblocked.max(1)), unblocked.argmax(1), -1)
         shown = np.where(a, x, np.nan).astype(np.float32)
         near = nearest_rows(self.memory, shown, count_near(len(self.memory.cohort)))
         self.wishes.append(wish)
@@ -169,7 +200,8 @@ def _base_losses(context: Cohort, y: np.ndarray) -> np.ndarray:
         spread = float(context.y.std()) or 1.0
         standardised = (y.astype(np.float64) - float(context.y.mean())) / spread
         return 0.5 * standardised**2 + np.log(spread) + 0.5 * np.log(2 * np.pi)
-    share = np.bincount(context.y, minlength=context.n_classes) / len(context)
+    # A class that the context lacks gets the smallest probability that row_losses allows, not a loss of infinity.
+    share = context.class_counts / len(context)
     return row_losses(np.tile(share, (len(y), 1)), y)
 
 
@@ -178,17 +210,8 @@ def _predictions(rollouts: list[Rollout], y: np.ndarray) -> dict[str, np.ndarray
         return {"p": np.stack([np.stack(r.predictions, 1) for r in rollouts]).astype(np.float32)}  # type: ignore[arg-type]
     mean = [np.stack([prediction.mean for prediction in _predictives(r)], 1) for r in rollouts]
     crps = [np.stack([row_crps(prediction, y) for prediction in _predictives(r)], 1) for r in rollouts]
-    covered = np.stack([_covered(prediction, y) for prediction in _predictives(rollouts[0])], 1)
-    return {"mean": np.stack(mean), "crps": np.stack(crps), "covered": covered}
+    return {"mean": np.stack(mean), "crps": np.stack(crps)}
 
 
 def _predictives(rollout: Rollout) -> list[Predictive]:
     return [prediction for prediction in rollout.predictions if isinstance(prediction, Predictive)]
-
-
-def _covered(prediction: Predictive, y: np.ndarray) -> np.ndarray:
-    """(n, L) whether the central interval of each level covers y."""
-    return np.stack(
-        [(y >= prediction.quantile((1 - level) / 2)) & (y <= prediction.quantile((1 + level) / 2)) for level in LEVELS],
-        1,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,12 +26,17 @@ class EvidenceSettings:
     """Most rows that are asked; drawn at random where the cohort has more."""
     policy: str = "gain"
     """What the model orders tests by: gain, gain per cost, learned or monte carlo."""
-    patients: str = ""
-    """A column that tells which rows belong to one patient, such as a record number; empty: each row is a patient."""
+    patients: str | None = None
+    """A column that tells which rows belong to one patient, such as a record number; empty: each row is a patient; None: the
+    cohort's own, where patients have several rows."""
     draws: int = 1000
     """Bootstrap samples of the patients behind each interval."""
     seed: int = 0
     """Of the folds, the rows asked, the random orders and the bootstrap."""
+    council: bool = True
+    """Whether the council is heard beside the general model, as it is in step-throughs unless the installation says otherwise."""
+    conventional: bool = True
+    """Whether a regression and boosted trees are fitted to the same rows, to compare with. Most of the work in long cohorts."""
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -44,8 +49,15 @@ class EvidenceSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
                 raise ConfigError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}.")
+        for name in ("council", "conventional"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be true or false.")
         if self.policy not in MODEL_POLICIES:
             raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(MODEL_POLICIES)}.")
+
+    def of(self, cohort: Cohort) -> EvidenceSettings:
+        """The same with the column of patients that this cohort's table tells, where none is stated."""
+        return self if self.patients is not None else replace(self, patients=cohort.patient_column or "")
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,7 @@ class Plan:
 
 def make_plan(cohort: Cohort, settings: EvidenceSettings) -> Plan:
     """Folds stratified by outcome that keep the rows of one patient together."""
-    patient = patients_of(cohort, settings.patients)
+    patient = patients_of(cohort, settings.of(cohort).patients or "")
     count = int(patient.max()) + 1
     if len(cohort) < FEWEST_ROWS or count < max(FEWEST_ROWS, settings.folds):
         raise CohortError(
@@ -98,10 +110,7 @@ def patients_of(cohort: Cohort, column: str) -> np.ndarray:
     if column:
         if cohort.source is None or column not in cohort.source.names:
             raise CohortError(f"The cohort's table has no column '{column}' that could tell patients apart.")
-        texts = cohort.frame()[column].astype("string").fillna("").to_numpy(dtype=object)
-        alone = texts == ""
-        texts[alone] = [f"\0{row}" for row in np.flatnonzero(alone)]  # an unnamed row is a patient of its own
-        return np.unique(texts.astype(str), return_inverse=True)[1]
+        return cohort.grouped_by(column)
     cells = np.column_stack([np.where(cohort.r, cohort.x, 0), cohort.r, cohort.y])
     return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
 

@@ -8,10 +8,23 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from l2m_core.evidence.bootstrap import Estimate
-from l2m_core.evidence.figures import Calibration, Curve, Difference, Figures, Positivity
-from l2m_core.evidence.sentences import Sentence, report, sentences
+from l2m_core.evidence.figures import (
+    Calibration,
+    Curve,
+    DecisionCurve,
+    Difference,
+    Figures,
+    Group,
+    Positivity,
+    Recalibrated,
+    Voice,
+)
+from l2m_core.evidence.fold_answers import MODEL
+from l2m_core.evidence.grade import Grade
+from l2m_core.evidence.sentences import Sentence, grade_of, report, sentences
 
-FORMAT = 2  # 1 had fixed orders whose tests may not have been judged, and did not say so
+MODEL_ALONE = 2
+FORMAT = 3  # MODEL_ALONE had the general model's figures only; 1 had fixed orders that said nothing of tests nobody could judge
 
 
 @dataclass(frozen=True)
@@ -21,6 +34,11 @@ class Evidence(Figures):
     def summary(self) -> tuple[Sentence, ...]:
         """What the figures say, in sentences with a verdict each."""
         return sentences(self)
+
+    @property
+    def grade(self) -> Grade:
+        """One word for the whole, with its reasons."""
+        return grade_of(self)
 
     def text(self) -> str:
         """The same for a terminal, with a table of log loss."""
@@ -32,7 +50,9 @@ class Evidence(Figures):
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Evidence | None:
-        """None where another version of this program wrote it."""
+        """None where a version of this program wrote it that is later, or too early to be read."""
+        if data.get("format") == MODEL_ALONE:
+            data = _with_one_voice(data)
         if data.get("format") != FORMAT:
             return None
         rest = {key: value for key, value in data.items() if key != "format"}
@@ -40,6 +60,17 @@ class Evidence(Figures):
             return cls(**{key: _read(key, value) for key, value in rest.items()})
         except (TypeError, KeyError):
             return None
+
+
+def _with_one_voice(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Evidence of the general model alone: its own order's curve is all that was predicted; nothing was put beside it."""
+    curve = data["curves"][0]
+    alone = {"name": MODEL, "loss": curve["loss"], "scores": curve["scores"]}
+    alone["overall"] = {"value": sum(e["value"] for e in curve["loss"]) / len(curve["loss"]), "low": None, "high": None}
+    alone["against_shown"] = {"value": 0.0, "low": 0.0, "high": 0.0}
+    nothing: dict[str, Any] = {"recalibrated": None, "decisions_at": [], "groups": []}
+    kept = {key: value for key, value in data.items() if key != "over_start"}  # told on no page any more
+    return {**kept, **nothing, "format": FORMAT, "voices": [alone], "shown": MODEL}
 
 
 def _plain(value: Any) -> Any:
@@ -51,7 +82,7 @@ def _plain(value: Any) -> Any:
 
 
 def _read(key: str, value: Any) -> Any:
-    if key in ("base", "over_base", "over_start"):
+    if key in ("base", "over_base"):
         return _estimate(value)
     if key == "curves":
         return tuple(
@@ -68,6 +99,32 @@ def _read(key: str, value: Any) -> Any:
         return tuple(Difference(d["order"], _estimate(d["overall"]), _estimates(d["by_step"])) for d in value)
     if key == "calibration":
         return tuple(Calibration(**{name: _read(name, item) for name, item in c.items()}) for c in value)
+    if key == "voices":
+        return tuple(
+            Voice(
+                v["name"],
+                _estimates(v["loss"]),
+                _estimate(v["overall"]),
+                {name: _estimates(score) for name, score in v["scores"].items()},
+                _estimate(v["against_shown"]),
+            )
+            for v in value
+        )
+    if key == "recalibrated" and value is not None:
+        calibration = Calibration(**{name: _read(name, item) for name, item in value["calibration"].items()})
+        return Recalibrated(tuple(value["shift"]), value["slope"], _estimate(value["change"]), calibration)
+    if key == "decisions_at":
+        return tuple(
+            DecisionCurve(
+                d["outcome"],
+                tuple(d["thresholds"]),
+                {name: tuple(benefit) for name, benefit in d["benefit"].items()},
+                _estimates(d["advantage"]),
+            )
+            for d in value
+        )
+    if key == "groups":
+        return tuple(Group(**group) for group in value)
     if key == "wishes":
         return tuple(Positivity(**wish) for wish in value)
     return (

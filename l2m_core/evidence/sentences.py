@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from l2m_core.errors import ConfigError
 from l2m_core.evidence.bootstrap import Estimate
-from l2m_core.evidence.figures import Difference, Figures
+from l2m_core.evidence.figures import DecisionCurve, Difference, Figures, Recalibrated, Voice
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.fold_answers import FIXED, MODEL, PER_COST, RANDOM
+from l2m_core.evidence.grade import FEW_OUTCOMES, Grade, grade
 
 LABELS = {
     MODEL: "the model's order",
@@ -16,7 +18,6 @@ LABELS = {
     FIXED: "the best fixed order",
     PER_COST: "the model's order by gain per cost",
 }
-FEW_OUTCOMES = 30  # asked rows of a class below which every figure is rough
 ECE_LIMIT = 0.05
 NOTABLE_UNRECORDED = 0.2
 NOTABLE_UNFOUNDED = 0.05  # share of the patients; beyond it an arbitrary position could be what the interval shows
@@ -31,21 +32,33 @@ Verdict = Literal["good", "open", "bad", "note"]
 class Sentence:
     """verdict: good or bad where the figures say so; open where they do not; note: good to know."""
 
-    about: Literal["asked", "order", "prediction", "calibration", "positivity"]
+    about: Literal["asked", "order", "others", "prediction", "calibration", "recalibration", "groups", "positivity"]
     verdict: Verdict
     text: str
 
 
 def sentences(figures: Figures) -> tuple[Sentence, ...]:
-    """The most important first: does the order help, do the predictions, are they calibrated, and what was not seen."""
-    found = [*_about_orders(figures), _about_prediction(figures), _about_calibration(figures)]
+    """The most important first: does the order help, who predicts best, do the predictions help, are they calibrated, and what
+    was not seen."""
+    found = [*_about_orders(figures), *_about_others(figures), _about_prediction(figures), _about_calibration(figures)]
+    found += [*_about_recalibration(figures), *_about_groups(figures)]
     found += [*_about_positivity(figures), _about_asked(figures), *_about_few(figures)]
     return tuple(found)
 
 
+def grade_of(figures: Figures) -> Grade:
+    positivity = _about_positivity(figures)[0].verdict
+    return grade(figures, _about_calibration(figures).verdict, positivity)
+
+
+def grade_in_words(found: Grade) -> str:
+    reasons = "; ".join(found.reasons)
+    return f"For this cohort: {found.word}. {reasons[:1].upper()}{reasons[1:]}."
+
+
 def report(figures: Figures) -> str:
-    """For a terminal: the sentences and the table of log loss."""
-    lines = [sentence.text for sentence in sentences(figures)]
+    """For a terminal: the grade, the sentences and the table of log loss."""
+    lines = [grade_in_words(grade_of(figures)), *(sentence.text for sentence in sentences(figures))]
     lines += ["", f"{'tests':>5}  " + "  ".join(f"{LABELS[curve.order]:>26}" for curve in figures.curves)]
     for t in range(figures.budget + 1):
         cells = "  ".join(f"{_interval(curve.loss[t]):>26}" for curve in figures.curves)
@@ -86,8 +99,122 @@ def _unjudged_words(figures: Figures) -> str:
     )
 
 
+def _about_others(figures: Figures) -> list[Sentence]:
+    """Who predicts best, and by how much. Nobody is called better than the shown voice unless the interval says so."""
+    if len(figures.voices) < 2:
+        return []
+    best, *others = sorted(figures.voices, key=lambda voice: voice.overall.value)
+    listed = "; ".join(f"{voice.label(figures.kind)} {voice.overall.value:.3f}" for voice in others)
+    lead = (
+        f"Head to head, knowing the same of each patient, {best.label(figures.kind)} {_has(best)} the lowest log loss "
+        f"({best.overall.value:.3f} nats, averaged over 0 to {figures.budget} tests; {listed})"
+    )
+    shown, rival = figures.shown_voice, figures.best_conventional
+    if rival is None:
+        return [Sentence("others", "note", f"{lead}.")]
+    gap = rival.against_shown
+    size = f"{abs(gap.value):.3f} nats, 95% interval of the difference {_signed(gap.low)} to {_signed(gap.high)}"
+    ours, theirs = shown.label(figures.kind), rival.label(figures.kind)
+    if gap.high < 0:
+        return [Sentence("others", "bad", f"{lead}. {_begin(theirs)} {_is(rival)} better than {ours} by {size}.")]
+    if gap.low > 0:
+        return [Sentence("others", "good", f"{lead}. {_begin(ours)} is better than {theirs} by {size}.")]
+    return [Sentence("others", "open", f"{lead}. {_begin(ours)} and {theirs} are not distinguishable ({size}).")]
+
+
+def _has(voice: Voice) -> str:
+    return "have" if voice.name == "trees" else "has"
+
+
+def _is(voice: Voice) -> str:
+    return "are" if voice.name == "trees" else "is"
+
+
+def _begin(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _about_recalibration(figures: Figures) -> list[Sentence]:
+    """Offered only where it is shown to help."""
+    found = figures.recalibrated
+    if found is None or found.change.high >= 0:
+        return []
+    return [
+        Sentence(
+            "recalibration",
+            "open",
+            f"Recalibrated by what happened, the predictions would be better ({_signed(found.change.value)} nats, "
+            f"{_signed(found.change.low)} to {_signed(found.change.high)}; off by {100 * found.calibration.error:.1f} "
+            f"percentage points instead of {100 * figures.calibration[-1].error:.1f}): {formula(figures, found)}. "
+            "Step-throughs show them as they are.",
+        )
+    ]
+
+
+def formula(figures: Figures, found: Recalibrated) -> str:
+    """How to recalibrate by hand."""
+    if figures.kind == "binary":
+        sign = "+" if found.shift[1] >= 0 else "−"
+        return f"log odds × {found.slope:.2f} {sign} {abs(found.shift[1]):.2f}"
+    shifts = ", ".join(f"{name} {_signed(shift)}" for name, shift in zip(figures.classes, found.shift, strict=True))
+    return f"log probability × {found.slope:.2f}, then {shifts}, then scaled to sum to 1"
+
+
+def _about_groups(figures: Figures) -> list[Sentence]:
+    if not figures.groups:
+        return []
+    off = [group for group in figures.groups if group.is_off]
+    if not off:
+        count = len(figures.groups)
+        return [
+            Sentence("groups", "good", f"In none of {count} groups of patients are the predictions shown to be off.")
+        ]
+    worst = max(off, key=lambda group: abs(group.predicted - group.observed))
+    told = "; ".join(
+        f"{group.feature} {group.group}: {_value(group.predicted, figures)} predicted, {_value(group.observed, figures)} "
+        f"observed ({_value(group.low, figures)} to {_value(group.high, figures)}, {group.rows} rows)"
+        for group in [worst, *(group for group in off if group is not worst)][:3]
+    )
+    return [
+        Sentence(
+            "groups",
+            "bad",
+            f"In {len(off)} of {len(figures.groups)} groups of patients the predictions are off: {told}.",
+        )
+    ]
+
+
+def _value(value: float, figures: Figures) -> str:
+    unit = f" {figures.unit}" if figures.unit else ""
+    return f"{value:.3g}{unit}" if figures.kind == "continuous" else f"{value:.0%}"
+
+
+def check_threshold(threshold: float) -> None:
+    if not 0 < threshold < 1:
+        raise ConfigError(f"The threshold {threshold:g} is no probability: choose one between 0 and 1, such as 0.2.")
+
+
+def at_threshold(curve: DecisionCurve, threshold: float, label: str) -> Sentence:
+    """What acting on one class's probability would bring at this threshold."""
+    check_threshold(threshold)
+    number = min(range(len(curve.thresholds)), key=lambda s: abs(curve.thresholds[s] - threshold))
+    found, of_all = curve.advantage[number], curve.benefit["all"][number]
+    default = "acting on everybody" if of_all > 0 else "acting on nobody"
+    size = f"{100 * found.value:+.1f} of 100 patients, {100 * found.low:+.1f} to {100 * found.high:+.1f}".replace(
+        "-", "−"
+    )
+    who = f"Whoever acts from {curve.thresholds[number]:.0%} on for '{curve.outcome}', by {label},"
+    if found.low > 0:
+        return Sentence("others", "good", f"{who} does better than by {default} (net benefit {size}).")
+    if found.high < 0:
+        return Sentence("others", "bad", f"{who} does worse than by {default} (net benefit {size}).")
+    return Sentence(
+        "others", "open", f"{who} does not do distinguishably better than by {default} (net benefit {size})."
+    )
+
+
 def _about_prediction(figures: Figures) -> Sentence:
-    start, end = figures.curve.loss[0], figures.curve.loss[-1]
+    start, end = figures.shown_voice.loss[0], figures.shown_voice.loss[-1]
     moved = f"log loss goes from {start.value:.3f} before any test to {end.value:.3f} after up to {figures.budget}"
     score = _score_words(figures)
     over = figures.over_base
@@ -104,7 +231,7 @@ def _about_prediction(figures: Figures) -> Sentence:
 
 def _score_words(figures: Figures) -> str:
     name = "auroc" if figures.kind != "continuous" else "crps"
-    scores = figures.curve.scores[name]
+    scores = figures.shown_voice.scores[name]
     start, end = scores[0].value, scores[-1].value
     if start != start or end != end:
         return ""

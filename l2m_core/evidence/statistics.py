@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from l2m_core.acquire.support import FEWEST_NEAR
+from l2m_core.acquire.support import are_few
 from l2m_core.cohort import Cohort
 from l2m_core.evidence.bootstrap import Bootstrap, Estimate, weighted_auroc, wilson_interval
-from l2m_core.evidence.figures import Calibration, Curve, Difference, Positivity
+from l2m_core.evidence.figures import (
+    Calibration,
+    Curve,
+    DecisionCurve,
+    Difference,
+    Positivity,
+    Recalibrated,
+    Voice,
+)
 from l2m_core.evidence.fixed_order import actions_of
-from l2m_core.evidence.fold_answers import FIXED, LEVELS, MODEL, FoldAnswers, orders_for
+from l2m_core.evidence.fold_answers import FIXED, MODEL, FoldAnswers, orders_for
 from l2m_core.evidence.folds import EvidenceSettings, Plan
+from l2m_core.evidence.groups import calibration_of_groups, groups_of
+from l2m_core.evidence.recalibration import cross_fitted, recalibration
 from l2m_core.evidence.results import Evidence
-from l2m_core.metrics import ece, ece_if_calibrated, reliability
+from l2m_core.evidence.voices import COUNCIL, LEVELS
+from l2m_core.metrics import confidence, ece, ece_if_calibrated, net_benefit, reliability, row_losses
 
 BINS = 10
+THRESHOLDS = np.arange(1, 100) / 100  # of a decision to act
 CHANCE_DRAWS = 50
 
 
@@ -31,8 +44,9 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
     base = np.concatenate([answer.base for answer in answers])
     names = orders_for(cohort)
     members = actions_of(cohort)
-    first, last = loss[0, :, 0], loss[0, :, -1]
-    base_rate, over_base, over_start = bootstrap.mean(np.stack([base, last - base, last - first], 1))
+    heard = Heard.of(answers)
+    base_rate, over_base = bootstrap.mean(np.stack([base, heard.shown_loss[:, -1] - base], 1))
+    groups = groups_of(cohort, rows)
     budget = actions.shape[2]
     classes = np.bincount(y, minlength=cohort.n_classes) if cohort.kind != "continuous" else ()
     return Evidence(
@@ -50,9 +64,13 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
         base=base_rate,
         curves=_curves(answers, names, y, bootstrap),
         differences=tuple(_difference(name, loss[0] - loss[o], bootstrap) for o, name in enumerate(names) if o),
+        voices=_voices(heard, y, bootstrap),
+        shown=heard.names[heard.shown],
         over_base=over_base,
-        over_start=over_start,
-        calibration=tuple(_calibration(answers, t, y, settings) for t in range(budget + 1)),
+        calibration=tuple(_calibration(heard, t, y, settings) for t in range(budget + 1)),
+        recalibrated=_recalibrated(heard, y, plan.fold[rows], bootstrap, settings),
+        decisions_at=_decisions(heard, y, cohort, bootstrap),
+        groups=calibration_of_groups(groups, *_predicted_and_observed(heard, y), is_share=bool(heard.p.size)),
         actions=tuple(action_name(cohort, action) for action in members),
         chosen=tuple(tuple(float((actions[0, :, t] == action).mean()) for action in members) for t in range(budget)),
         finished=_floats((actions[0] < 0).mean(0)),
@@ -76,7 +94,7 @@ def _curves(
             _floats(taken[o].mean(0)),
             _floats(cost[o].mean(0)),
             tuple(bootstrap.mean(loss[o])),
-            _scores(answers, o, y, bootstrap),
+            _scores(_of_order(answers, o), y, bootstrap),
         )
         for o, name in enumerate(names)
     )
@@ -101,38 +119,130 @@ def _is_unfounded(answer: FoldAnswers, names: Sequence[str]) -> np.ndarray:
     return np.asarray(np.isin(compared, answer.unjudged).any((0, 2)))
 
 
-def _scores(answers, o: int, y: np.ndarray, bootstrap: Bootstrap) -> dict[str, tuple[Estimate, ...]]:
+@dataclass(frozen=True)
+class Heard:
+    """The voices of all folds, without a council that is the model alone everywhere. Shapes as in FoldAnswers."""
+
+    names: tuple[str, ...]
+    loss: np.ndarray
+    p: np.ndarray
+    mean: np.ndarray
+    crps: np.ndarray
+    covered: np.ndarray
+
+    @classmethod
+    def of(cls, answers: Sequence[FoldAnswers]) -> Heard:
+        has_council = any(answer.has_council for answer in answers)
+        names = [str(name) for name in answers[0].voices]
+        kept = [number for number, name in enumerate(names) if name != COUNCIL or has_council]
+
+        def joined(name: str) -> np.ndarray:
+            parts = [getattr(answer, f"voice_{name}") for answer in answers]
+            return np.concatenate([part[kept] for part in parts], 1) if parts[0].size else parts[0]
+
+        return cls(tuple(names[number] for number in kept), *map(joined, ("loss", "p", "mean", "crps", "covered")))
+
+    @property
+    def shown(self) -> int:
+        """The number of the voice that step-throughs show."""
+        return self.names.index(COUNCIL) if COUNCIL in self.names else 0
+
+    @property
+    def shown_loss(self) -> np.ndarray:
+        """(n, T + 1)"""
+        return np.asarray(self.loss[self.shown])
+
+
+def _voices(heard: Heard, y: np.ndarray, bootstrap: Bootstrap) -> tuple[Voice, ...]:
+    found = []
+    for number, name in enumerate(heard.names):
+        loss = heard.loss[number]
+        overall, against = bootstrap.mean(np.stack([loss.mean(1), (loss - heard.shown_loss).mean(1)], 1))
+        scores = _scores(_of_voice(heard, number), y, bootstrap)
+        found.append(Voice(name, tuple(bootstrap.mean(loss)), overall, scores, against))
+    return tuple(found)
+
+
+def _predicted_and_observed(heard: Heard, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) of the shown voice after all tests: a probability and whether it happened; or the mean and the outcome."""
+    if heard.p.size:
+        return confidence(heard.p[heard.shown, :, -1].astype(np.float64), y)
+    return heard.mean[heard.shown, :, -1].astype(np.float64), y.astype(np.float64)
+
+
+def _recalibrated(
+    heard: Heard, y: np.ndarray, fold: np.ndarray, bootstrap: Bootstrap, settings: EvidenceSettings
+) -> Recalibrated | None:
+    if not heard.p.size:
+        return None
+    p = heard.p[heard.shown, :, -1].astype(np.float64)
+    whole, after = recalibration(p, y), cross_fitted(p, y, fold)
+    (change,) = bootstrap.mean((row_losses(after, y) - row_losses(p, y))[:, None])
+    generator = np.random.default_rng([settings.seed, 7])
+    return Recalibrated(whole.shift, whole.slope, change, _calibration_of(after, y, heard.loss.shape[2] - 1, generator))
+
+
+def _decisions(heard: Heard, y: np.ndarray, cohort: Cohort, bootstrap: Bootstrap) -> tuple[DecisionCurve, ...]:
+    if not heard.p.size:
+        return ()
+    return tuple(_decision(heard, y, code, cohort.classes[code], bootstrap) for code in _acted_on(cohort))
+
+
+def _acted_on(cohort: Cohort) -> range:
+    return range(1, 2) if cohort.kind == "binary" else range(cohort.n_classes)
+
+
+def _decision(heard: Heard, y: np.ndarray, code: int, name: str, bootstrap: Bootstrap) -> DecisionCurve:
+    happened = y == code
+    everybody = np.ones(len(y))
+    benefit = {
+        voice: _floats(net_benefit(heard.p[number, :, -1, code], happened, THRESHOLDS))
+        for number, voice in enumerate(heard.names)
+    }
+    shown = heard.p[heard.shown, :, -1, code]
+
+    def advantage(weights: np.ndarray) -> np.ndarray:
+        of_all = net_benefit(everybody, happened, THRESHOLDS, weights)
+        return net_benefit(shown, happened, THRESHOLDS, weights) - np.maximum(of_all, 0.0)
+
+    benefit["all"] = _floats(net_benefit(everybody, happened, THRESHOLDS))
+    return DecisionCurve(name, _floats(THRESHOLDS), benefit, tuple(bootstrap.estimate(advantage)))
+
+
+Scored = np.ndarray | tuple[np.ndarray, np.ndarray]
+"""p (n, T + 1, K); or mean and crps, both (n, T + 1)."""
+
+
+def _of_order(answers: Sequence[FoldAnswers], o: int) -> Scored:
     if answers[0].p.size:
-        p = np.concatenate([answer.p[o] for answer in answers]).astype(np.float64)  # (n, T + 1, K)
-        steps = range(p.shape[1])
-        return {
-            "auroc": tuple(bootstrap.estimate(lambda w: np.stack([weighted_auroc(p[:, t], y, w) for t in steps], 1)))
-        }
-    crps = np.concatenate([answer.crps[o] for answer in answers]).astype(np.float64)
-    mean = np.concatenate([answer.mean[o] for answer in answers]).astype(np.float64)
-    square = (mean - y[:, None]) ** 2
+        return np.concatenate([answer.p[o] for answer in answers])
+    return np.concatenate([answer.mean[o] for answer in answers]), np.concatenate(
+        [answer.crps[o] for answer in answers]
+    )
+
+
+def _of_voice(heard: Heard, number: int) -> Scored:
+    if heard.p.size:
+        return np.asarray(heard.p[number])
+    return heard.mean[number], heard.crps[number]
+
+
+def _scores(predicted: Scored, y: np.ndarray, bootstrap: Bootstrap) -> dict[str, tuple[Estimate, ...]]:
+    if isinstance(predicted, np.ndarray):
+        each = predicted.astype(np.float64).swapaxes(0, 1)  # (T + 1, n, K)
+        return {"auroc": tuple(bootstrap.estimate(lambda w: np.stack([weighted_auroc(at, y, w) for at in each], 1)))}
+    mean, crps = predicted
+    square = (mean.astype(np.float64) - y[:, None]) ** 2
     root = bootstrap.estimate(lambda w: np.sqrt(w @ square / w.sum(1, keepdims=True)))
-    return {"crps": tuple(bootstrap.mean(crps)), "rmse": tuple(root)}
+    return {"crps": tuple(bootstrap.mean(crps.astype(np.float64))), "rmse": tuple(root)}
 
 
-def _calibration(answers, t: int, y: np.ndarray, settings: EvidenceSettings) -> Calibration:
-    """After t tests in the model's order."""
+def _calibration(heard: Heard, t: int, y: np.ndarray, settings: EvidenceSettings) -> Calibration:
+    """Of the shown voice after t tests."""
     generator = np.random.default_rng([settings.seed, 5, t])
-    if answers[0].p.size:
-        p = np.concatenate([answer.p[0, :, t] for answer in answers]).astype(np.float64)
-        points = reliability(p, y, BINS)
-        low, high = wilson_interval(points.observed * points.count, points.count)
-        return Calibration(
-            t,
-            _floats(points.predicted),
-            _floats(points.observed),
-            _floats(low),
-            _floats(high),
-            tuple(int(count) for count in points.count),
-            ece(p, y, BINS),
-            ece_if_calibrated(p, generator, BINS, draws=CHANCE_DRAWS),
-        )
-    covered = np.concatenate([answer.covered[:, t] for answer in answers])  # (n, L)
+    if heard.p.size:
+        return _calibration_of(heard.p[heard.shown, :, t].astype(np.float64), y, t, generator)
+    covered = heard.covered[heard.shown, :, t]  # (n, L)
     n, observed = len(covered), covered.mean(0)
     low, high = wilson_interval(covered.sum(0), np.full(len(LEVELS), n))
     # The level of the narrowest central interval that covers an outcome is uniform under perfect calibration.
@@ -150,6 +260,22 @@ def _calibration(answers, t: int, y: np.ndarray, settings: EvidenceSettings) -> 
     )
 
 
+def _calibration_of(p: np.ndarray, y: np.ndarray, t: int, generator: np.random.Generator) -> Calibration:
+    """p: (n, K)"""
+    points = reliability(p, y, BINS)
+    low, high = wilson_interval(points.observed * points.count, points.count)
+    return Calibration(
+        t,
+        _floats(points.predicted),
+        _floats(points.observed),
+        _floats(low),
+        _floats(high),
+        tuple(int(count) for count in points.count),
+        ece(p, y, BINS),
+        ece_if_calibrated(p, generator, BINS, draws=CHANCE_DRAWS),
+    )
+
+
 def _positivity(cohort: Cohort, answers, actions: Mapping[int, np.ndarray]) -> tuple[Positivity, ...]:
     rows = np.concatenate([answer.rows for answer in answers])
     wish = np.concatenate([answer.wish for answer in answers])
@@ -158,7 +284,7 @@ def _positivity(cohort: Cohort, answers, actions: Mapping[int, np.ndarray]) -> t
     for action, members in actions.items():
         asked = wish == action
         recorded = cohort.r[rows][:, members].any(1)[:, None]
-        thin = asked & (near < FEWEST_NEAR)
+        thin = asked & are_few(near)
         found.append(
             Positivity(
                 action_name(cohort, action),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from l2m_core.evidence import Evidence
-from l2m_core.evidence.__main__ import main
+from l2m_core.evidence.__main__ import Progress, main, time_left
 from tests.evidence.conftest import small_frame
 
 QUICK = ["--folds", "2", "--budget", "2", "--most-rows", "12", "--draws", "100", "--quiet"]
@@ -19,6 +21,31 @@ def test_a_file_becomes_sentences_and_figures(tmp_path, capsys):
     assert "On this cohort the model's order" in said and "log loss in nats" in said
     found = Evidence.from_data(json.loads(figures.read_text()))
     assert found is not None and found.asked == 12
+
+
+def test_progress_has_an_estimate_and_says_a_thing_once_in_a_file(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("l2m_core.evidence.__main__.time.monotonic", lambda: now[0])
+    with Progress(quiet=False) as report:
+        report(0.0, "Splitting.")
+        for share in (0.1, 0.2):
+            now[0] = 600 * share
+            report(share, "Asking fold 1 of 5.")
+        now[0] = 300.0
+        report(0.5, "Asking fold 3 of 5.")
+    assert capsys.readouterr().err.splitlines() == [
+        "  0%  Splitting.",
+        " 10%  Asking fold 1 of 5. About 9 min left.",
+        " 50%  Asking fold 3 of 5. About 5 min left.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("passed", "share", "words"),
+    [(100, 0.0, ""), (0.5, 0.5, ""), (30, 0.5, " About 30 s left."), (8000, 0.5, " About 2.2 h left.")],
+)
+def test_time_left_is_in_words_a_person_uses(passed, share, words):
+    assert time_left(passed, share) == words
 
 
 def test_what_cannot_be_used_is_one_sentence(tmp_path, capsys):
@@ -39,3 +66,14 @@ def test_the_decimal_sign_of_a_file_can_be_stated(tmp_path, capsys):
     assert main([str(table), "--outcome", "died", *QUICK]) == 2
     assert "'1.100' could be 1100 or 1.100" in capsys.readouterr().err
     assert main([str(table), "--outcome", "died", "--decimal", ".", *QUICK]) == 0
+
+
+def test_a_threshold_is_told_of_and_one_that_is_no_probability_refused(tmp_path, capsys):
+    table = tmp_path / "ward.csv"
+    small_frame().drop(columns="record").to_csv(table, index=False)
+    alone = [str(table), "--outcome", "died", "--no-council", "--no-conventional", *QUICK]
+    assert main([*alone, "--threshold", "0.3"]) == 0
+    said = capsys.readouterr().out
+    assert "Whoever acts from 30% on for 'yes', by the general model alone" in said and "Head to head" not in said
+    assert main([*alone, "--threshold", "30"]) == 2
+    assert "The threshold 30 is no probability" in capsys.readouterr().err

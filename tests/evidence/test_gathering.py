@@ -175,7 +175,7 @@ def test_scores_of_a_continuous_outcome_are_those_of_the_metrics(model):
     prediction = memory.predict(cohort.x[rows])
     assert answers[0].crps[0, :, -1].mean() == pytest.approx(metrics.crps(prediction, cohort.y[rows]), abs=1e-5)
     np.testing.assert_allclose(
-        answers[0].covered[:, -1].mean(0),
+        answers[0].voice_covered[0, :, -1].mean(0),
         metrics.coverage(prediction, cohort.y[rows], np.arange(1, 10) / 10),
         atol=1e-9,
     )
