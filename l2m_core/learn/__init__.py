@@ -1,0 +1,1 @@
+"""Training loops, losses, optimisers and checkpoints: what every training job shares."""

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
+from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, query_losses
 from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
-from l2m_core.learn.stopping import EarlyStopping
 from l2m_core.settings import check_least
 from l2m_core.tasks.batch import TaskBatch
 

@@ -1,4 +1,4 @@
-"""The inference settings that a trained model inherits: those of the model that its training began with."""
+"""The answer settings that a trained model inherits: those of the model that its training began with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from l2m_core.answering.release import FACTS, load_release
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ModelFileError
 from l2m_core.learn.checkpoints import find_checkpoint
-from l2m_core.paths import model_folders
+from l2m_core.paths import is_released
 
 OF_GAIN_JOBS = "reveals"  # a setting that only those have that teach the gain head
 
@@ -23,7 +23,7 @@ def inherited(init: str | Path, seen: frozenset[Path] = frozenset()) -> AnswerSe
     began with). seen: folders that led here.
     """
     folder = Path(init)
-    if str(init) in model_folders() or (folder / FACTS).is_file():
+    if is_released(str(init)) or (folder / FACTS).is_file():
         return load_release(init).inference
     path = folder.resolve()
     facts = None if path in seen else _facts(folder)
@@ -40,5 +40,7 @@ def _facts(folder: Path) -> dict[str, Any] | None:
 
 def _of_job(job: Mapping[str, Any], seen: frozenset[Path]) -> AnswerSettings:
     """Of fresh weights nothing is known to help, and their gains mean nothing until a job has taught them."""
-    found = inherited(job["init"], seen) if job.get("init") else AnswerSettings(policy="monte carlo")
+    found = (
+        inherited(job["init"], seen) if job.get("init") else AnswerSettings(policy="monte carlo", row_order="content")
+    )
     return replace(found, policy="gain") if OF_GAIN_JOBS in job else found

@@ -22,13 +22,13 @@ from l2m_core.learn.checkpoints import (
     save_checkpoint,
     unflatten_optimiser,
 )
+from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.logs import TrainingLog, drop_lines_after
 from l2m_core.learn.losses import share_of
 from l2m_core.learn.optimiser import MuonAdamW
 from l2m_core.learn.precision import DTYPES, FlopMeter, call_lowered, compile_blocks
 from l2m_core.learn.processes import rank_and_world_size, sum_over_processes
 from l2m_core.learn.stages import Episode, Stage, stage_at
-from l2m_core.learn.stopping import EarlyStopping
 from l2m_core.settings import check_least
 
 
@@ -42,8 +42,12 @@ class LoopConfig:
     """Decoupled weight decay."""
     muon: bool = True
     """Whether Muon updates the matrices inside the blocks and AdamW the rest; without it, AdamW updates everything."""
+    beta2: float = 0.98
+    """AdamW's decay of the second moment; 0.999 is Adam's default, and the study's."""
+    decay: str = "cosine"
+    """How the rate falls from a stage's first share of the peak to its last: "cosine" or "linear"."""
     clip: float = 1.0
-    """Largest norm of the gradient."""
+    """Largest norm of the gradient; 0: gradients are not clipped."""
     warmup: int = 100
     """Steps over which the learning rate rises from zero."""
     average: float = 0.998
@@ -62,6 +66,8 @@ class LoopConfig:
     """Steps in a row with a NaN or infinite loss that stop the job."""
     threads: int = 1
     """CPU threads. They are set here and never guessed."""
+    count_operations: bool = True
+    """Whether the log tells GFLOP/s, which costs one more run of each new shape of tasks."""
     minutes: float = 0.0
     """When positive, this run stops after so many minutes, with a checkpoint from which --resume goes on."""
 
@@ -70,7 +76,11 @@ class LoopConfig:
             raise ConfigError(f"loop.dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}.")
         if not self.lr > 0:
             raise ConfigError(f"loop.lr is {self.lr}; it must be above 0.")
-        check_least(self, "loop", bad_steps=1, threads=1, log_every=1, minutes=0)
+        if self.decay not in ("cosine", "linear"):
+            raise ConfigError(f"loop.decay is {self.decay!r}; it must be cosine or linear.")
+        if not 0 < self.beta2 < 1:
+            raise ConfigError(f"loop.beta2 is {self.beta2}; it must lie between 0 and 1.")
+        check_least(self, "loop", bad_steps=1, threads=1, log_every=1, minutes=0, clip=0)
 
 
 class Loop:
@@ -102,7 +112,7 @@ class Loop:
         self.steps = sum(stage.steps for stage in stages)
         self.step, self.seconds, self.tasks_seen, self.skipped = 0, 0.0, 0, 0
         self.held_out: dict[str, float] = {}
-        self.optimiser = MuonAdamW(self.model, config.lr, config.weight_decay, config.muon, rate_of)
+        self.optimiser = MuonAdamW(self.model, config.lr, config.weight_decay, config.muon, rate_of, config.beta2)
         self.average = {name: p.detach().clone() for name, p in self.model.named_parameters()}
         self.meter = FlopMeter()
         if config.compile:
@@ -116,7 +126,7 @@ class Loop:
         """Trains up to step `until` (default: the end of the stages). Saves at the end and when asked to stop."""
         end = min(self.steps, until or self.steps)
         self._open_folder()
-        previous = _on_signal(lambda *_: setattr(self, "_stop_asked", True))
+        previous = _on_signal(lambda *_: self.ask_to_stop())
         bar = tqdm(total=end, initial=self.step, disable=self.quiet or self.rank > 0, mininterval=5, file=sys.stderr)
         # `began` lies in the past by the seconds of earlier runs, so the clock counts the whole job.
         saved_at, began, bad, smooth = time.monotonic(), time.monotonic() - self.seconds, 0, None
@@ -126,9 +136,9 @@ class Loop:
                 self._evaluate()
             self._stopping = self.stopping is not None and self.stopping.is_over
             while self.step < end and not self._stopping:
-                self._stop_asked |= time.monotonic() > deadline
-                # None: the step was skipped, its loss or gradient being NaN or infinite.
-                report = self._one_step()
+                if time.monotonic() > deadline:
+                    self.ask_to_stop()
+                report = self.take_step()
                 bad = 0 if report is not None else bad + 1
                 if bad >= self.config.bad_steps:
                     raise TrainingError(self._bad_news(bad))
@@ -154,8 +164,24 @@ class Loop:
                 self._log.close()
             # Only now: a second signal (Linux may send one for each thread of a parent that died) spares the checkpoint.
             _restore_signals(previous)
+        self._say_how_to_go_on(end)
 
-    def _one_step(self) -> dict[str, float] | None:
+    def _say_how_to_go_on(self, end: int) -> None:
+        has_ended = self.step >= end or (self.stopping is not None and self.stopping.is_over)
+        if not (has_ended or self.quiet or self.rank or self.folder is None):
+            print(
+                f"Stopped after step {self.step:,} of {end:,}, which is saved in {self.folder / 'checkpoints'}. "
+                "The same command with --resume goes on from there.",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def ask_to_stop(self) -> None:
+        """Ends `run` after this step, in every process that shares the batch."""
+        self._stop_asked = True
+
+    def take_step(self) -> dict[str, float] | None:
+        """One step of the optimiser: what the loss reports, or None where the step was skipped."""
         episode = self.draw(self.step)
         total = len(episode.tasks.y)
         if total < self.world_size:
@@ -172,13 +198,14 @@ class Loop:
             values = sum_over_processes(moving, {**values, "stop": float(self._stop_asked)})
             self._stopping = values.pop("stop") > 0
         # After the sum over processes, so that all of them clip alike.
-        norm = float(nn.utils.clip_grad_norm_([p for p in moving if p.grad is not None], self.config.clip))
+        largest = self.config.clip or math.inf
+        norm = float(nn.utils.clip_grad_norm_([p for p in moving if p.grad is not None], largest))
         # A step with a NaN is skipped whole: its gradient would spoil the optimiser's momentum for good.
         if not (math.isfinite(norm) and math.isfinite(values["loss"])):
             self.skipped += 1
             self.optimiser.zero_grad()
             return None
-        self.optimiser.step(self._rate())
+        self.optimiser.step(self.learning_rate())
         self.optimiser.zero_grad()
         # The average begins short and grows to its full memory: the first weights would else stay in it for 1 / (1 -
         # decay) steps.
@@ -199,7 +226,8 @@ class Loop:
 
         # The number of operations depends on these alone.
         shape = (*episode.tasks.x.shape, episode.context, episode.tasks.continuous)
-        self.meter.count(shape, step)
+        if self.config.count_operations:
+            self.meter.count(shape, step)
         self.optimiser.zero_grad()
         return self.meter.run(shape, step)
 
@@ -210,19 +238,21 @@ class Loop:
             f"that step's tasks: they follow from the job's seed ({seed}) and the step."
         )
 
-    def _rate(self) -> float:
+    def learning_rate(self) -> float:
         stage, step_in_stage = stage_at(self.stages, self.step)
         start, end = stage.lr
         share = min(1.0, step_in_stage / max(1, stage.steps))
-        # Cosine from the stage's first share of the peak to its last, times a linear warm-up over all.
-        scale = end + (start - end) * 0.5 * (1 + math.cos(math.pi * share))
+        left = 1 - share if self.config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * share))
+        # From the stage's first share of the peak to its last, times a linear warm-up over all.
+        scale = end + (start - end) * left
         return scale * min(1.0, (self.step + 1) / max(1, self.config.warmup))
 
     def _evaluate(self) -> None:
         """Evaluates the averaged weights on held-out tasks. Other processes wait at the next step's sum."""
         if self.evaluate is None or self.rank > 0:
             return
-        with self.averaged(), torch.no_grad():
+        # Uncompiled: kernels for this alone would take longer to build than they save.
+        with self.averaged(), torch.no_grad(), torch.compiler.set_stance("force_eager"):
             self.held_out = self.evaluate(self.model)
             if self.stopping:
                 self.stopping.update(self.held_out, self.model)

@@ -9,9 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from l2m_core.errors import ConfigError
-from l2m_core.learn.stages import Episode, reveal_share
+from l2m_core.learn.picks import open_softmax
+from l2m_core.learn.stages import Episode, random_orders, random_unknown
+from l2m_core.model.columns import Columns
 from l2m_core.model.density import predictive
 from l2m_core.model.interface import Context, Memory, Output
+from l2m_core.model.results import results_to_try, value_loss
 from l2m_core.tasks.batch import TaskBatch
 
 
@@ -28,6 +31,23 @@ def log_loss(output: Output, memory: Memory, y: Tensor) -> Tensor:
     return F.cross_entropy(logits, y.flatten(), reduction="none").view(y.shape)
 
 
+def soft_log_loss(output: Output, tasks: TaskBatch, context: int) -> Tensor:
+    """(B, n) expected log loss of the queries after `context`, under the prior's own p(y | what the mechanism saw).
+
+    Its gradient has the mean of the drawn outcome's and less noise, wherever missingness does not look at the outcome.
+    A task whose truth has no closed form counts by its drawn outcome.
+    """
+    log_p = output.prediction.log_softmax(-1)  # (B, n, K)
+    drawn = F.one_hot(tasks.y[:, context:], log_p.shape[-1]).to(log_p.dtype)
+    known = tasks.truth.probabilities if tasks.truth is not None else None
+    if known is not None:
+        # Priors draw as many columns of classes as their widest task has; the model always has max_classes.
+        p = F.pad(known[:, context:], (0, log_p.shape[-1] - known.shape[-1])).to(log_p.dtype)
+        drawn = torch.where(p.isfinite().all(-1, keepdim=True), p, drawn)
+    # 0 · log 0 = 0: classes that a task does not have are at -inf.
+    return -(drawn * torch.where(drawn > 0, log_p, 0.0)).sum(-1)
+
+
 def query_losses(model: nn.Module, episode: Episode, rank: bool = False) -> tuple[Tensor, Memory]:
     """(B, n) log loss of the episode's queries, and the memory of its context; rank: see Encoder."""
     tasks, n = episode.tasks, episode.context
@@ -37,15 +57,30 @@ def query_losses(model: nn.Module, episode: Episode, rank: bool = False) -> tupl
 
 
 class PredictorLoss(nn.Module):
-    """Algorithm 1 of the study for the cells encoder: log loss of queries known in part, in random order."""
+    """Algorithm 1 of the study for the cells encoder: log loss of queries known in part, in random order.
 
-    def __init__(self, model: nn.Module):
+    soft: classes count by the prior's probabilities instead of the drawn class; value_weight: how much the results
+    that were recorded but are not yet known count, beside the outcome.
+    """
+
+    def __init__(self, model: nn.Module, soft: bool = False, value_weight: float = 0.0):
         super().__init__()
-        self.model = model
+        self.model, self.soft, self.value_weight = model, soft, value_weight
 
     def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
-        loss, _ = query_losses(self.model, episode)
-        return loss.mean(), {"loss": loss.detach().mean()}
+        tasks, n = episode.tasks, episode.context
+        x, y, foresees = tasks.x[:, n:], tasks.y[:, n:], self.value_weight > 0
+        memory = self.model.condition(context_of(tasks, n), rank=foresees)
+        output = self.model.query(memory, x, episode.a, rank=foresees)
+        is_soft = self.soft and not tasks.continuous
+        loss = (soft_log_loss(output, tasks, n) if is_soft else log_loss(output, memory, y)).mean()
+        report = {"loss": loss.detach()}
+        if foresees:
+            hidden = tasks.r[:, n:] & ~episode.a  # (B, n, d): every result that is there to be foreseen
+            value = (value_loss(output.values, memory.columns, x) * hidden).sum() / hidden.sum().clamp_min(1)
+            loss = loss + self.value_weight * value
+            report["value"] = value.detach()
+        return loss, report
 
 
 class RowsPredictorLoss(nn.Module):
@@ -69,34 +104,21 @@ class RowsPredictorLoss(nn.Module):
         return loss.mean(), {"loss": loss.detach().mean()}
 
 
-def random_orders(episode: Episode, count: int) -> Tensor:
-    """(B, count, n, d): what is known of each query at `count` points of random orders of its recorded features."""
-    r = episode.tasks.r[:, None, episode.context :]
-    n, d = r.shape[-2:]
-    order = episode.uniform(count, n, d)
-    # Stratified: way i falls into the i-th of `count` equal parts of its order, so every query is seen nearly empty
-    # and nearly complete at each step. The study draws one state per step; several per query cost little, as all read
-    # the same keys.
-    share = (torch.arange(count, device=r.device)[:, None, None] + episode.uniform(count, n, 1, stream=1)) / count
-    # Half of the tasks have their baseline features known from the start, as at the bedside; the other half teach the
-    # model to do without.
-    keeps_baseline = episode.uniform(1, 1, 1, stream=2) < 0.5
-    return reveal_share(order, share, r, keeps_baseline & ~episode.tasks.acquirable[:, None, None])
-
-
 class GainLoss(nn.Module):
     """Teaches the gain head on a trained predictor: measure one more feature, and see what it told.
 
     For each query, `reveals` recorded but unknown features are measured in turn against the same memory. Two targets
     have the conditional mutual information as their mean when the predictor is calibrated: the realised drop in log
     loss ("realised": honest about miscalibration, very noisy), and the divergence of the new belief from the old one
-    ("expected": the same drop averaged over the outcome, far less noisy). "mixed" halves the difference.
+    ("expected": the same drop averaged over the outcome, far less noisy). "mixed" halves the difference. "information" is
+    no draw at all: the mutual information under the results that the model foresees and its own answers to them. Its
+    errors count on a log scale, so that the head is right about small gains as well.
     With `policy`, the policy head learns from the same measurements, by the exact objective over the features tried.
     """
 
     def __init__(self, model: nn.Module, target: str = "expected", reveals: int = 2, policy: bool = False):
         super().__init__()
-        check_target(target)
+        check_target(target, INFORMATION)
         self.model, self.target, self.reveals, self.policy = model, target, reveals, policy
 
     def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
@@ -109,14 +131,20 @@ class GainLoss(nn.Module):
         # (B, n, m): blocked like the policy, since only what was recorded can be revealed.
         choices = random_unknown(r & ~a, self.reveals, episode)
         expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
-        # Rare patients whose belief turns over would dominate a squared error, so targets stay within 3 nats.
-        target = choose_target(self.target, expected, realised).clamp(-3.0, 3.0)
+        if self.target == INFORMATION:
+            target = information_of_each(self.model, memory, x, a, choices, output)
+        else:
+            # Rare patients whose belief turns over would dominate a squared error, so targets stay within 3 nats.
+            target = choose_target(self.target, expected, realised).clamp(-3.0, 3.0)
         # Gather the head's numbers for the features tried; -1 reads feature 0 and has a weight of 0.
         gain, weight = output.gain.gather(-1, choices.clamp_min(0)), (choices >= 0).float()
         # A slot with nothing left to measure counts as an error of 0, so that the mean over tasks is a plain one.
-        # The larger a task's gains, the larger their scatter: unweighted, a few tasks would teach the head everything.
-        scale = (target * weight).sum((1, 2)).clamp_min(0) / weight.sum((1, 2)).clamp_min(1)  # (B,)
-        loss = ((gain - target).square() * weight / (scale + LEAST_SCALE)[:, None, None]).mean()
+        if self.target == INFORMATION:
+            loss = (((gain + LEAST_GAIN) / (target + LEAST_GAIN)).log().square() * weight).mean()
+        else:
+            # The larger a task's gains, the larger their scatter: unweighted, a few tasks would teach the head everything.
+            scale = (target * weight).sum((1, 2)).clamp_min(0) / weight.sum((1, 2)).clamp_min(1)  # (B,)
+            loss = ((gain - target).square() * weight / (scale + LEAST_SCALE)[:, None, None]).mean()
         report = {"loss": loss.detach(), **_compare(gain.detach(), target, realised, weight)}
         if self.policy:
             # The exact objective over the features tried: E_π[gain], maximised.
@@ -146,14 +174,48 @@ def reveal_each(
     return torch.stack(expected, -1), torch.stack(realised, -1)
 
 
+@torch.no_grad()
+def information_of_each(
+    model: nn.Module, memory: Memory, x: Tensor, a: Tensor, choices: Tensor, output: Output
+) -> Tensor:
+    """(B, n, m) mutual information between the outcome and each feature in `choices` (B, n, m; -1 for none), in nats.
+
+    As l2m_core/acquire/information.py computes it for one patient: H(Σ p(v) · p(y | v)) − Σ p(v) · H(p(y | v)).
+    """
+    which = choices.clamp_min(0)
+    # (B, n, m, V): what is foreseen of the features chosen, then (B, n, m, S) results of each to try.
+    assert output.values is not None and isinstance(memory.columns, Columns)
+    foreseen = output.values.gather(2, which[..., None].expand(*which.shape, output.values.shape[-1]))
+    values, chances = results_to_try(foreseen, memory.columns, which)
+    information = []
+    for slot, j in enumerate(which.unbind(-1)):
+        is_j = F.one_hot(j, a.shape[-1]).bool()
+        beliefs = []
+        for value in values[:, :, slot].unbind(-1):
+            after = model.query(memory, torch.where(is_j, value[..., None], x), a | is_j, rank=False)
+            beliefs.append(
+                after.prediction.float().softmax(-1)
+            )  # (B, n, K): of classes, or of a continuous outcome's bins
+        p, chance = torch.stack(beliefs, 2), chances[:, :, slot]  # (B, n, S, K) and (B, n, S)
+        information.append(entropy((chance[..., None] * p).sum(2)) - (chance * entropy(p)).sum(2))
+    return torch.stack(information, -1).clamp_min(0) * (choices >= 0)
+
+
+def entropy(p: Tensor) -> Tensor:
+    """(…, K) → (…) in nats; 0 · log 0 = 0."""
+    return -(p * p.clamp_min(1e-12).log()).sum(-1)
+
+
+LEAST_GAIN = 5e-4  # nats; gains well below it count as alike
 LEAST_SCALE = 0.02  # nats; keeps tasks in which nothing tells anything from counting for all
 
-TARGETS = ("expected", "realised", "mixed")
+INFORMATION = "information"
+DRAWN_TARGETS = ("expected", "realised", "mixed")  # of one result, the one that was recorded
 
 
-def check_target(target: str) -> None:
-    if target not in TARGETS:
-        raise ConfigError(f"target is {target!r}; it must be one of {', '.join(TARGETS)}.")
+def check_target(target: str, *more: str) -> None:
+    if target not in (*DRAWN_TARGETS, *more):
+        raise ConfigError(f"target is {target!r}; it must be one of {', '.join((*DRAWN_TARGETS, *more))}.")
 
 
 def choose_target(name: str, expected: Tensor, realised: Tensor) -> Tensor:
@@ -172,22 +234,6 @@ def _compare(gain: Tensor, target: Tensor, drop: Tensor, weight: Tensor) -> dict
         "realised": (drop * weight).sum() / count,
         "explained": 1 - ((gain - target).square() * weight).sum() / spread,
     }
-
-
-def random_unknown(unknown: Tensor, count: int, episode: Episode, stream: int = 0) -> Tensor:
-    """(B, n, count) indices of different unknown features, -1 where a query has fewer."""
-    # A random key for each unknown feature and 0 for the others: the largest `count` keys are a draw without
-    # replacement.
-    key = episode.uniform(*unknown.shape[1:], stream=stream) * unknown
-    best = key.topk(min(count, unknown.shape[-1]), dim=-1)
-    return torch.where(best.values > 0, best.indices, -1)
-
-
-def open_softmax(logits: Tensor, is_open: Tensor) -> Tensor:
-    """The blocked policy: probabilities over what is open, all 0 where nothing is."""
-    # -1e9 instead of -inf: a row with nothing open would else be NaN; the product makes it 0.
-    chance = logits.masked_fill(~is_open, -1e9).softmax(-1)
-    return chance * is_open
 
 
 def divergence(after: Output, before: Output, memory: Memory) -> Tensor:

@@ -85,6 +85,7 @@ class MuonAdamW:
         weight_decay: float = 0.01,
         muon: bool = True,
         rate_of: Callable[[str], float] | None = None,
+        beta2: float = 0.98,
     ):
         inside, outside = split_parameters(model, muon)
         self.parts: list[torch.optim.Optimizer] = []
@@ -92,7 +93,7 @@ class MuonAdamW:
             self.parts.append(Muon(_groups(inside, lr, rate_of), weight_decay=weight_decay))
         if outside:
             groups = _groups(outside, lr, rate_of)
-            self.parts.append(torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=weight_decay))
+            self.parts.append(torch.optim.AdamW(groups, betas=(0.9, beta2), weight_decay=weight_decay))
         if not self.parts:
             raise ConfigError("No parameter may move: everything is frozen.")
         # The schedule multiplies each group's own peak, so the shares given by `rate_of` are kept.

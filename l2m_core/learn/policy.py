@@ -6,10 +6,10 @@ The policy is blocked: only what was recorded (r = 1) and is not yet known may b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.losses import (
@@ -17,14 +17,12 @@ from l2m_core.learn.losses import (
     choose_target,
     context_of,
     log_loss,
-    open_softmax,
-    random_unknown,
     reveal_each,
 )
-from l2m_core.learn.stages import Episode
+from l2m_core.learn.picks import LEAST_UNIFORM, gumbel, one_hot, open_softmax, straight_through
+from l2m_core.learn.stages import Episode, random_unknown
+from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.settings import check_least
-
-LEAST_UNIFORM = 1e-9
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,12 @@ class PolicyConfig:
     """"exact": when positive, at most so many randomly chosen features stay open, which bounds the cost of a step."""
     target: str = "expected"
     """"exact": what a gain is taken to be; see GainLoss."""
+    every_context: bool = False
+    """rows, "greedy" and "lookahead": the loss is a mean over every context size from the episode's up, as in Algorithm 2 of
+    the study, in place of the episode's own."""
+    baseline: bool = True
+    """"reinforce": whether a path's loss counts against the query's other paths (or what it began with), which lowers the
+    variance. False: the plain estimator."""
 
     def __post_init__(self) -> None:
         if self.objective not in ("greedy", "lookahead", "exact"):
@@ -56,6 +60,10 @@ class PolicyConfig:
             raise ConfigError(f"policy.estimator is {self.estimator!r}; it must be gumbel or reinforce.")
         if self.temperature <= 0:
             raise ConfigError(f"policy.temperature is {self.temperature}; it must be above 0.")
+        if self.every_context and self.objective == "exact":
+            raise ConfigError(
+                'policy.every_context is for the objectives greedy and lookahead; "exact" has one context.'
+            )
         check_least(self, "policy", ahead=0, samples=1, steps=1, candidates=0)
         check_target(self.target)
 
@@ -78,20 +86,24 @@ class PolicyLoss(nn.Module):
         tasks, n = episode.tasks, episode.context
         r, y, a = tasks.r[:, n:], tasks.y[:, n:], episode.a
         x = torch.where(r, tasks.x[:, n:], 0.0)  # a relaxed choice touches every value
-        memory = self.model.condition(context_of(tasks, n))
+        context = context_of(tasks, n)
+        if self.config.every_context:
+            reader: _Reader = _Growing(self.model, context, Context(x, r, y, tasks.n_classes, tasks.categorical))
+        else:
+            reader = _Fixed(self.model, context)
         improve = self._by_trying_all if self.config.objective == "exact" else self._by_sampling
         total, reports = x.new_zeros(()), []
         for step in range(self.config.steps):
             # Each step draws its random numbers from streams of its own: 100 apart, more than a step takes.
-            loss, picked, report = improve(memory, x, y, r, a, episode, 100 * step)
+            loss, picked, report = improve(reader, x, y, r, a, episode, 100 * step)
             total = total + loss / self.config.steps
             reports.append(report)
             a = a | picked
         return total, {name: sum(r[name] for r in reports) / len(reports) for name in reports[0]}
 
-    def _by_trying_all(self, memory, x, y, r, a, episode, stream):
+    def _by_trying_all(self, reader, x, y, r, a, episode, stream):
         """Maximises Σ π(j) gain(j) over the open features j."""
-        output = self.model.query(memory, x, a)
+        output, memory = reader.query(x, a)
         # All open features, or a random part of them where trying all would cost too much.
         most = min(self.config.candidates or x.shape[-1], x.shape[-1])
         choices = random_unknown(r & ~a, most, episode, stream)  # (B, n, m)
@@ -115,10 +127,10 @@ class PolicyLoss(nn.Module):
         means = {"loss": before - achieved, "before": before, "gain": achieved, "regret": regret}
         return loss, picked.bool(), _report(means, chance)
 
-    def _by_sampling(self, memory, x, y, r, a, episode, stream):
+    def _by_sampling(self, reader, x, y, r, a, episode, stream):
         """Minimises the log loss at the end of sampled paths of `picks` acquisitions."""
         config = self.config
-        output = self.model.query(memory, x, a)
+        output, memory = reader.query(x, a)
         before = log_loss(output, memory, y)
         # (B, samples · n, …): every query walks `samples` paths.
         # N_MC independent noise samples for each query (the Monte Carlo pathwise gradient of the study) walk side by
@@ -129,7 +141,7 @@ class PolicyLoss(nn.Module):
         first = chance = torch.empty(0)
         for pick in range(config.picks):
             if pick:
-                logits = self.model.query(memory, x, a, reveal).policy
+                logits = reader.query(x, a, reveal)[0].policy
             # The blocked policy: recorded, not known at the start, and not picked earlier on this path.
             is_open = r & ~a & (reveal.detach() < 0.5)
             noise = gumbel(episode.uniform(*logits.shape[1:], stream=stream + 1 + pick))
@@ -144,7 +156,8 @@ class PolicyLoss(nn.Module):
             reveal = reveal + chosen
         # J: the predictor's log loss once the picked features are known. `reveal` carries the gradient into the
         # predictor's input and so back to the policy.
-        after = log_loss(self.model.query(memory, x, a, reveal, rank=False), memory, y)
+        answer, memory = reader.query(x, a, reveal, rank=False)
+        after = log_loss(answer, memory, y)
         loss = after.mean()
         if config.estimator == "reinforce":
             loss = loss + (score * self._advantage(after.detach(), before.detach())).mean()
@@ -155,8 +168,10 @@ class PolicyLoss(nn.Module):
         return loss, picked, _report({"loss": after, "before": before, "gain": before.mean() - after}, chance)
 
     def _advantage(self, after: Tensor, before: Tensor) -> Tensor:
-        """A path's log loss against the mean of the query's other paths, or against where it began."""
+        """A path's log loss: as it is, or against the mean of the query's other paths, or against where it began."""
         samples = self.config.samples
+        if not self.config.baseline:
+            return after
         if samples == 1:
             return after - before
         paths = after.unflatten(1, (samples, -1))
@@ -165,24 +180,39 @@ class PolicyLoss(nn.Module):
         return (paths - others).flatten(1, 2)
 
 
-def straight_through(noisy: Tensor, is_open: Tensor, temperature: float) -> Tensor:
-    """One-hot of the best open feature on the way forward, the softmax on the way back; 0 where nothing is open."""
-    # â = softmax((log π + ε) / η): a lower η is closer to the hard pick, with a noisier gradient.
-    soft = open_softmax(noisy / temperature, is_open)
-    # Blocked actions can never win the argmax; where nothing is open the product below makes the row 0.
-    hard = one_hot(noisy.masked_fill(~is_open, float("-inf")).argmax(-1), noisy.shape[-1]) * is_open
-    # Forward the bracket is exactly 0, so the value is one-hot; backward only `soft` has a gradient.
-    return hard + (soft - soft.detach())
+class _Reader(Protocol):
+    """Answers for the queries of an episode, as (output, the memory that it was read from)."""
+
+    def query(self, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> tuple[Output, Memory]: ...
 
 
-def one_hot(index: Tensor, size: int) -> Tensor:
-    """Float; all 0 for an index of -1."""
-    return F.one_hot(index.clamp_min(0), size).float() * (index >= 0)[..., None]
+class _Fixed:
+    """All queries read the episode's context."""
+
+    def __init__(self, model: nn.Module, context: Context):
+        self.model, self.memory = model, model.condition(context)  # type: ignore[operator]
+
+    def query(self, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> tuple[Output, Memory]:
+        return self.model.query(self.memory, x, a, reveal, rank=rank), self.memory  # type: ignore[operator]
 
 
-def gumbel(uniform: Tensor) -> Tensor:
-    # ε = -log(-log u); clamped because u = 0 or 1 would give an infinite noise.
-    return -(-uniform.clamp(LEAST_UNIFORM, 1 - 1e-7).log()).log()
+class _Growing:
+    """Each query reads the context and the queries before it, with their outcomes: one of every context size.
+
+    queries: T rows. What is asked comes as (B, m·T, d), m ways of each one after the other.
+    """
+
+    def __init__(self, model: nn.Module, context: Context, queries: Context):
+        if not hasattr(model, "autoregress"):
+            raise ConfigError(
+                "policy.every_context needs a rows model; a cells model reads one context for all queries."
+            )
+        self.model, self.context, self.queries = model, context, queries
+
+    def query(self, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> tuple[Output, Memory]:
+        ways = (-1, self.queries.x.shape[1])
+        shown = None if reveal is None else reveal.unflatten(1, ways)
+        return self.model.autoregress(self.context, self.queries, a.unflatten(1, ways), shown)  # type: ignore[operator]
 
 
 def _report(values: dict[str, Tensor], chance: Tensor) -> dict[str, Tensor]:

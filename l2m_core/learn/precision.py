@@ -27,7 +27,7 @@ def call_lowered(module: nn.Module, dtype: torch.dtype, episode: Any) -> Any:
     return functional_call(module, lowered, (episode,))
 
 
-BLOCK_PARTS = ("mix_cells", "remember", "read")
+BLOCK_PARTS = ("mix_cells", "remember", "read_sharply")
 
 
 def compile_blocks(model: nn.Module) -> None:
@@ -35,6 +35,8 @@ def compile_blocks(model: nn.Module) -> None:
 
     Whole steps would be compiled anew for each shape, which takes longer than a short run lasts.
     """
+    # A part is built anew for long and short attention, and for a single task; beyond the limit it would run uncompiled.
+    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
     for block in model.blocks:  # type: ignore[union-attr]
         for part in BLOCK_PARTS:
             if hasattr(block, part):
@@ -64,6 +66,6 @@ class FlopMeter:
         """Runs `step`, and adds its operations and its time up."""
         began = time.monotonic()
         result = step()
-        self.total += self._by_shape[shape]
+        self.total += self._by_shape.get(shape, 0)
         self.seconds += time.monotonic() - began
         return result

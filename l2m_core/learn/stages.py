@@ -45,9 +45,9 @@ class Stage:
     def __post_init__(self) -> None:
         if self.steps < 0:
             raise ConfigError(f"stage.steps is {self.steps}; it must not be negative.")
-        if min(self.rows) < 8 or min(self.features) < 1:
+        if min(self.rows, default=0) < 8 or min(self.features, default=0) < 1:
             raise ConfigError("stage.rows must be at least 8 and stage.features at least 1.")
-        if not all(0 < share < 1 for share in self.context):
+        if not self.context or not all(0 < share < 1 for share in self.context):
             raise ConfigError(f"stage.context is {self.context}; shares must lie strictly between 0 and 1.")
 
     def tasks_for(self, rows: int, features: int) -> int:
@@ -132,6 +132,9 @@ class EpisodeStream:
         ]
 
 
+# -- random orders of acquisition, on the episode's device and from its streams; of a cohort's patients: l2m_core.acquire
+
+
 def draw_known(generator: torch.Generator, batch: TaskBatch, context: int, stage: Stage) -> Tensor:
     """(B, n, d): a random number of each query's recorded features, in random order."""
     r = batch.r[:, context:]
@@ -139,6 +142,30 @@ def draw_known(generator: torch.Generator, batch: TaskBatch, context: int, stage
     order = uniform(generator, r.shape)
     keeps_baseline = coin(generator, (len(r), 1, 1), stage.baseline_known)
     return reveal_share(order, share, r, keeps_baseline & ~batch.acquirable[:, None])
+
+
+def random_orders(episode: Episode, count: int) -> Tensor:
+    """(B, count, n, d): what is known of each query at `count` points of random orders of its recorded features."""
+    r = episode.tasks.r[:, None, episode.context :]
+    n, d = r.shape[-2:]
+    order = episode.uniform(count, n, d)
+    # Stratified: way i falls into the i-th of `count` equal parts of its order, so every query is seen nearly empty
+    # and nearly complete at each step. The study draws one state per step; several per query cost little, as all read
+    # the same keys.
+    share = (torch.arange(count, device=r.device)[:, None, None] + episode.uniform(count, n, 1, stream=1)) / count
+    # Half of the tasks have their baseline features known from the start, as at the bedside; the other half teach the
+    # model to do without.
+    keeps_baseline = episode.uniform(1, 1, 1, stream=2) < 0.5
+    return reveal_share(order, share, r, keeps_baseline & ~episode.tasks.acquirable[:, None, None])
+
+
+def random_unknown(unknown: Tensor, count: int, episode: Episode, stream: int = 0) -> Tensor:
+    """(B, n, count) indices of different unknown features, -1 where a query has fewer."""
+    # A random key for each unknown feature and 0 for the others: the largest `count` keys are a draw without
+    # replacement.
+    key = episode.uniform(*unknown.shape[1:], stream=stream) * unknown
+    best = key.topk(min(count, unknown.shape[-1]), dim=-1)
+    return torch.where(best.values > 0, best.indices, -1)
 
 
 def reveal_share(order: Tensor, share: Tensor, r: Tensor, always: Tensor) -> Tensor:

@@ -41,8 +41,8 @@ def test_a_job_that_taught_gains_ranks_by_them(tmp_path: Path, released: str) ->
 
 def test_fresh_weights_rank_by_trying_values(tmp_path: Path) -> None:
     fresh = checkpoint(tmp_path / "fresh", init="")
-    assert inherited(fresh) == AnswerSettings(policy="monte carlo")
-    assert inherited(checkpoint(tmp_path / "taught", init=fresh, reveals=1)) == AnswerSettings()
+    assert inherited(fresh) == AnswerSettings(policy="monte carlo", row_order="content")
+    assert inherited(checkpoint(tmp_path / "taught", init=fresh, reveals=1)) == AnswerSettings(row_order="content")
 
 
 def test_where_what_it_began_with_is_gone_it_is_read_plainly(tmp_path: Path) -> None:

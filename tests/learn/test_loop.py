@@ -13,9 +13,11 @@ import torch
 
 from l2m_core.errors import ConfigError, ModelFileError, TrainingError
 from l2m_core.learn import checkpoints
+from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.logs import TrainingLog
+from l2m_core.learn.loop import LoopConfig
 from l2m_core.learn.losses import PredictorLoss
-from l2m_core.learn.stopping import EarlyStopping
+from l2m_core.learn.stages import Stage
 from tests.learn.examples import STAGES, fresh_model, same, shaken_model, small_loop, stream, weights
 from tests.prerequisites import REPOSITORY
 
@@ -252,3 +254,31 @@ def test_compiled_steps_learn_as_plain_ones_do():
     compiled.run(8)
     for name, value in weights(plain).items():
         torch.testing.assert_close(weights(compiled)[name], value, rtol=1e-2, atol=1e-3)
+
+
+def test_the_rate_falls_as_a_cosine_or_in_a_line():
+    stage = (Stage(steps=100, lr=(1.0, 0.0)),)
+    rates = {}
+    for decay in ("cosine", "linear"):
+        loop = small_loop(None, stages=stage, warmup=1, decay=decay)
+        rates[decay] = []
+        for loop.step in (25, 50, 75):
+            rates[decay].append(round(loop.learning_rate(), 4))
+    assert rates == {"cosine": [0.8536, 0.5, 0.1464], "linear": [0.75, 0.5, 0.25]}
+    with pytest.raises(ConfigError, match="decay"):
+        LoopConfig(decay="step")
+
+
+def test_gradients_are_not_clipped_where_the_largest_norm_is_zero(monkeypatch):
+    norms = {}
+    for clip in (0.0, 1e-6):
+        loop = small_loop(None, clip=clip, muon=False, warmup=1, beta2=0.999)
+        monkeypatch.setattr(loop.optimiser, "step", lambda _, loop=loop, clip=clip: norms.update({clip: norm_of(loop)}))
+        loop.run(1)
+        assert all(group["betas"] == (0.9, 0.999) for group in loop.optimiser.parts[0].param_groups)
+    assert norms[1e-6] < 2e-6 < 1e-3 < norms[0.0]
+
+
+def norm_of(loop) -> float:
+    gradients = [p.grad for p in loop.model.parameters() if p.grad is not None]
+    return float(torch.stack([gradient.norm() for gradient in gradients]).norm())

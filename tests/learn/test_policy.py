@@ -5,13 +5,14 @@ import torch
 from torch import nn
 
 from l2m_core.errors import ConfigError
-from l2m_core.learn.losses import GainLoss, RowsPredictorLoss, divergence, open_softmax, random_orders, random_unknown
-from l2m_core.learn.policy import PolicyConfig, PolicyLoss, straight_through
-from l2m_core.learn.stages import Episode, Stage
-from l2m_core.model.interface import Memory, Output
+from l2m_core.learn.losses import GainLoss, RowsPredictorLoss, context_of, divergence, log_loss
+from l2m_core.learn.picks import open_softmax, straight_through
+from l2m_core.learn.policy import PolicyConfig, PolicyLoss
+from l2m_core.learn.stages import Episode, Stage, random_orders, random_unknown
+from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.tasks.batch import TaskBatch
 from tests.learn.examples import fresh_model, stream
-from tests.model.examples import KINDS, tiny_model
+from tests.model.examples import KINDS, draw_example, tiny_model
 
 D = 4
 EVERYTHING = [
@@ -200,3 +201,48 @@ def test_divergence_is_zero_for_one_belief_and_positive_for_two():
     logits[..., 2] = float("-inf")
     one, two = (Output(each, each, each) for each in logits)
     assert not divergence(one, one, memory).any() and (divergence(one, two, memory) > 0).all()
+
+
+@pytest.mark.parametrize("objective", ["greedy", "lookahead"])
+@pytest.mark.parametrize("outcome", ["classes", "continuous"])
+def test_a_loss_over_every_context_size_is_the_mean_of_those_of_each(objective, outcome):
+    """Where what is open is all taken, nothing is random: each query is asked after the context and the queries before it."""
+    model = tiny_model("rows", outcome, 3, standardise=False)
+    example = draw_example(outcome, 5, rows=14)
+    x, y = example.context.x, example.context.y
+    r = torch.zeros_like(example.context.r)
+    r[..., :3] = True
+    acquirable = torch.ones(2, x.shape[-1], dtype=torch.bool)
+    tasks = TaskBatch(x, r, y, example.context.n_classes, acquirable, ~acquirable)
+    known = torch.zeros(2, 5, x.shape[-1], dtype=torch.bool)
+    known[..., : 2 if objective == "greedy" else 1] = True  # a lookahead takes both of the two open ones, in some order
+    whole = PolicyLoss(model, PolicyConfig(objective, samples=2, every_context=True))(Episode(tasks, 9, known))[1]
+    targets = Context(x[:, 9:], r[:, 9:], y[:, 9:], tasks.n_classes, ~acquirable)
+    for name, a in (("before", known), ("loss", r[:, 9:])):
+        expected = log_loss(*model.autoregress(context_of(tasks, 9), targets, a[:, None]), targets.y).mean()
+        assert whole[name].item() == pytest.approx(expected.item(), rel=1e-5)
+    rows = [
+        PolicyLoss(model, PolicyConfig(objective, samples=2, every_context=every))(
+            Episode(tasks.map(lambda t: t[:, :10] if t.ndim > 1 and t.shape[1] == 14 else t), 9, known[:, :1])
+        )[1]["loss"].item()
+        for every in (True, False)
+    ]
+    assert rows[0] == pytest.approx(rows[1], rel=1e-5), "with one query there is one context size"
+
+
+def test_a_loss_over_every_context_size_needs_rows_and_sampled_picks():
+    with pytest.raises(ConfigError, match="rows model"):
+        PolicyLoss(fresh_model(), PolicyConfig("greedy", every_context=True))(stream().episode(0))
+    with pytest.raises(ConfigError, match="every_context"):
+        PolicyConfig("exact", every_context=True)
+
+
+def test_plain_reinforce_weighs_a_path_by_its_loss_and_a_baseline_by_how_it_differs():
+    """Where every choice leaves the same loss, a path against the query's others says nothing; alone it says its loss."""
+    gradient = {}
+    for baseline in (True, False):
+        model = Table(lambda known: 0.0 * known.sum(-1) - 1.0)
+        config = PolicyConfig("greedy", "reinforce", samples=3, baseline=baseline)
+        PolicyLoss(model, config)(episode())[0].backward()
+        gradient[baseline] = model.logits.grad.abs().max().item()
+    assert gradient[True] < 1e-6 < 1e-3 < gradient[False]

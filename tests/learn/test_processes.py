@@ -29,13 +29,13 @@ def train(folder, name: str, steps: int = 4):
     loss = LOSSES[name](shaken_model())
     loop = small_loop(folder, draw=stream(0, stages).episode, loss=loss, stages=stages, dtype="float32", muon=False)
     losses = []
-    one_step = loop._one_step
+    one_step = loop.take_step
 
     def recorded():
         losses.append(one_step())
         return losses[-1]
 
-    loop._one_step = recorded
+    loop.take_step = recorded
     loop.run(steps)
     return [step["loss"] for step in losses], weights(loop)
 
@@ -47,6 +47,7 @@ def in_processes(tmp_path, world: int, work) -> list:
 
     def one(rank: int) -> None:
         os.environ["RANK"] = str(rank)
+        torch.set_num_threads(1)  # a fork has none of the threads that an earlier test may have asked for
         dist.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=rank, world_size=world)
         answers.put((rank, work(rank)))
         dist.destroy_process_group()
@@ -82,7 +83,8 @@ def test_when_one_process_is_asked_to_stop_all_stop_at_the_same_step(tmp_path):
         loop = small_loop(None, dtype="float32")
 
         def draw(step):
-            loop._stop_asked |= rank == 1 and step == 3
+            if rank == 1 and step == 3:
+                loop.ask_to_stop()
             return episodes.episode(step)
 
         loop.draw = draw
