@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from l2m_core.model.cells import Block, Cells
 from l2m_core.model.columns import embed_values, fit_columns
-from l2m_core.model.interface import Context, Memory, ModelConfig, outcome_scale
+from l2m_core.model.interface import Context, Memory, ModelConfig, Progress, ignore_progress, outcome_scale
+from l2m_core.model.parallel import RunAll, in_turn
 
 
 class PooledCells(Cells):
@@ -24,12 +25,19 @@ class PooledCells(Cells):
         # One set for the outcome's column, one for the columns of features.
         self.seeds = nn.Parameter(torch.randn(config.layers, 2, summaries, config.width))
 
-    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory:
+    def condition(
+        self,
+        context: Context,
+        chunk: int | None = None,
+        rank: bool = True,
+        run: RunAll = in_turn,
+        progress: Progress = ignore_progress,
+    ) -> Memory:
         """`chunk` is not needed: rows never read each other, and a column's pool is small. `rank` saves little here."""
         columns = fit_columns(context.x, context.r, context.categorical)
         shift, scale = outcome_scale(context)
         cells = embed_values(columns, context.x, context.r)
-        tokens = torch.cat([self._embed_outcome(context, shift, scale), self._embed_cells(cells)], dim=2)
+        tokens = torch.cat([self.embed_outcome(context, shift, scale), self.embed_cells(cells)], dim=2)
         keys, values = [], []
         for each, seeds in zip(self.blocks, self.seeds, strict=True):
             block = cast(Block, each)

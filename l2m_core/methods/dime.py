@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from l2m_core.methods.interface import register
-from l2m_core.methods.masked import MaskedNetworkMethod, Rows, Walks, walk
+from l2m_core.methods.masked import PredictorSettings, RankingNetworkMethod, Rows, Walks, walk
 from l2m_core.methods.networks import Schedule, batches, gradient_step, train
 
 
 @register("dime")
-class DIME(MaskedNetworkMethod):
+class DIME(RankingNetworkMethod):
     """A value network v(x⊙a, a) whose j-th output regresses the drop in loss when feature j, or panel j, is acquired.
 
         v_j(x⊙a, a) = sigmoid(raw_j) · H(a)   regresses   ℓ(f(x⊙a), y) − ℓ(f(x⊙(a + j)), y)
@@ -26,24 +28,16 @@ class DIME(MaskedNetworkMethod):
     def __init__(
         self,
         *,
-        seed: int = 0,
-        hidden: int = 128,
-        dropout: float = 0.3,
-        most_steps: int = 10,
-        predictor_share: float = 0.1,
         exploration: tuple[float, ...] = (1.0,),
         per_cost: bool = False,
-        pretraining: Schedule | None = None,
         schedule: Schedule | None = None,
+        **predictor: Unpack[PredictorSettings],
     ):
-        super().__init__(
-            seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share
-        )
+        super().__init__(**predictor)
         self.exploration = exploration
         """ε of each stage in turn."""
         self.per_cost = per_cost
         """Rank by value per unit of cost, in walks and in rank()."""
-        self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
         self.schedule = schedule or Schedule(epochs=160, plateau=10, patience=30, least_steps=8)
         """Of each stage. The one stage has the epochs and the patience of two; give two stages half of each."""
 
@@ -74,6 +68,7 @@ class DIME(MaskedNetworkMethod):
     def _action_costs(self) -> np.ndarray:
         """(actions,)"""
         costs = np.zeros(self.n_actions, dtype=np.float32)
+        # A panel costs what its dearest feature costs; `at` because several features share an action's number.
         np.maximum.at(costs, self.groups, self.costs)
         return costs
 
@@ -105,12 +100,15 @@ class DIME(MaskedNetworkMethod):
 
     def _value_error(self, rows: Rows, walks: Walks, losses: Tensor) -> Tensor:
         """Mean squared difference between the values of the actions picked and the drops in loss; losses: (T + 1, n)"""
+        # The drop is a target: its gradient would teach the predictor to be surprised.
         drop = (losses[:-1] - losses[1:]).detach()
         values = self._values(rows.repeat(self.steps).inputs(walks.states[:-1].flatten(0, 1)))
         picked = values.gather(1, walks.actions.flatten()[:, None]).view_as(drop)
+        # Steps at which nothing was left to ask for have no drop to learn from.
         return ((picked - drop) ** 2)[walks.moved].sum() / walks.moved.sum().clamp(min=1)
 
     def _joint_loss(self, rows: Rows, walks: Walks) -> Tensor:
         losses = self._walk_losses(rows, walks.states)
+        # A state that did not change is not counted twice.
         predictor_loss = (losses[0].sum() + losses[1:][walks.moved].sum()) / (walks.moved.sum() + len(rows))
         return predictor_loss + self._value_error(rows, walks, losses)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from l2m_core.errors import ConfigError
 from l2m_core.methods.interface import register
-from l2m_core.methods.masked import MaskedNetworkMethod, Rows, Walks, walk
-from l2m_core.methods.networks import DuelingNetwork, Schedule, gradient_step, train
+from l2m_core.methods.masked import PredictorSettings, RankingNetworkMethod, Rows, Walks, walk
+from l2m_core.methods.networks import ApartDuelingNetwork, DuelingNetwork, Schedule, gradient_step, train
 
 REWARDS = ("log likelihood", "gain")
 
@@ -58,7 +59,7 @@ class Replay:
 
 
 @register("dqn")
-class DQN(MaskedNetworkMethod):
+class DQN(RankingNetworkMethod):
     """State [x⊙a, a]; reward log f(y | x⊙(a + j)) of the current predictor f; discount 0.9.
 
     The reward is the log likelihood after the acquisition, so values are mostly negative, the more so the more steps are
@@ -73,11 +74,6 @@ class DQN(MaskedNetworkMethod):
     def __init__(
         self,
         *,
-        seed: int = 0,
-        hidden: int = 128,
-        dropout: float = 0.3,
-        most_steps: int = 10,
-        predictor_share: float = 0.1,
         episodes: int = 200,
         updates: int = 8,
         discount: float = 0.9,
@@ -87,15 +83,15 @@ class DQN(MaskedNetworkMethod):
         last_epsilon: float = 0.1,
         walkers: int = 64,
         replayed: int = 128,
-        pretraining: Schedule | None = None,
         rate: float = 1e-3,
         reward: str = "log likelihood",
+        double: bool = True,
+        apart: bool = False,
+        **predictor: Unpack[PredictorSettings],
     ):
         if reward not in REWARDS:
             raise ConfigError(f"DQN's reward is {reward!r}; choose one of {', '.join(REWARDS)}.")
-        super().__init__(
-            seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share
-        )
+        super().__init__(**predictor)
         self.episodes = episodes
         self.updates = updates
         """Gradient steps after each episode."""
@@ -109,14 +105,19 @@ class DQN(MaskedNetworkMethod):
         """Rows walked in an episode."""
         self.replayed = replayed
         """Transitions in a gradient step."""
-        self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
         self.rate = rate
         self.reward = reward
+        self.double = double
+        """Whether the live network picks the next action and the target network values it (double Q-learning). False: the
+        target network's largest value."""
+        self.apart = apart
+        """Whether state values and advantages have networks of their own, rather than one with two outputs."""
 
     def _learn(self, rows: Rows, held: Rows) -> None:
         self._train_predictor(rows, held, self.pretraining)
-        self.q_network = DuelingNetwork(self.n_inputs, self.n_actions, self.generator, self.hidden)
-        target_network = DuelingNetwork(self.n_inputs, self.n_actions, self.generator, self.hidden)
+        kind = ApartDuelingNetwork if self.apart else DuelingNetwork
+        self.q_network: nn.Module = kind(self.n_inputs, self.n_actions, self.generator, self.hidden)
+        target_network = kind(self.n_inputs, self.n_actions, self.generator, self.hidden)
         replay = Replay.empty(self.capacity, self.encoding.n_features)
         episode = 0
 
@@ -125,6 +126,7 @@ class DQN(MaskedNetworkMethod):
 
         def one_episode(optimizer: torch.optim.Optimizer) -> None:
             nonlocal episode
+            # Targets from a copy that changes now and then: a network that chases its own estimates need not settle.
             if episode % self.target_every == 0:
                 target_network.load_state_dict(self.q_network.state_dict())
             index = self.random.permutation(len(rows))[: self.walkers]
@@ -147,17 +149,17 @@ class DQN(MaskedNetworkMethod):
 
     def _explore(self, rows: Rows, epsilon: float) -> Walks:
         def choose(some: Rows, a: Tensor, open_actions: Tensor) -> Tensor:
+            # ε-greedy by scores: the arg-max of uniform noise is a uniform draw among the open actions.
             noise = torch.rand(open_actions.shape, generator=self.generator)
             at_random = torch.rand((len(a), 1), generator=self.generator) < epsilon
             return torch.where(at_random, noise, self.q_network(some.inputs(a)))
 
         return walk(rows, choose, self.steps)
 
-    def loss(self, rows: Rows, replay: Replay, drawn: Tensor, target_network: DuelingNetwork) -> Tensor:
+    def loss(self, rows: Rows, replay: Replay, drawn: Tensor, target_network: nn.Module) -> Tensor:
         """Of the value network and the predictor on some transitions. drawn: their slots in the replay.
 
-        The live network picks the next action and the target network values it (double Q-learning):
-        wanted = reward + γ Q_target(s', argmax_j Q(s', j)).
+        wanted = reward + γ Q_target(s', j), where j is the open action that Q values most (`double`), or Q_target itself.
         """
         some = rows.take(replay.row[drawn].numpy())
         a, action, last = replay.a[drawn], replay.action[drawn], replay.last[drawn]
@@ -167,9 +169,14 @@ class DQN(MaskedNetworkMethod):
         losses_after = self.head.losses(self.predictor(inputs_after), some.target)
         with torch.no_grad():
             open_after = some.open_actions(after)
-            chosen = self.q_network(inputs_after).masked_fill(~open_after, -torch.inf).argmax(-1, keepdim=True)
-            ahead = target_network(inputs_after).gather(1, chosen)[:, 0] * (open_after.any(-1) & ~last)
+            values = target_network(inputs_after)
+            picking = self.q_network(inputs_after) if self.double else values
+            chosen = picking.masked_fill(~open_after, -torch.inf).argmax(-1, keepdim=True)
+            # Nothing lies ahead of the last step, or where nothing is left to ask for.
+            ahead = values.gather(1, chosen)[:, 0] * (open_after.any(-1) & ~last)
             reward = -losses_after if self.reward == "log likelihood" else losses - losses_after
             wanted = reward + self.discount * ahead
+        # Huber's loss bounds the gradient of rare large errors. The predictor learns from both states of each transition, at
+        # half weight each.
         estimate = self.q_network(inputs).gather(1, action[:, None])[:, 0]
         return functional.smooth_l1_loss(estimate, wanted) + 0.5 * (losses.mean() + losses_after.mean())

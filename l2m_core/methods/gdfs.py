@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import torch
 from torch import Tensor
 
+from l2m_core.learn.picks import gumbel, open_softmax, straight_through
 from l2m_core.methods.interface import register
-from l2m_core.methods.masked import MaskedNetworkMethod, Rows, walk
+from l2m_core.methods.masked import PredictorSettings, RankingNetworkMethod, Rows, walk
 from l2m_core.methods.networks import Schedule, batches, gradient_step, train
-
-SMALLEST_UNIFORM = 1e-9
 
 
 @register("gdfs")
-class GDFS(MaskedNetworkMethod):
+class GDFS(RankingNetworkMethod):
     """A policy network π(j | x⊙a, a) that lowers the predictor's loss one step ahead.
 
     The predictor is pretrained with random acquisitions. Then both are trained together along walks that follow the
@@ -29,24 +30,16 @@ class GDFS(MaskedNetworkMethod):
     def __init__(
         self,
         *,
-        seed: int = 0,
-        hidden: int = 128,
-        dropout: float = 0.3,
-        most_steps: int = 10,
-        predictor_share: float = 0.1,
         temperatures: tuple[float, ...] = (0.5,),
         straight_through: bool = True,
-        pretraining: Schedule | None = None,
         schedule: Schedule | None = None,
+        **predictor: Unpack[PredictorSettings],
     ):
-        super().__init__(
-            seed=seed, hidden=hidden, dropout=dropout, most_steps=most_steps, predictor_share=predictor_share
-        )
+        super().__init__(**predictor)
         self.temperatures = temperatures
         """τ of each stage in turn."""
         self.straight_through = straight_through
         """False: the relaxed sample itself is the mask, as in the authors' own training."""
-        self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
         self.schedule = schedule or Schedule(epochs=80, plateau=5, patience=15, least_steps=8)
 
     def _learn(self, rows: Rows, held: Rows) -> None:
@@ -85,17 +78,15 @@ class GDFS(MaskedNetworkMethod):
         could = open_actions.any(-1)
         # The first prediction, with nothing acquired, is asked for as well, so it stays trained.
         before = self.head.losses(self.predictor(rows.inputs(rows.start)), rows.target)
+        # A mean over all predictions made, since rows run out of features at different steps.
         return (after[could].sum() + before.sum()) / (could.sum() + len(rows))
 
     def _relaxed_pick(self, logits: Tensor, open_actions: Tensor, temperature: float) -> Tensor:
         """(n, actions) one action per row as a relaxed one-hot; zero where nothing is open."""
-        noisy = ((logits + self._gumbel(logits.shape)) / temperature).masked_fill(~open_actions, -1e9)
-        soft = noisy.softmax(-1) * open_actions
-        if not self.straight_through:
-            return soft
-        hard = torch.zeros_like(soft).scatter_(1, noisy.argmax(-1, keepdim=True), 1.0) * open_actions
-        return hard + soft - soft.detach()
+        noisy = logits + self._gumbel(logits.shape)
+        if self.straight_through:
+            return straight_through(noisy, open_actions, temperature)
+        return open_softmax(noisy / temperature, open_actions)
 
     def _gumbel(self, shape: torch.Size) -> Tensor:
-        uniform = torch.rand(shape, generator=self.generator).clamp(SMALLEST_UNIFORM, 1 - 1e-7)
-        return -(-uniform.log()).log()
+        return gumbel(torch.rand(shape, generator=self.generator))

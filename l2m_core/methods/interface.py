@@ -3,78 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import torch
 
+from l2m_core import plugins
 from l2m_core.errors import ConfigError
-
-LOG_TWO_PI = float(np.log(2 * np.pi))
-
-
-@dataclass(frozen=True)
-class Gaussian:
-    """A normal predictive distribution for each of n rows, in the unit of the outcome."""
-
-    mean: np.ndarray
-    """(n,)"""
-    std: np.ndarray
-    """(n,), above zero"""
-
-    def log_prob(self, y: np.ndarray) -> np.ndarray:
-        """Log density at y: (n,)."""
-        standardised = (np.asarray(y, dtype=np.float64) - self.mean) / self.std
-        return -0.5 * (standardised**2 + LOG_TWO_PI) - np.log(self.std)
-
-    def quantile(self, p: float) -> np.ndarray:
-        """The value below which a share p of the distribution lies: (n,)."""
-        return self.mean + self.std * float(torch.special.ndtri(torch.tensor(p, dtype=torch.float64)))
-
-    def entropy(self) -> np.ndarray:
-        """Differential entropy in nats: (n,)."""
-        return 0.5 * (1 + LOG_TWO_PI) + np.log(self.std)
-
-
-Prediction = np.ndarray | Gaussian
-"""(n, K) class probabilities, or a Gaussian for a continuous outcome."""
-
-
-class CohortLike(Protocol):
-    """What a method reads of a cohort."""
-
-    @property
-    def x(self) -> np.ndarray:
-        """(N, d) float32, NaN where not recorded; a category is its code."""
-
-    @property
-    def y(self) -> np.ndarray:
-        """(N,) class codes, or values."""
-
-    @property
-    def kind(self) -> str:
-        """binary, multiclass or continuous"""
-
-    @property
-    def n_classes(self) -> int:
-        """K, or 0 for a continuous outcome."""
-
-    @property
-    def acquirable(self) -> np.ndarray:
-        """(d,) bool: may be measured; the others are baseline."""
-
-    @property
-    def categorical(self) -> np.ndarray:
-        """(d,) bool"""
-
-    @property
-    def costs(self) -> np.ndarray:
-        """(d,) price of the action that measures each feature"""
-
-    @property
-    def groups(self) -> np.ndarray:
-        """(d,) int64, 0, 1, …: the action that measures each feature; features of one panel share a number."""
+from l2m_core.tabular.predictions import CohortLike, Prediction
 
 
 @runtime_checkable
@@ -112,19 +47,30 @@ def register(name: str) -> Callable[[Factory], Factory]:
     return enter
 
 
+def find_method(name: str) -> Callable[..., Method]:
+    """The factory of this name: one of METHODS, one that an installed package offers, or `module:object`."""
+    found = METHODS.get(name) or plugins.find_plugin(
+        plugins.METHODS, name, callable, "a class or function that takes `seed` and gives a method"
+    )
+    if found is None:
+        known = sorted({*METHODS, *plugins.offered(plugins.METHODS)})
+        raise ConfigError(f"There is no method '{name}'. Choose one of: {', '.join(known)}; or module:object.")
+    return found
+
+
 def make_method(name: str, *, seed: int = 0, **settings: object) -> Method:
     """The method of this name, not yet fitted."""
-    if name not in METHODS:
-        raise ConfigError(f"There is no method '{name}'. Choose one of: {', '.join(sorted(METHODS))}.")
+    factory = find_method(name)
     try:
-        return METHODS[name](seed=seed, **settings)
+        method = factory(seed=seed, **settings)
     except TypeError as error:
         raise ConfigError(f"Method '{name}' cannot be made with the settings {sorted(settings)}: {error}.") from error
-
-
-def known_cells(x: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """(n, d) bool: asked for, and with an answer."""
-    return np.asarray(a, dtype=bool) & ~np.isnan(x)
+    if not isinstance(method, Method):
+        lacking = [verb for verb in ("fit", "predict", "rank") if not hasattr(method, verb)]
+        raise ConfigError(
+            f"'{name}' gives a {type(method).__name__}, which is no method: it has no {', '.join(lacking)}."
+        )
+    return method
 
 
 def block(scores: np.ndarray, a: np.ndarray, acquirable: np.ndarray) -> np.ndarray:

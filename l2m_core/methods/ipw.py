@@ -32,9 +32,9 @@ from torch import Tensor
 
 from l2m_core.acquire.random_order import random_positions
 from l2m_core.errors import CohortError
-from l2m_core.methods.interface import CohortLike
-from l2m_core.methods.preparation import Encoding, prepare
-from l2m_core.methods.trajectories import Loss, Policy, Step, Trajectories, simulate
+from l2m_core.methods.trajectories import Step
+from l2m_core.tabular.predictions import CohortLike
+from l2m_core.tabular.preparation import Encoding, prepare
 
 Propensity = Callable[[Tensor, Tensor], Tensor]
 """(x⊙a (n, d), a (n, d) bool) → e (n, d), the probability that each feature is recorded"""
@@ -100,43 +100,21 @@ class LogisticPropensities:
         return position < size[:, None]
 
 
-def offline_ipw(
-    policy: Policy,
-    loss: Loss,
-    propensity: Propensity,
-    x: Tensor,
-    y: Tensor,
-    acquirable: Tensor,
-    steps: int,
-    generator: torch.Generator,
-) -> Trajectories:
+def offline_ipw(propensity: Propensity) -> Step:
     """Trajectories of the policy itself; one that asks for what is not recorded ends with weight 0."""
-    return simulate(policy, loss, x, y, acquirable, steps, generator, _offline_step(~torch.isnan(x), propensity))
 
-
-def semi_offline_ipw(
-    policy: Policy,
-    loss: Loss,
-    propensity: Propensity,
-    x: Tensor,
-    y: Tensor,
-    acquirable: Tensor,
-    steps: int,
-    generator: torch.Generator,
-) -> Trajectories:
-    """Trajectories of the blocked policy, reweighted to the policy itself."""
-    return simulate(policy, loss, x, y, acquirable, steps, generator, _semi_offline_step(~torch.isnan(x), propensity))
-
-
-def _offline_step(r: Tensor, propensity: Propensity) -> Step:
-    def step(probability: Tensor, x: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+    def step(probability: Tensor, r: Tensor, x: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+        # 0 where j is not recorded: the trajectory ends, and 1 / e_j makes up for those that end by chance.
         return probability, r / propensity(x, a)
 
     return step
 
 
-def _semi_offline_step(r: Tensor, propensity: Propensity) -> Step:
-    def step(probability: Tensor, x: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+def semi_offline_ipw(propensity: Propensity) -> Step:
+    """Trajectories of the blocked policy, reweighted to the policy itself."""
+
+    def step(probability: Tensor, r: Tensor, x: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+        # The factor Σ_k π(k) r_k / e_j undoes the blocking and the selection.
         blocked = probability * r
         share = blocked.sum(-1, keepdim=True)
         return blocked / share.clamp(min=1e-30), share / propensity(x, a)

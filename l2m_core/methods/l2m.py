@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from l2m_core.acquire.policies import PolicyMethod, is_seeded, make_policy
+from l2m_core.acquire.policies import PolicyMethod, for_bulk, is_seeded, make_policy
 from l2m_core.acquire.random_order import random_scores
 from l2m_core.answering.predictive import Predictive
 from l2m_core.memory import L2M, CohortMemory, load
-from l2m_core.methods.interface import CohortLike, Gaussian, Prediction, block, register
+from l2m_core.methods.interface import block, register
+from l2m_core.tabular.predictions import CohortLike, Gaussian, Prediction
+
+GENERAL = "general_model"
 
 
 @register("l2m")
@@ -22,7 +25,7 @@ class L2MMethod:
         self.seed = seed
         self.model = load(model) if isinstance(model, str) else model
         self.policy = policy
-        """None: the model's default."""
+        """None: the model's default, with the gain head for gains."""
         self.settings: Mapping[str, Any] = settings
 
     def fit(self, cohort) -> L2MMethod:
@@ -31,10 +34,10 @@ class L2MMethod:
     def use(self, memory: CohortMemory) -> L2MMethod:
         """As `fit`, with a model that has read the cohort already."""
         settings = dict(self.settings)
-        default = self.model.release.inference.policy
-        if is_seeded(self.policy or default):
+        policy = for_bulk(self.policy, self.model.release.inference.policy)
+        if is_seeded(policy):
             settings.setdefault("seed", self.seed)
-        self.method = PolicyMethod(memory, make_policy(self.policy, default, **settings))
+        self.method = PolicyMethod(memory, make_policy(policy, **settings))
         return self
 
     def step(self, x: np.ndarray, a: np.ndarray) -> tuple[np.ndarray | Predictive, np.ndarray, np.ndarray]:
@@ -45,6 +48,11 @@ class L2MMethod:
 
     def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
         return self.method.rank(x, a)
+
+
+@register(GENERAL)
+class GeneralModel(L2MMethod):
+    """The released general model as a method of its own, beside a study's model in the place of `l2m`."""
 
 
 @register("base_rate")

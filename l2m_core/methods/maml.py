@@ -9,6 +9,7 @@ order: the inner gradient counts as a constant).
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,18 +26,22 @@ PREFIX = "adapted."
 
 
 class InnerUpdates(nn.Module):
-    """`Cells` whose prediction head adapts to each context; the same face as `Cells`."""
+    """`Cells` whose prediction head adapts to each context; the same face as `Cells`.
 
-    def __init__(self, config: ModelConfig, steps: int = 3):
+    backbone: what reads the context; the study adapts its CNP-like model, `PooledCells`.
+    """
+
+    def __init__(self, config: ModelConfig, steps: int = 3, backbone: type[Cells] = Cells):
         super().__init__()
         self.config = config
-        self.cells = Cells(config)
+        self.cells = backbone(config)
         self.steps = steps
         # softplus(-2.25) ≈ 0.1: one step size for each inner step.
         self.rates = nn.Parameter(torch.full((steps,), -2.25))
 
-    def condition(self, context: Context, chunk: int | None = None, rank: bool = True) -> Memory:
-        memory = self.cells.condition(context, chunk, rank)
+    def condition(self, context: Context, chunk: int | None = None, rank: bool = True, **how: Any) -> Memory:
+        """how: see Encoder."""
+        memory = self.cells.condition(context, chunk, rank, **how)
         # Conditioning runs in inference mode; the inner steps need gradients whatever the caller needs.
         with torch.inference_mode(False), torch.enable_grad():
             extras = self.adapt(_without_inference_tensors(context))

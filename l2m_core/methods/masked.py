@@ -1,18 +1,20 @@
-"""Networks trained on rows with random parts hidden: the base of MLP, GDFS, DIME and DQN."""
+"""Networks trained on rows with random parts hidden: the base of MLP, GDFS, DIME, DQN and AACO."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from l2m_core.methods.interface import CohortLike, Prediction, block, known_cells
+from l2m_core.methods.interface import block
 from l2m_core.methods.networks import Head, Network, Schedule, batches, gradient_step, head_for, train
-from l2m_core.methods.preparation import Context, Encoding, by_action, held_out_split, prepare, random_acquisitions
+from l2m_core.tabular.predictions import CohortLike, Prediction, known_cells
+from l2m_core.tabular.preparation import Context, Encoding, by_action, held_out_split, prepare, random_acquisitions
 
 Choose = Callable[["Rows", Tensor, Tensor], Tensor]
 """(rows, a (n, d), open (n, actions): what may be picked) → scores (n, actions); the highest open one is picked."""
@@ -89,12 +91,24 @@ def walk(rows: Rows, choose: Choose, steps: int) -> Walks:
     states, actions, moved = [a], [], []
     for _ in range(steps):
         open_actions = rows.open_actions(a)
+        # A row with nothing left picks action 0, which uncovers nothing; `moved` says that it stood still.
         action = choose(rows, a, open_actions).masked_fill(~open_actions, -torch.inf).argmax(-1)
         a = rows.after(a, action)
         states.append(a)
         actions.append(action)
         moved.append(open_actions.any(-1))
     return Walks(torch.stack(states), torch.stack(actions), torch.stack(moved))
+
+
+class PredictorSettings(TypedDict, total=False):
+    """What every method can be given that first trains a predictor with random acquisitions."""
+
+    seed: int
+    hidden: int
+    dropout: float
+    most_steps: int
+    predictor_share: float
+    pretraining: Schedule | None
 
 
 class MaskedNetworkMethod(ABC):
@@ -109,9 +123,10 @@ class MaskedNetworkMethod(ABC):
         *,
         seed: int = 0,
         hidden: int = 128,
-        dropout: float = 0.0,
+        dropout: float = 0.3,
         most_steps: int = 10,
         predictor_share: float = 0.1,
+        pretraining: Schedule | None = None,
     ):
         self.seed = seed
         self.hidden = hidden
@@ -122,6 +137,8 @@ class MaskedNetworkMethod(ABC):
         """Part of the learning rate that a pretrained predictor gets while the order is learned: at the full rate it
         overfits a hundred rows before the order is learned, and early stopping then keeps an untrained order.
         """
+        self.pretraining = pretraining or Schedule(epochs=150, plateau=5, patience=15, least_steps=8)
+        """Of the predictor, before an order is learned."""
 
     def fit(self, cohort: CohortLike) -> MaskedNetworkMethod:
         context = prepare(cohort)
@@ -146,17 +163,13 @@ class MaskedNetworkMethod(ABC):
     def _learn(self, rows: Rows, held: Rows) -> None:
         """Train on rows, choose by held."""
 
-    @abstractmethod
-    def _scores(self, inputs: Tensor) -> Tensor:
-        """(n, D + d) inputs → (n, actions) scores"""
-
     @torch.no_grad()
     def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
         return self.head.prediction(self.predictor(self._encoded(x, a)))
 
-    @torch.no_grad()
+    @abstractmethod
     def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
-        return self._by_feature(self._scores(self._encoded(x, a)), a)
+        """(n, d) scores, higher first; -inf where blocked."""
 
     def _by_feature(self, scores: Tensor, a: np.ndarray) -> np.ndarray:
         """(n, actions) → (n, d): every feature has the score of the action that measures it; -inf where blocked."""
@@ -184,6 +197,8 @@ class MaskedNetworkMethod(ABC):
 
     def _train_predictor(self, rows: Rows, held: Rows, schedule: Schedule) -> float:
         """Random acquisitions, drawn anew in every batch; the validation rows keep theirs."""
+        # Few rows are held out, so each is judged under four masks; they stay the same, or the losses of epochs could not be
+        # compared.
         held_many = held.repeat(4)
         held_inputs = held_many.inputs(self._random_a(held_many))
 
@@ -207,3 +222,15 @@ class MaskedNetworkMethod(ABC):
     def _greedy_loss(self, held: Rows, choose: Choose) -> float:
         """Mean validation loss along the method's own order, from nothing acquired to all steps."""
         return float(self._walk_losses(held, walk(held, choose, self.steps).states).mean())
+
+
+class RankingNetworkMethod(MaskedNetworkMethod):
+    """One that ranks by what a network says of the same inputs."""
+
+    @abstractmethod
+    def _scores(self, inputs: Tensor) -> Tensor:
+        """(n, D + d) inputs → (n, actions) scores"""
+
+    @torch.no_grad()
+    def rank(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
+        return self._by_feature(self._scores(self._encoded(x, a)), a)

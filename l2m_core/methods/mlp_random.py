@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from l2m_core.methods.interface import register
-from l2m_core.methods.masked import MaskedNetworkMethod, Rows
+from l2m_core.methods.masked import RankingNetworkMethod, Rows
 from l2m_core.methods.networks import Schedule
 
 
 @register("mlp_random")
-class MLPRandom(MaskedNetworkMethod):
+class MLPRandom(RankingNetworkMethod):
     """Two hidden layers of 128, random masks a ⊂ r, 300 epochs of batches of 64, the best epoch by validation.
 
     The order is drawn from the seed for each position in the batch, so that the order of a row does not change

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from l2m_core.errors import TrainingError
-from l2m_core.methods.interface import LOG_TWO_PI, Gaussian, Prediction
-from l2m_core.methods.preparation import Context
+from l2m_core.tabular.predictions import LOG_TWO_PI, Gaussian, Prediction
+from l2m_core.tabular.preparation import Context
 
 SMALLEST_STD = 0.05
 """Floor of a predicted standard deviation, in standard deviations of the outcome."""
@@ -30,6 +30,7 @@ class Network(nn.Module):
         self.biases = nn.ParameterList([self._uniform((n_out,), n_in) for n_in, n_out in sizes])
 
     def _uniform(self, shape: tuple[int, ...], fan_in: int) -> nn.Parameter:
+        # The bounds of torch's own linear layers, drawn from the given generator instead of the global one.
         bound = fan_in**-0.5
         return nn.Parameter((2 * torch.rand(shape, generator=self.generator) - 1) * bound)
 
@@ -38,6 +39,7 @@ class Network(nn.Module):
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             z = functional.relu(functional.linear(z, weight, bias))
             if self.training and self.keep < 1:
+                # Inverted dropout: dividing by the share kept leaves the expected input of the next layer as it is in evaluation.
                 z = z * (torch.rand(z.shape, generator=self.generator) < self.keep) / self.keep
         return functional.linear(z, self.weights[-1], self.biases[-1])
 
@@ -51,7 +53,22 @@ class DuelingNetwork(Network):
     def forward(self, z: Tensor) -> Tensor:
         """(n, inputs) → (n, actions)"""
         value, advantage = super().forward(z).split([1, self.biases[-1].shape[0] - 1], dim=-1)
+        # V and A could trade any constant; with the mean advantage at 0 they cannot.
         return value + advantage - advantage.mean(-1, keepdim=True)
+
+
+class ApartDuelingNetwork(nn.Module):
+    """The same with V and A networks of their own."""
+
+    def __init__(self, inputs: int, actions: int, generator: torch.Generator, hidden: int = 128):
+        super().__init__()
+        self.value = Network(inputs, 1, generator, hidden)
+        self.advantage = Network(inputs, actions, generator, hidden)
+
+    def forward(self, z: Tensor) -> Tensor:
+        """(n, inputs) → (n, actions)"""
+        advantage = self.advantage(z)
+        return self.value(z) + advantage - advantage.mean(-1, keepdim=True)
 
 
 class ClassHead:
@@ -69,6 +86,7 @@ class ClassHead:
 
     def largest_drop(self, raw: Tensor) -> Tensor:
         """The entropy, in nats: no feature can lower the expected loss by more. (n,)"""
+        # H(y) − E[H(y | x_j)] is at most H(y).
         log_probability = raw.log_softmax(-1)
         return -(log_probability.exp() * log_probability).sum(-1)
 
@@ -96,10 +114,12 @@ class GaussianHead:
     def losses(self, raw: Tensor, target: Tensor) -> Tensor:
         """Negative log likelihood of the standardised outcome: (n, 2), (n,) → (n,)"""
         std = self._std(raw)
+        # −log N(y; μ, σ²) = (y − μ)² / 2σ² + log σ + ½ log 2π.
         return 0.5 * ((target - raw[..., 0]) / std) ** 2 + std.log() + 0.5 * LOG_TWO_PI
 
     def largest_drop(self, raw: Tensor) -> Tensor:
         """Entropy above that of the sharpest prediction the head can make, in nats. (n,)"""
+        # Entropies of normals differ by the logarithm of the ratio of their standard deviations.
         return (self._std(raw) / SMALLEST_STD).log()
 
     def prediction(self, raw: Tensor) -> Prediction:
@@ -166,6 +186,7 @@ def train(
         group.eval()
         with torch.no_grad():
             loss = validate()
+        # A loss that is NaN is never lower, so such an epoch is never kept.
         if loss < best:
             best, since_best, since_drop = loss, 0, 0
             best_state = {name: tensor.clone() for name, tensor in group.state_dict().items()}

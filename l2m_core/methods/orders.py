@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from l2m_core.methods.interface import CohortLike, Gaussian, Prediction, block, known_cells, register
-from l2m_core.methods.linear import LinearModel
-from l2m_core.methods.preparation import Context, Encoding, prepare, random_acquisitions
-from l2m_core.methods.tabular import Fold, PartialModel
-from l2m_core.methods.trees import TreeModel
+from l2m_core.methods.interface import block, register
+from l2m_core.methods.neighbours import Neighbours
 from l2m_core.metrics import entropies, row_losses
+from l2m_core.tabular.linear import LinearModel
+from l2m_core.tabular.partial_models import Fold, PartialModel
+from l2m_core.tabular.predictions import CohortLike, Gaussian, Prediction, known_cells
+from l2m_core.tabular.preparation import Context, prepare, random_acquisitions
+from l2m_core.tabular.trees import TreeModel
 
 MOST_CELLS = 4_000_000
 """Cells of filled-in rows held at once."""
@@ -86,11 +88,8 @@ class ValueOfInformation:
         random = np.random.default_rng(self.seed)
         self.acquirable = context.acquirable
         self.model.fit(context, random)
-        # Shuffled, so that rows at equal distance are taken at random.
-        self.context: Context = context.rows(random.permutation(len(context.y)))
-        self.encoding = Encoding(context)
-        self._values = self.encoding.values(self.context.x).astype(np.float64)  # (N, D)
-        self._recorded = self.context.r[:, self.encoding.owner].astype(np.float64)  # (N, D)
+        self.neighbourhood = Neighbours(context, random)
+        self.context: Context = self.neighbourhood.context
         return self
 
     def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
@@ -102,7 +101,7 @@ class ValueOfInformation:
         chunk = max(1, MOST_CELLS // (self.neighbours * x.shape[1]))
         for start in range(0, len(x), chunk):
             rows = slice(start, start + chunk)
-            nearest = self._nearest(x[rows], a[rows])
+            nearest = self.neighbourhood.nearest(x[rows], known_cells(x[rows], a[rows]))
             for features in self.context.actions:
                 ask = ~np.all(a[rows][:, features], axis=1)
                 if ask.any() and self.context.r[:, features].any():
@@ -110,20 +109,6 @@ class ValueOfInformation:
                     value[ask, 0] = self._sharpening(x[rows][ask], a[rows][ask], nearest[ask], features)
                     scores[rows, features] = value
         return block(scores, a, self.acquirable)
-
-    def _nearest(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
-        """(n, N) context rows, nearest first, by squared distance over the known features.
-
-        A cell that a context row lacks counts as its expected distance: z² + 1, for a standardised value.
-        """
-        known = known_cells(x, a)[:, self.encoding.owner].astype(np.float64)
-        z = self.encoding.values(x) * known
-        distance = (
-            (z**2).sum(1)[:, None]
-            - 2 * z @ (self._values * self._recorded).T
-            + known @ (self._values**2 * self._recorded + 1 - self._recorded).T
-        )
-        return np.argsort(np.round(distance, 9), axis=1, kind="stable")
 
     def _sharpening(self, x: np.ndarray, a: np.ndarray, nearest: np.ndarray, features: np.ndarray) -> np.ndarray:
         """(n,) expected drop of entropy from learning these features, those that are not known yet"""

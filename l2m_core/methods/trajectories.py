@@ -20,15 +20,17 @@ import torch
 from torch import Tensor, nn
 
 from l2m_core.errors import ConfigError
+from l2m_core.learn.picks import gumbel, straight_through
 from l2m_core.methods.interface import Method
+from l2m_core.methods.masked import MaskedNetworkMethod
 from l2m_core.metrics import row_losses
 
 Policy = Callable[[Tensor, Tensor], Tensor]
-"""(x⊙a (n, d), a (n, d) bool) → logits (n, d)"""
+"""(x⊙a (n, d), a (n, d) bool, or a relaxed one that carries a gradient) → logits (n, d)"""
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(x⊙a (n, d), a (n, d) bool, y (n,)) → the loss of each row's prediction (n,)"""
-Step = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(π (n, d), x⊙a, a) → (the distribution to draw from (n, d), the factor of the weight if j is drawn (n, d))"""
+Step = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+"""(π (n, d), r, x⊙a, a) → (the distribution to draw from (n, d), the factor of the weight if j is drawn (n, d))"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,10 @@ def simulate(
     generator: torch.Generator,
     step: Step,
 ) -> Trajectories:
-    """Draw one trajectory for each row. x: (n, d), NaN where not recorded; baseline cells are known from the start."""
+    """Draw one trajectory for each row. x: (n, d), NaN where not recorded; baseline cells are known from the start.
+
+    step: where actions are drawn from, and how they are weighted: `on_policy`, `ipw.offline_ipw`, `ipw.semi_offline_ipw`.
+    """
     if not 1 <= steps <= int(acquirable.sum()):
         raise ConfigError(
             f"steps is {steps}; it must lie between 1 and the {int(acquirable.sum())} acquirable features."
@@ -85,9 +90,10 @@ def simulate(
     states, actions, log_policy, weights = [a], [], [], [weight]
     for _ in range(steps):
         logits = policy(filled * a, a).masked_fill(a | ~acquirable, -torch.inf)
+        # π over what is not known yet, recorded or not: the policy does not know what the record lacks.
         log_probability = logits.log_softmax(-1)
         with torch.no_grad():
-            draw_from, factor = step(log_probability.exp(), filled * a, a)
+            draw_from, factor = step(log_probability.exp(), r, filled * a, a)
             alive = (draw_from.sum(-1) > 0) & (weight > 0)
             # A row whose trajectory has ended draws anything; its weight is 0.
             action = torch.multinomial(draw_from + 1e-30 * ~alive[:, None], 1, generator=generator)
@@ -104,7 +110,7 @@ def simulate(
     )
 
 
-def on_policy(probability: Tensor, x: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
+def on_policy(probability: Tensor, r: Tensor, x: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
     """Every value is recorded: draw from the policy itself, weight 1."""
     return probability, torch.ones_like(probability)
 
@@ -127,10 +133,56 @@ def reinforce(
 
 def gradient(parameters: Sequence[nn.Parameter], trajectories: Trajectories, shares: Tensor | None = None) -> Tensor:
     """∇J for the policy's parameters, flattened into one vector."""
-    parts = torch.autograd.grad(trajectories.surrogate(shares), list(parameters), allow_unused=True)
+    return flat_gradient(parameters, trajectories.surrogate(shares))
+
+
+def flat_gradient(parameters: Sequence[nn.Parameter], scalar: Tensor) -> Tensor:
+    """Of a scalar, as one vector; zeros for parameters that it does not depend on."""
+    parts = torch.autograd.grad(scalar, list(parameters), allow_unused=True)
     return torch.cat(
         [(torch.zeros_like(p) if g is None else g).flatten() for p, g in zip(parameters, parts, strict=True)]
     )
+
+
+def pathwise(
+    policy: Policy,
+    loss: Loss,
+    x: Tensor,
+    y: Tensor,
+    acquirable: Tensor,
+    steps: int,
+    generator: torch.Generator,
+    *,
+    temperature: float,
+    repeats: int = 1,
+) -> Tensor:
+    """A scalar whose gradient estimates ∇J by paths: straight-through Gumbel-softmax picks among what each row recorded.
+
+    x: (n, d), NaN where not recorded. J is the mean of the losses after 1 … steps picks. A pick is one-hot on the way forward,
+    and on the way back has the gradient of softmax((log π + Gumbel noise) / τ). `loss` must be differentiable in a.
+    """
+    x, y = x.repeat(repeats, 1), y.repeat(repeats)
+    r, filled = ~torch.isnan(x), torch.nan_to_num(x)
+    a = (r & ~acquirable).float()
+    losses = []
+    for _ in range(steps):
+        open_cells = r & acquirable & (a.detach() < 0.5)
+        noisy = policy(filled * a, a) + gumbel(torch.rand(a.shape, generator=generator))
+        a = a + straight_through(noisy, open_cells, temperature)
+        losses.append(loss(filled, a, y))
+    return torch.stack(losses).mean()
+
+
+def network_loss(method: MaskedNetworkMethod) -> Loss:
+    """As `method_loss`, differentiable in a, of a method whose predictor is a network."""
+
+    def loss(x: Tensor, a: Tensor, y: Tensor) -> Tensor:
+        values = torch.from_numpy(method.encoding.values(x.numpy()))
+        mask = a.float()
+        raw = method.predictor(torch.cat([values * mask[:, method.encoding.owner], mask], dim=1))
+        return method.head.losses(raw, method.head.target(y.numpy()))
+
+    return loss
 
 
 def method_loss(method: Method) -> Loss:

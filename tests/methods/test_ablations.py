@@ -69,6 +69,16 @@ def test_a_pool_s_size_does_not_grow_with_the_context_and_its_order_does_not_mat
     )
 
 
+def test_inner_steps_can_adapt_the_cnp_like_model_as_the_study_does():
+    model, batch = make(lambda config: InnerUpdates(config, backbone=PooledCells))
+    assert isinstance(model.cells, PooledCells)
+    context = context_of(batch, 30)
+    memory = model.condition(context)
+    adapted = answer(model, context, batch.x[:, 30:], batch.r[:, 30:])
+    plain = model.cells.query(model.cells.condition(context), batch.x[:, 30:], batch.r[:, 30:]).prediction
+    assert any(name.startswith("adapted.") for name in memory.extras) and not torch.allclose(adapted, plain)
+
+
 def test_inner_steps_lower_the_loss_that_they_descend():
     model, batch = make(InnerUpdates)
     with torch.no_grad():

@@ -10,8 +10,9 @@ from l2m_core.errors import ConfigError
 from l2m_core.methods import make_method
 from l2m_core.methods.dqn import DQN, REWARDS, Replay
 from l2m_core.methods.masked import Walks
-from l2m_core.methods.networks import DuelingNetwork, Schedule
-from l2m_core.methods.preparation import prepare
+from l2m_core.methods.networks import ApartDuelingNetwork, DuelingNetwork, Schedule
+from l2m_core.methods.study import study_settings
+from l2m_core.tabular.preparation import prepare
 from tests.methods.cohorts import STRONG, WEAK, learnable
 
 ONCE = Schedule(epochs=2)
@@ -51,6 +52,35 @@ def test_values_of_actions_are_the_state_s_value_and_advantages_of_mean_zero():
     z = torch.randn(5, 3, generator=torch.Generator().manual_seed(1))
     value = super(DuelingNetwork, network).forward(z)[:, :1]
     torch.testing.assert_close(network(z).mean(1, keepdim=True), value)
+
+
+def test_values_and_advantages_may_have_networks_of_their_own():
+    network = ApartDuelingNetwork(3, 4, torch.Generator().manual_seed(0))
+    z = torch.randn(5, 3, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(network(z).mean(1, keepdim=True), network.value(z))
+    assert tuple(network.advantage.weights[-1].shape) == (4, 128) and tuple(network.value.weights[-1].shape) == (1, 128)
+
+
+def test_the_study_s_q_learning_takes_the_largest_value_of_the_target_network_and_leaves_the_predictor_alone():
+    context = learnable("binary", rows=60, missing=0.0)
+    method = make(**{**study_settings("dqn"), "episodes": 2, "pretraining": Schedule(epochs=2)}).fit(context)
+    rows = method.encode(prepare(context)).take(np.arange(1))
+    replay = Replay(
+        torch.zeros(1, dtype=torch.long), rows.start, torch.tensor([STRONG]), torch.tensor([False]), added=1
+    )
+    target = ApartDuelingNetwork(method.n_inputs, 6, torch.Generator().manual_seed(5))
+    after = rows.start.clone()
+    after[0, STRONG] = True
+    with torch.no_grad():
+        loss = method.loss(rows, replay, torch.zeros(1, dtype=torch.long), target)
+        likelihood = [-method.head.losses(method.predictor(rows.inputs(a)), rows.target) for a in (rows.start, after)]
+        ahead = target(rows.inputs(after)).masked_fill(~rows.open(after), -torch.inf).max()
+        error = method.q_network(rows.inputs(rows.start))[:, STRONG] - (likelihood[1] + 0.9 * ahead)
+    huber = torch.where(error.abs() < 1, 0.5 * error**2, error.abs() - 0.5)
+    torch.testing.assert_close(loss, huber.mean() - 0.5 * (likelihood[0] + likelihood[1]).mean())
+    alone = make(**{**study_settings("dqn"), "episodes": 1, "pretraining": Schedule(epochs=2)}).fit(context)
+    for name, weight in method.predictor.state_dict().items():
+        torch.testing.assert_close(weight, alone.predictor.state_dict()[name])
 
 
 def test_the_target_network_is_renewed_every_fourth_episode(monkeypatch):

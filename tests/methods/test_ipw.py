@@ -64,8 +64,8 @@ def generator() -> torch.Generator:
 
 
 def run(name: str, policy, recorded, steps: int = 2, propensity=chance_of_recording):
-    estimator = {"offline": offline_ipw, "semi-offline": semi_offline_ipw}[name]
-    return estimator(policy, squared_error, propensity, *recorded, ACQUIRABLE, steps, generator())
+    weighting = {"offline": offline_ipw, "semi-offline": semi_offline_ipw}[name]
+    return simulate(policy, squared_error, *recorded, ACQUIRABLE, steps, generator(), weighting(propensity))
 
 
 @pytest.mark.parametrize("name", ["offline", "semi-offline"])
@@ -174,7 +174,7 @@ def test_a_fitted_method_can_be_valued():
         scores = torch.from_numpy(method.rank(x.numpy(), a.numpy()))
         return torch.zeros_like(scores).masked_fill(scores < scores.max(-1, keepdim=True).values, -torch.inf)
 
-    trajectories = offline_ipw(best, method_loss(method), propensity, x, y, acquirable, 2, generator())
+    trajectories = simulate(best, method_loss(method), x, y, acquirable, 2, generator(), offline_ipw(propensity))
     values = trajectories.values(normalised=True)
     assert values[2] < values[0] - 0.1
 

@@ -8,10 +8,11 @@ from l2m_core.acquire.rollout import roll_out
 from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
-from l2m_core.methods.interface import Gaussian, Method, make_method
+from l2m_core.methods.interface import Method, make_method
 from l2m_core.methods.l2m import BaseRate, L2MMethod
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
+from l2m_core.tabular.predictions import Gaussian
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import torch
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.methods import METHODS, Gaussian, Method, make_method
 from l2m_core.methods.networks import Schedule
-from l2m_core.methods.trees import TreeSettings
 from l2m_core.metrics import row_losses
+from l2m_core.tabular.trees import TreeSettings
 from tests.methods.cohorts import BASELINE, STRONG, learnable
 
 KINDS = ("binary", "multiclass", "continuous")
@@ -20,6 +20,7 @@ SHORT = Schedule(epochs=30, plateau=5, patience=10, least_steps=6)
 TREES = {"grid": (TreeSettings(depth=2, rounds=40, features=1.0),), "n_folds": 2}
 LINES = {"strengths": (0.1, 1.0), "n_folds": 3}
 QUICK = {
+    "aaco": {"pretraining": SHORT},
     "mlp_random": {"schedule": Schedule(epochs=80)},
     "gdfs": {"pretraining": SHORT, "schedule": SHORT},
     "dime": {"pretraining": SHORT, "schedule": SHORT},
@@ -32,13 +33,14 @@ QUICK = {
 """Settings that make the tests fast and change no behaviour."""
 ONCE = Schedule(epochs=2)
 HASTY = QUICK | {
+    "aaco": {"pretraining": ONCE, "sets": 8},
     "mlp_random": {"schedule": ONCE},
     "gdfs": {"pretraining": ONCE, "schedule": ONCE},
     "dime": {"pretraining": ONCE, "schedule": ONCE, "exploration": (1.0, 0.2)},
     "dqn": {"pretraining": ONCE, "episodes": 5, "updates": 2},
 }
 """For tests that need a method to be trained, but not well."""
-MINE = ("boosting", "boosting_voi", "dime", "dqn", "gdfs", "logistic", "logistic_voi", "mlp_random")
+MINE = ("aaco", "boosting", "boosting_voi", "dime", "dqn", "gdfs", "logistic", "logistic_voi", "mlp_random")
 _fitted: dict[tuple[str, str], Method] = {}
 
 

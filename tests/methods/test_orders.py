@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from l2m_core.methods.interface import Gaussian, known_cells
 from l2m_core.methods.orders import FixedOrder, ValueOfInformation, mixture
-from l2m_core.methods.preparation import Context
-from l2m_core.methods.tabular import Fold, PartialModel
+from l2m_core.tabular.partial_models import Fold, PartialModel
+from l2m_core.tabular.predictions import Gaussian, known_cells
+from l2m_core.tabular.preparation import Context
 from tests.methods.cohorts import Table
 
 CAUSE, COPY, NOISE = 0, 1, 2

@@ -12,7 +12,7 @@ from l2m_core.acquire.rollout import roll_out_method
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.methods import make_method
 from l2m_core.methods.masked import walk
-from l2m_core.methods.preparation import by_action, prepare, random_acquisitions
+from l2m_core.tabular.preparation import by_action, prepare, random_acquisitions
 from tests.methods.cohorts import BASELINE, Table
 from tests.methods.test_methods import HASTY, MINE, QUICK
 
