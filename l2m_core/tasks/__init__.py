@@ -1,0 +1,1 @@
+"""The priors: distributions over tasks, from which pretraining draws."""

@@ -7,6 +7,7 @@ cluster reads 2 to 6 features; a score has unit variance over a task before the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,9 +15,10 @@ from torch import Tensor
 from l2m_core.tasks.batch import TaskBatch, Truth
 from l2m_core.tasks.checks import check_choice, check_number, check_range
 from l2m_core.tasks.draws import integers, log_uniform, normal, standardise, uniform
-from l2m_core.tasks.missingness import Missingness, sample_missingness
+from l2m_core.tasks.missingness import Missingness
 from l2m_core.tasks.outcomes import draw_classes, draw_continuous
-from l2m_core.tasks.roles import sample_acquirable, sample_informative
+from l2m_core.tasks.recorded import as_recorded
+from l2m_core.tasks.roles import sample_informative
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class BNNConfig:
 
 @dataclass(frozen=True)
 class BNNPlanConfig(BNNConfig):
-    """Ranges of the bnn_plan prior: the bnn prior's, and pairs of features that tell only together."""
+    """Ranges of the bnn_plan prior: the bnn prior's, and pairs of features that are informative only jointly."""
 
     interactions: tuple[int, int] = (1, 3)
     """Range of the number of interacting pairs in a cluster; both features of a pair are informative ones."""
@@ -79,10 +81,15 @@ class BNNPlanConfig(BNNConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_range(self, "interactions", 1, 1000)
-        check_range(self, "informative", 2, 1_000_000)
-        check_range(self, "threshold", -100.0, 100.0)
-        check_range(self, "interaction_share", 1e-4, 1e4)
+        check_interactions(self)
+
+
+def check_interactions(config: Any) -> None:
+    """Settings of pairs of features that are informative only jointly."""
+    check_range(config, "interactions", 1, 1000)
+    check_range(config, "informative", 2, 1_000_000)
+    check_range(config, "threshold", -100.0, 100.0)
+    check_range(config, "interaction_share", 1e-4, 1e4)
 
 
 class BNNPrior:
@@ -95,16 +102,7 @@ class BNNPrior:
         config = self.config
         x = normal(generator, (tasks, rows, features))
         y, n_classes, truth = label(generator, x, config)
-        acquirable = sample_acquirable(generator, tasks, features, config.baseline)
-        return TaskBatch(
-            x=x,
-            r=sample_missingness(generator, x, acquirable, config.missingness, y),
-            y=y,
-            n_classes=n_classes,
-            acquirable=acquirable,
-            categorical=torch.zeros_like(acquirable),
-            truth=truth,
-        )
+        return as_recorded(generator, config, x, y, n_classes, truth)
 
 
 class BNNPlanPrior(BNNPrior):
@@ -116,11 +114,11 @@ def label(generator: torch.Generator, z: Tensor, config: BNNConfig) -> tuple[Ten
     """z: (B, N, d) standardised covariates → y: (B, N), n_classes: (B,) or None, and the truth."""
     B, N, d = z.shape
     clusters = integers(generator, (B,), *config.clusters)
-    cluster = _nearest_centre(generator, z, clusters, config)
+    cluster = nearest_centre(generator, z, clusters, config.clusters[1], config.centre_scale)
     informative = sample_informative(generator, (B, config.clusters[1]), d, config.informative)
     score = _score(generator, z, cluster, informative, config)
     # (B, N, d): which features tell depends on the row, through its cluster.
-    truth = Truth(informative=_of_cluster(informative, cluster))
+    truth = Truth(informative=of_cluster(informative, cluster))
     if config.outcome == "continuous":
         std = log_uniform(generator, (B, 1), *config.noise).expand(B, N)
         y, drawn = draw_continuous(generator, score.squeeze(2), std)
@@ -133,11 +131,10 @@ def label(generator: torch.Generator, z: Tensor, config: BNNConfig) -> tuple[Ten
     return y, n_classes, replace(truth, probabilities=probabilities)
 
 
-def _nearest_centre(generator: torch.Generator, z: Tensor, clusters: Tensor, config: BNNConfig) -> Tensor:
-    """(B, N) int64: the nearest of the task's centres; clusters: (B,) says how many it has."""
+def nearest_centre(generator: torch.Generator, z: Tensor, clusters: Tensor, most: int, scale: float) -> Tensor:
+    """(B, N) int64: the nearest of the task's centres; clusters: (B,) says how many of `most` it has."""
     B, _, d = z.shape
-    most = config.clusters[1]
-    centres = config.centre_scale * normal(generator, (B, most, d))
+    centres = scale * normal(generator, (B, most, d))
     # Tasks with fewer clusters than the most: their missing centres are infinitely far.
     absent = torch.arange(most, device=z.device) >= clusters.unsqueeze(1)
     return torch.cdist(z, centres).masked_fill(absent.unsqueeze(1), float("inf")).argmin(dim=2)
@@ -150,7 +147,10 @@ def _score(generator: torch.Generator, z: Tensor, cluster: Tensor, informative: 
     if isinstance(config, BNNPlanConfig):
         # x · x' alone tells nothing of one feature by itself: a greedy policy sees no gain in the first of a pair,
         # which is what the study's BNN-Plan tests.
-        together = standardise(_interactions(generator, z, cluster, informative, columns, config))
+        pairs = interactions(
+            generator, z, cluster, informative, columns, count=config.interactions, threshold=config.threshold
+        )
+        together = standardise(pairs)
         score = standardise(score + together * log_uniform(generator, (len(z), 1, 1), *config.interaction_share))
     if columns == 2:
         # The outcome reads the difference of two scores: this gives the difference itself unit variance.
@@ -180,30 +180,40 @@ def _network(
     return torch.einsum("bnh,bnc,bchk->bnk", torch.tanh(own), member, outer)
 
 
-def _interactions(
-    generator: torch.Generator, z: Tensor, cluster: Tensor, informative: Tensor, columns: int, config: BNNPlanConfig
+def interactions(
+    generator: torch.Generator,
+    z: Tensor,
+    cluster: Tensor,
+    informative: Tensor,
+    columns: int,
+    *,
+    count: tuple[int, int],
+    threshold: tuple[float, float],
 ) -> Tensor:
-    """Sum over the cluster's pairs of w · z_i · z_j where z_i · z_j > τ: (B, N, columns)."""
+    """Sum over the cluster's pairs of w · z_i · z_j where z_i · z_j > τ: (B, N, columns).
+
+    informative: (B, C, d); count, threshold: ranges of the number of pairs and of τ.
+    """
     B, N, d = z.shape
-    C, most = informative.shape[1], config.interactions[1]
+    C, most = informative.shape[1], count[1]
     # Up to `most` pairs are drawn for every cluster; those beyond its own count get a weight of 0 below.
-    count = integers(generator, (B, C, 1), *config.interactions)
+    used = integers(generator, (B, C, 1), *count)
     # Two of a cluster's informative features at random: the smallest keys, others' being at least 1.
     key = uniform(generator, (B, C, most, d)) + (~informative).unsqueeze(2)
     # With a single feature the pair is that feature with itself.
     pair = key.topk(min(2, d), dim=3, largest=False).indices  # (B, C, most, 2)
     weight = normal(generator, (B, C, most, columns))
-    weight = weight * (torch.arange(most, device=z.device) < count).unsqueeze(3)
-    threshold = uniform(generator, (B, 1, 1), *config.threshold)
+    weight = weight * (torch.arange(most, device=z.device) < used).unsqueeze(3)
+    least = uniform(generator, (B, 1, 1), *threshold)
     own = cluster[:, :, None].expand(B, N, most)
     first, second = (pair[..., end].gather(1, own) for end in (0, -1))  # (B, N, most)
     product = z.gather(2, first) * z.gather(2, second)
     # The study's w · x_i · x_j · 1[x_i · x_j > τ]
-    active = torch.where(product > threshold, product, torch.zeros_like(product))
-    return torch.einsum("bnm,bnmk->bnk", active, _of_cluster(weight.flatten(2), cluster).view(B, N, most, columns))
+    active = torch.where(product > least, product, torch.zeros_like(product))
+    return torch.einsum("bnm,bnmk->bnk", active, of_cluster(weight.flatten(2), cluster).view(B, N, most, columns))
 
 
-def _of_cluster(values: Tensor, cluster: Tensor) -> Tensor:
+def of_cluster(values: Tensor, cluster: Tensor) -> Tensor:
     """values: (B, C, m), cluster: (B, N) → (B, N, m): each row's cluster's values."""
     B, N = cluster.shape
     return values.gather(1, cluster.unsqueeze(2).expand(B, N, values.shape[2]))

@@ -69,6 +69,73 @@ def graph(generator: torch.Generator, tasks: int, rows: int, features: int) -> L
     return Latent(chosen[..., :features], score=chosen[..., features:])
 
 
+def rugged(generator: torch.Generator, tasks: int, rows: int, features: int) -> Latent:
+    """A random network as `graph`, less tame: heavy tails, causes of several laws, steps, waves, bumps and products."""
+    width = max(6, min(2 * features, 48))
+    shape, each = (tasks, rows, width), (tasks, 1, width)
+    state = _root(generator, shape)
+    nodes = [state]
+    noise = log_uniform(generator, (tasks, 1, 1), 0.02, 1.0)
+    for _ in range(int(integers(generator, (1,), 2, 4))):
+        sparsity = uniform(generator, (tasks, 1, 1), 1.5, 5.0) / width
+        # A cube makes one parent dwarf the others now and then.
+        size = normal(generator, (tasks, width, width)) ** 3
+        parents = standardise(state @ (size * coin(generator, (tasks, width, width), sparsity)))
+        # Some nodes are the product of two causes.
+        other = state.gather(2, integers(generator, each, 0, width - 1).expand(shape))
+        parents = torch.where(coin(generator, each, 0.1), standardise(parents * other), parents)
+        state = standardise(_bend(generator, parents), limit=8.0)
+        heavy = normal(generator, shape) / uniform(generator, shape, 0.1, 1.0)
+        error = torch.where(coin(generator, each, 0.2), heavy, normal(generator, shape))
+        state = standardise(state + noise * error, limit=8.0)
+        nodes.append(state)
+    everything = torch.cat(nodes, -1)
+    order = torch.rand(tasks, everything.shape[-1], generator=generator, device=state.device).argsort(1)
+    # Four more nodes than are seen, as in `graph`: a label may read what is hidden.
+    chosen = everything.gather(2, order[:, None, : features + 4].expand(-1, rows, -1))
+    return Latent(chosen[..., :features], score=chosen[..., features:])
+
+
+def _root(generator: torch.Generator, shape: tuple[int, int, int]) -> Tensor:
+    """(B, N, width) causes that have none: normal, uniform, skewed, heavy-tailed, or one of two values."""
+    each = (shape[0], 1, shape[2])
+    z = normal(generator, shape)
+    pick = integers(generator, each, 0, 5)
+    laws = (
+        z,
+        uniform(generator, shape, -1.0, 1.0),
+        z.clamp_max(3.0).exp(),
+        z / uniform(generator, shape, 0.1, 1.0),
+        (z > normal(generator, each)).to(z.dtype),
+    )
+    root = z
+    for index, law in enumerate(laws):
+        root = torch.where(pick == index, law, root)
+    return standardise(root, limit=8.0)
+
+
+def _bend(generator: torch.Generator, values: Tensor) -> Tensor:
+    """A random function per node: (B, N, width) in and out."""
+    each = (values.shape[0], 1, values.shape[2])
+    cut, rate = normal(generator, each), log_uniform(generator, each, 0.5, 4.0)
+    pick = integers(generator, each, 0, 9)  # 9 is none of the functions below: the node stays linear
+    bent = (
+        torch.tanh(rate * values - cut),
+        (values > cut).to(values.dtype),
+        (values - cut).clamp_min(0),
+        (values - cut).abs(),
+        torch.sin(rate * values + cut),
+        (-rate * (values - cut).square()).exp(),
+        (rate * values).round() / rate,
+        values.sign() * values.abs().sqrt(),
+        torch.special.ndtr(rate * (values - cut)),
+    )
+    out = values
+    for index, candidate in enumerate(bent):
+        out = torch.where(pick == index, candidate, out)
+    return out
+
+
 def clusters(generator: torch.Generator, tasks: int, rows: int, features: int) -> Latent:
     """A mixture of 2 to 10 groups of patients that differ in some features by some amount."""
     count = 10
@@ -113,3 +180,6 @@ def _activate(generator: torch.Generator, values: Tensor) -> Tensor:
     for index, function in enumerate(functions):
         out = torch.where(pick == index, function(values), out)
     return out
+
+
+KINDS = (gaussian, graph, clusters, rugged)

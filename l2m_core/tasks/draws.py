@@ -35,9 +35,9 @@ def integers(generator: torch.Generator, shape: tuple[int, ...], low: int, high:
 
 
 def subset(generator: torch.Generator, size: Tensor, features: int, allowed: Tensor | None = None) -> Tensor:
-    """size: (...) whole numbers → (..., features) bool with `size` True entries at random places.
+    """size: (...) whole numbers → (..., features) bool with `size` True entries at random positions.
 
-    allowed: (..., features) bool narrows the places; where it allows fewer than `size`, all of them are taken.
+    allowed: (..., features) bool narrows the positions; where it allows fewer than `size`, all of them are taken.
     """
     key = uniform(generator, (*size.shape, features))
     if allowed is not None:

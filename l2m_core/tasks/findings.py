@@ -70,7 +70,7 @@ class FindingsPrior:
         r = sample_missingness(generator, x, acquirable, config.missingness)
         truth = Truth(
             probabilities=_posterior(z, centres, loadings, own, prevalence),
-            informative=_tells(centres, prevalence)[:, None].expand(-1, rows, -1),
+            informative=_differ(centres, prevalence)[:, None].expand(-1, rows, -1),
         )
         return TaskBatch(x, r, y, n_classes, acquirable, is_code, truth)
 
@@ -128,7 +128,7 @@ def _posterior(z: Tensor, centres: Tensor, loadings: Tensor, own: Tensor, preval
     return (logits + prevalence.log()[:, None]).softmax(-1)
 
 
-def _tells(centres: Tensor, prevalence: Tensor) -> Tensor:
+def _differ(centres: Tensor, prevalence: Tensor) -> Tensor:
     """(B, d): findings whose middle differs between the classes that a task has."""
     exists = (prevalence > 0)[..., None]
     low = centres.masked_fill(~exists, float("inf")).amin(1)

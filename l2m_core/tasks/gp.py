@@ -1,7 +1,10 @@
 """The gp prior: a continuous outcome that is a smooth random function of a few features.
 
-Where the study leaves a detail open: covariates are independent standard normals; the noise and the output scale are
-standard deviations; the informative subset has 1 to 6 features; length-scales are drawn for each feature alone.
+Where the study leaves a detail open, the defaults are this project's own: covariates are independent standard normals; the
+output scale is a standard deviation; the informative subset has 1 to 6 features. The study's published code has covariates
+uniform between -2 and 2, the output scale as the kernel's factor (a variance), and from one to all features informative:
+`covariates: uniform`, `scale_of: variance`, `informative: [1, d]`. In both, the noise is a standard deviation and length-scales
+are drawn for each feature alone.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from l2m_core.errors import TrainingError
 from l2m_core.tasks.batch import TaskBatch
 from l2m_core.tasks.checks import check_choice, check_number, check_range
 from l2m_core.tasks.draws import coin, normal, uniform
-from l2m_core.tasks.missingness import Missingness, sample_missingness
+from l2m_core.tasks.missingness import Missingness
 from l2m_core.tasks.outcomes import draw_continuous
-from l2m_core.tasks.roles import sample_acquirable, sample_informative
+from l2m_core.tasks.recorded import as_recorded
+from l2m_core.tasks.roles import sample_informative
 
 # The length-scale of features that say nothing: over this length the function is flat to float32.
 FLAT = 1e4
@@ -33,7 +37,11 @@ class GPConfig:
     length_scale: tuple[float, float] = (0.1, 5.0)
     """Range of the length-scale of an informative feature, uniform."""
     output_scale: tuple[float, float] = (0.5, 2.0)
-    """Range of the standard deviation of the function, uniform."""
+    """Range of the size of the function, uniform."""
+    scale_of: str = "deviation"
+    """What `output_scale` is of the function: its standard "deviation" or its "variance"."""
+    covariates: str = "normal"
+    """"normal": independent standard normals; "uniform": independent and uniform between -2 and 2."""
     noise: float = 0.02
     """Standard deviation of the noise on the outcome."""
     informative: tuple[int, int] = (1, 6)
@@ -45,6 +53,8 @@ class GPConfig:
 
     def __post_init__(self) -> None:
         check_choice(self, "kernel", ("rbf", "matern32", "matern52", "matern"))
+        check_choice(self, "scale_of", ("deviation", "variance"))
+        check_choice(self, "covariates", ("normal", "uniform"))
         check_range(self, "length_scale", 1e-3, FLAT)
         check_range(self, "output_scale", 1e-3, 1e3)
         check_number(self, "noise", 1e-4, 1e3)
@@ -60,26 +70,20 @@ class GPPrior:
 
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
         config = self.config
-        x = normal(generator, (tasks, rows, features))
+        shape = (tasks, rows, features)
+        x = normal(generator, shape) if config.covariates == "normal" else uniform(generator, shape, -2.0, 2.0)
         informative = sample_informative(generator, (tasks,), features, config.informative)
         length = uniform(generator, (tasks, features), *config.length_scale)
         # A feature of a huge length-scale does not change the function: that is how it is made uninformative.
         length = torch.where(informative, length, torch.full_like(length, FLAT))
         scale = uniform(generator, (tasks, 1, 1), *config.output_scale)
-        covariance = scale.square() * _correlation(generator, config.kernel, x, length)
+        variance = scale.square() if config.scale_of == "deviation" else scale
+        covariance = variance * _correlation(generator, config.kernel, x, length)
         # f = L ε with L Lᵀ = K is a draw of N(0, K).
         function = (_cholesky(covariance) @ normal(generator, (tasks, rows, 1))).squeeze(-1)
         y, truth = draw_continuous(generator, function, torch.full_like(function, config.noise))
-        acquirable = sample_acquirable(generator, tasks, features, config.baseline)
-        return TaskBatch(
-            x=x,
-            r=sample_missingness(generator, x, acquirable, config.missingness, y),
-            y=y,
-            n_classes=None,
-            acquirable=acquirable,
-            categorical=torch.zeros_like(acquirable),
-            truth=replace(truth, informative=informative.unsqueeze(1).expand(tasks, rows, features)),
-        )
+        truth = replace(truth, informative=informative.unsqueeze(1).expand(tasks, rows, features))
+        return as_recorded(generator, config, x, y, None, truth)
 
 
 def rbf(distance: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from l2m_core.tasks.draws import coin, integers, log_uniform, normal, uniform
+from l2m_core.tasks.draws import coin, integers, log_uniform, normal, standardise, uniform
 
 
 def linear(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
@@ -100,7 +100,50 @@ def centres(generator: torch.Generator, z: Tensor, importance: Tensor, classes: 
     return scaled @ middle.transpose(1, 2) - 0.5 * middle.square().sum(-1)[:, None]
 
 
-MECHANISMS = (linear, interactions, network, trees, rules, waves, centres)
+def points(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    """Each feature counts by a curve of its own, as in clinical scores: a step, two steps, a hinge, both extremes, a plateau."""
+    tasks, features = importance.shape
+    shape = (tasks, 1, features)
+    cut, second = 0.9 * normal(generator, shape), 0.9 * normal(generator, shape)
+    kind = integers(generator, shape, 0, 4)
+    beyond = z - cut
+    candidates = (
+        (beyond > 0).to(z.dtype),
+        (beyond > 0).to(z.dtype) + (z > second),
+        beyond.clamp_min(0),
+        beyond.abs(),
+        torch.tanh(2 * beyond),
+    )
+    curve = candidates[0]
+    for index, candidate in enumerate(candidates):
+        curve = torch.where(kind == index, candidate, curve)
+    # Of unit variance each, so that importances alone say what counts for how much.
+    return linear(generator, standardise(curve, limit=6.0), importance, classes)
+
+
+def forest(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
+    """A sum of many random trees whose every node asks a question of its own, later trees counting less."""
+    tasks, rows, _ = z.shape
+    count, depth = int(integers(generator, (1,), 4, 16)), int(integers(generator, (1,), 2, 6))
+    nodes = 2**depth
+    # Node k of a tree has the children 2k and 2k + 1, the root is 1: (B, trees · nodes) features and cuts.
+    asked = torch.multinomial(importance + 1e-9, count * nodes, replacement=True, generator=generator)
+    cut = 0.9 * normal(generator, (tasks, count * nodes))
+    tree = nodes * torch.arange(count, device=z.device)  # where each tree's nodes begin
+    at = torch.ones(tasks, rows, count, dtype=torch.int64, device=z.device)
+    for _ in range(depth):
+        node = (tree + at).flatten(1)  # (B, N · trees)
+        value = z.gather(2, asked.gather(1, node).view(at.shape))
+        at = 2 * at + (value > cut.gather(1, node).view(at.shape))
+    leaf = (tree + at - nodes).flatten(1)
+    size = uniform(generator, (tasks, 1, 1), 0.7, 1.0) ** torch.arange(count, device=z.device)[:, None]  # (B, trees, 1)
+    leaves = normal(generator, (tasks, count * nodes, classes)).view(tasks, count, nodes, classes) * size[..., None]
+    read = leaves.flatten(1, 2).gather(1, leaf[..., None].expand(-1, -1, classes))
+    return read.view(tasks, rows, count, classes).sum(2)
+
+
+HIDDEN = None  # no function of the features: their hidden causes and effects, see synthetic.py
+MECHANISMS = (linear, interactions, network, trees, rules, waves, centres, HIDDEN, points, forest)
 
 
 def _columns(z: Tensor, index: Tensor) -> Tensor:

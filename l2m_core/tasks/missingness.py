@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from l2m_core.errors import ConfigError
-from l2m_core.tasks.checks import check_number, check_range
+from l2m_core.tasks.checks import check_choice, check_number, check_range
 from l2m_core.tasks.draws import categorical, integers, log_uniform, normal, standardise, uniform
 
 
@@ -38,13 +38,16 @@ class Missingness:
     """Weight: the outcome decides, as when the sick are tested more. Needs y."""
 
     rate: tuple[float, float] = (0.0, 0.9)
-    """Range of the MCAR rates. A task draws its own interval inside it, its features draw from that interval."""
+    """Range of the MCAR rates."""
+    own_interval: bool = True
+    """MCAR: a task draws its own interval inside `rate` and its features draw from that. False: features draw from `rate`
+    itself, as in the study's published code."""
     complete: float = 0.2
     """MCAR: the chance that a feature is always recorded after all, as many columns of a real table are."""
     maximum: float = 0.5
     """Largest p(missing) of the mechanisms that depend on values (MAR, MNAR, outcome)."""
     scale: float = 1.0
-    """Share of `maximum` in use: the study's sweep over 0, 0.5, 0.75 and 1.0."""
+    """Share of `maximum`, and of the MCAR rates, in use: the study's sweep over 0, 0.5, 0.75 and 1.0."""
     hidden: int = 8
     """Width of the random network of `mar_baseline`."""
     strength: tuple[float, float] = (1.0, 4.0)
@@ -73,6 +76,7 @@ class Missingness:
             raise ConfigError(f"Missingness has no mechanism: give one of {', '.join(MECHANISMS)} a weight above 0.")
         for name in ("complete", "maximum", "scale", "block_share", "block_rate", "panels", "panel_share"):
             check_number(self, name, 0.0, 1.0)
+        check_choice(self, "own_interval", (True, False))
         check_number(self, "baseline_rate", 0.0, 1.0)
         check_number(self, "hidden", 1, 4096)
         check_number(self, "parents", 0.0, 1e6)
@@ -203,10 +207,13 @@ def _record(generator: torch.Generator, missing_probability: Tensor, panel: Tens
 def _mcar(generator: torch.Generator, view: _View, config: Missingness) -> Tensor:
     B, N, d = view.x.shape
     # A task has its own interval of rates: real tables differ more from each other than their columns do.
-    ends = uniform(generator, (B, 2, 1), *config.rate).sort(dim=1).values
-    # (B, d) rates within the task's own interval.
+    if config.own_interval:
+        ends = uniform(generator, (B, 2, 1), *config.rate).sort(dim=1).values
+    else:
+        ends = torch.tensor(config.rate, device=view.x.device).view(1, 2, 1)
+    # (B, d) rates within the interval.
     rate = ends[:, 0] + uniform(generator, (B, d)) * (ends[:, 1] - ends[:, 0])
-    rate = torch.where(uniform(generator, (B, d)) < config.complete, torch.zeros_like(rate), rate)
+    rate = config.scale * torch.where(uniform(generator, (B, d)) < config.complete, torch.zeros_like(rate), rate)
     return _record(generator, rate.unsqueeze(1).expand(B, N, d), view.panel)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
+from l2m_core import plugins
 from l2m_core.errors import ConfigError
 from l2m_core.schema import did_you_mean
 from l2m_core.settings import build_settings
@@ -15,6 +16,8 @@ from l2m_core.tasks.findings import FindingsConfig, FindingsPrior
 from l2m_core.tasks.gp import GPConfig, GPPrior
 from l2m_core.tasks.mixture import MixtureConfig, MixturePrior, Prior
 from l2m_core.tasks.semi_synthetic import SemiSyntheticConfig, SemiSyntheticPrior
+from l2m_core.tasks.study import StudyBNNConfig, StudyBNNPlanConfig, StudyBNNPlanPrior, StudyBNNPrior
+from l2m_core.tasks.study_digits import StudyDigitsConfig, StudyDigitsPrior
 from l2m_core.tasks.synthetic import SyntheticConfig, SyntheticPrior
 
 
@@ -32,12 +35,15 @@ PRIORS: dict[str, Entry] = {
     "gp": Entry(GPConfig, GPPrior),
     "bnn": Entry(BNNConfig, BNNPrior),
     "bnn_plan": Entry(BNNPlanConfig, BNNPlanPrior),
+    "study_bnn": Entry(StudyBNNConfig, StudyBNNPrior),
+    "study_bnn_plan": Entry(StudyBNNPlanConfig, StudyBNNPlanPrior),
     "synthetic": Entry(SyntheticConfig, SyntheticPrior),
     "findings": Entry(FindingsConfig, FindingsPrior),
     "semi_synthetic": Entry(
         SemiSyntheticConfig, SemiSyntheticPrior, ("x",), ("y", "acquirable", "categorical", "n_classes")
     ),
     "digits": Entry(DigitsConfig, DigitsPrior, ("images", "labels")),
+    "study_digits": Entry(StudyDigitsConfig, StudyDigitsPrior, ("images", "labels")),
     "mixture": Entry(MixtureConfig, MixturePrior),
 }
 
@@ -50,7 +56,7 @@ def build_prior(name: str, settings: Mapping[str, Any] | None = None, **data: An
     >>> build_prior("gp", {"kernel": "matern52", "missingness": {"scale": 0.5}}).config.kernel
     'matern52'
     """
-    entry = _find(name)
+    entry = find_prior(name)
     config: Any = build_settings(entry.config, settings or {}, name)
     if isinstance(config, MixtureConfig):
         parts = [build_prior(part.prior, part.settings, **_for_part(part.prior, data)) for part in config.parts]
@@ -59,10 +65,20 @@ def build_prior(name: str, settings: Mapping[str, Any] | None = None, **data: An
     return entry.prior(config, **data)
 
 
-def _find(name: str) -> Entry:
-    if name not in PRIORS:
-        raise ConfigError(f"There is no prior {name!r}.{did_you_mean(name, PRIORS)}")
-    return PRIORS[name]
+def find_prior(name: str) -> Entry:
+    """One of PRIORS, one that an installed package offers, or `module:object`."""
+    found = PRIORS.get(name) or plugins.find_plugin(
+        plugins.PRIORS, name, _is_entry, "an Entry of a config's dataclass and a prior's class"
+    )
+    if found is None:
+        raise ConfigError(
+            f"There is no prior {name!r}.{did_you_mean(name, [*PRIORS, *plugins.offered(plugins.PRIORS)])}"
+        )
+    return found
+
+
+def _is_entry(found: Any) -> bool:
+    return isinstance(found, Entry) and is_dataclass(found.config) and hasattr(found.prior, "sample")
 
 
 def _check_data(name: str, entry: Entry, data: Mapping[str, Any]) -> None:
@@ -77,7 +93,7 @@ def _check_data(name: str, entry: Entry, data: Mapping[str, Any]) -> None:
 
 def _for_part(name: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Of a mixture's data, what the part can use."""
-    entry = _find(name)
+    entry = find_prior(name)
     if entry.prior is MixturePrior:
         return dict(data)
     return {key: value for key, value in data.items() if key in entry.data + entry.options}

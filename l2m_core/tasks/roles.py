@@ -9,7 +9,7 @@ from l2m_core.tasks.draws import integers, subset
 
 
 def sample_acquirable(generator: torch.Generator, tasks: int, features: int, baseline: tuple[int, int]) -> Tensor:
-    """(B, d) bool: False for the baseline features, a random count in `baseline` at random places.
+    """(B, d) bool: False for the baseline features, a random count in `baseline` at random positions.
 
     At least one feature stays acquirable.
     """
@@ -20,5 +20,5 @@ def sample_acquirable(generator: torch.Generator, tasks: int, features: int, bas
 def sample_informative(
     generator: torch.Generator, shape: tuple[int, ...], features: int, count: tuple[int, int]
 ) -> Tensor:
-    """(*shape, d) bool: a random count in `count`, at most all features, at random places."""
+    """(*shape, d) bool: a random count in `count`, at most all features, at random positions."""
     return subset(generator, integers(generator, shape, *count).clamp_max(features), features)

@@ -1,4 +1,4 @@
-"""Tasks on the rows of a real table: labels from the bnn prior or the real ones, and missingness on top of the table's.
+"""Tasks on the rows of a real table: labels drawn or the real ones, and missingness on top of the table's.
 
 Every task draws its own rows (without replacement) and, where it is narrower than the table, its own columns.
 """
@@ -17,6 +17,7 @@ from l2m_core.tasks.bnn import BNNConfig, label
 from l2m_core.tasks.checks import check_choice, check_number
 from l2m_core.tasks.draws import coin, normal, standardise, uniform
 from l2m_core.tasks.missingness import Missingness, graft_missingness, sample_missingness
+from l2m_core.tasks.study import StudyBNNConfig, study_label
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,14 @@ class SemiSyntheticConfig:
     """What is drawn and what is the table's own."""
 
     labels: str = "prior"
-    """"prior": outcomes from `mechanism`; "real": the table's outcome."""
+    """"prior": outcomes from `mechanism`; "study": from `study`; "real": the table's outcome."""
     mechanism: BNNConfig = field(default_factory=BNNConfig)
     """The label mechanism of "prior"; its baseline and missingness settings are not used here."""
+    study: StudyBNNConfig = field(default_factory=StudyBNNConfig)
+    """The label mechanism of "study", the study's own; of its settings, those of labels are used here."""
+    normalised: bool = False
+    """Whether features are given with mean 0 and variance 1 over the recorded values of the task's rows, as the study
+    trains."""
     keep_missing: bool = True
     """What the table lacks stays missing. False: it counts as recorded, with a value of another row filled in."""
     graft: float = 0.0
@@ -35,7 +41,8 @@ class SemiSyntheticConfig:
     """How values come to be missing."""
 
     def __post_init__(self) -> None:
-        check_choice(self, "labels", ("prior", "real"))
+        check_choice(self, "labels", ("prior", "study", "real"))
+        check_choice(self, "normalised", (True, False))
         check_choice(self, "keep_missing", (True, False))
         check_number(self, "graft", 0.0, 1.0)
 
@@ -104,6 +111,8 @@ class SemiSyntheticPrior:
             assert self._y is not None
             y, truth = self._y[row.squeeze(2)], None
             n_classes = None if self._n_classes is None else torch.full((tasks,), self._n_classes, device=x.device)
+        elif self.config.labels == "study":
+            y, n_classes, truth = study_label(generator, _latent(generator, x, categorical), self.config.study)
         else:
             y, n_classes, truth = label(generator, _latent(generator, x, categorical), self.config.mechanism)
         had = recorded if self.config.keep_missing else None
@@ -114,6 +123,8 @@ class SemiSyntheticPrior:
             r = torch.where(coin(generator, (tasks, 1, 1), self.config.graft), grafted, r)
         if self.config.keep_missing:
             r = r & recorded
+        if self.config.normalised:
+            x = standardise(x, r)
         return TaskBatch(x, r, y, n_classes, acquirable, categorical, truth)
 
     def _move(self, device: torch.device) -> None:

@@ -28,12 +28,13 @@ class SyntheticConfig:
     """Most classes of a task; 2 makes every task binary."""
     binary_share: float = 0.75
     """Share of binary tasks among those with classes."""
-    covariate_weights: tuple[float, float, float] = (0.35, 0.35, 0.30)
-    """Shares of gaussian, graph and cluster covariates."""
+    covariate_weights: tuple[float, ...] = (0.35, 0.35, 0.30)
+    """Shares of gaussian, graph, cluster and rugged graph covariates; those not named have none."""
     mechanism_weights: tuple[float, ...] = (0.28, 0.07, 0.09, 0.10, 0.12, 0.04, 0.08, 0.22)
-    """Shares of the mechanisms of `labels.MECHANISMS`, and last of hidden causes and effects of the covariates."""
+    """Shares of `labels.MECHANISMS`, the eighth that of hidden causes and effects of the covariates; those not named have
+    none."""
     temperature: tuple[float, float] = (1.0, 14.0)
-    """Range of the sharpness of p(y | scores), log-uniform; scores have unit variance."""
+    """Range of the factor on scores of unit variance, log-uniform: an inverse temperature, so high means predictable."""
     noiseless_share: float = 0.12
     """Share of tasks whose outcome is all but determined by the scores."""
     gated_share: float = 0.08
@@ -57,8 +58,8 @@ class SyntheticPrior:
         self.config = config or SyntheticConfig()
 
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
-        """The most predictable-enough `tasks` out of a quarter more draws: hopeless tasks teach nothing."""
-        # A quarter more than needed, of which the least predictable are dropped.
+        """Draws a quarter more tasks than asked for, and keeps those whose outcome the covariates explain well enough before any
+        others: an outcome that nothing explains teaches nothing."""
         drawn = tasks + max(1, tasks // 4)
         batch, explained = self._draw(generator, drawn, rows, features)
         # A stable sort puts the tasks worth learning first and otherwise keeps the order of drawing.
@@ -97,7 +98,7 @@ def _draw_covariates(generator, config: SyntheticConfig, tasks: int, rows: int, 
     z = torch.empty(tasks, rows, features, device=generator.device)
     score = torch.zeros(tasks, rows, 4, device=generator.device)
     middles = torch.zeros(tasks, 10, features, device=generator.device)
-    for index, draw in enumerate((covariates.gaussian, covariates.graph, covariates.clusters)):
+    for index, draw in enumerate(covariates.KINDS):
         which = (kinds == index).nonzero()[:, 0]
         if len(which) == 0:
             continue
@@ -138,9 +139,9 @@ def _draw_scores(generator, config: SyntheticConfig, z: Tensor, importance: Tens
     scores = torch.zeros(tasks, rows, width, device=z.device)
     for index, mechanism in enumerate(labels.MECHANISMS):
         which = (kinds == index).nonzero()[:, 0]
-        if len(which):
+        if mechanism is not labels.HIDDEN and len(which):
             scores[which] = mechanism(generator, z[which], importance[which], width)
-    hidden = kinds == len(labels.MECHANISMS)
+    hidden = kinds == labels.MECHANISMS.index(labels.HIDDEN)
     # Outcomes of hidden nodes do not read the features: knowing more features tells of the nodes.
     scores = torch.where(hidden[:, None, None], _hidden_scores(generator, latent, width), scores)
     scores = standardise(scores)
@@ -173,7 +174,7 @@ def _hidden_scores(generator, latent: covariates.Latent, width: int) -> Tensor:
 
 
 def _draw_classes(generator, config: SyntheticConfig, scores: Tensor, n_classes: Tensor):
-    """Outcomes from scores: sharpened, shifted to a drawn prevalence, then a categorical draw."""
+    """Outcomes from scores: scaled by the inverse temperature, shifted to a drawn prevalence, then a categorical draw."""
     tasks, rows, width = scores.shape
     exists = torch.arange(width, device=scores.device) < n_classes[:, None]  # (B, K)
     graded = coin(generator, (tasks, 1, 1), 0.3) & (n_classes > 2)[:, None, None]

@@ -7,7 +7,8 @@ from l2m_core.tasks import covariates, labels
 from l2m_core.tasks.marginals import KINDS, observe_like_a_chart
 from l2m_core.tasks.synthetic import SyntheticConfig, SyntheticPrior
 
-EACH = pytest.mark.parametrize("mechanism", labels.MECHANISMS, ids=lambda function: function.__name__)
+KNOWN = [mechanism for mechanism in labels.MECHANISMS if mechanism is not labels.HIDDEN]
+EACH = pytest.mark.parametrize("mechanism", KNOWN, ids=lambda function: function.__name__)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -77,6 +78,49 @@ def test_the_nearest_centre_s_class_has_the_highest_score():
     assert len(winner.unique_consecutive()) == len(winner.unique())
 
 
+def test_a_clinical_score_adds_up_what_each_feature_counts_by_itself():
+    """Of four rows that differ in two features, opposite corners sum alike; most curves are not straight."""
+    z = torch.randn(1, 400, 2, generator=generator())
+    left, right = torch.meshgrid(torch.arange(20), torch.arange(20), indexing="ij")
+    z = torch.stack([z[0, left.flatten(), 0], z[0, right.flatten(), 1]], -1)[None]  # every value with every other
+    bends = 0
+    for seed in range(20):
+        grid = score(labels.points, z, torch.ones(1, 2), 1, seed).view(20, 20)
+        assert (grid + grid[:1, :1] - grid[:1] - grid[:, :1]).abs().max() < 1e-4
+        bends += int(along_one_feature(labels.points, seed).diff(n=2, dim=0).abs().max() > 1e-3)
+    assert bends > 15
+
+
+def test_a_forest_is_steps_that_several_features_decide_together():
+    z, apart = torch.randn(1, 300, 2, generator=generator()), 0
+    for seed in range(20):
+        steps = along_one_feature(labels.forest, seed)[:, 0].unique_consecutive()
+        assert len(steps) <= 16 * 2**6
+        alone = sum(score(labels.forest, z * torch.eye(2)[i], torch.ones(1, 2), 1, seed) for i in range(2))
+        together = score(labels.forest, z, torch.ones(1, 2), 1, seed) - alone
+        apart += int(together.std() > 0.1)
+    assert apart > 10
+
+
+def test_shares_that_are_not_named_are_none():
+    named = SyntheticConfig(mechanism_weights=(0.0,) * 9 + (1.0,), covariate_weights=(0.0, 0.0, 0.0, 1.0))
+    tasks = SyntheticPrior(named).sample(generator(4), 12, 100, 4)
+    assert tasks.x.isfinite().all() and tasks.truth.probabilities.isfinite().all()
+    short, padded = (
+        SyntheticConfig(),
+        SyntheticConfig(mechanism_weights=(*SyntheticConfig().mechanism_weights, 0.0, 0.0)),
+    )
+    first, second = (SyntheticPrior(config).sample(generator(5), 12, 100, 4) for config in (short, padded))
+    assert torch.equal(first.x, second.x) and torch.equal(first.y, second.y)
+
+
+def test_a_rugged_graph_has_heavier_tails_than_a_tame_one():
+    tails = [
+        (draw(generator(), 60, 400, 8).z.abs() > 4).float().mean() for draw in (covariates.rugged, covariates.graph)
+    ]
+    assert tails[0] > 2 * tails[1]
+
+
 def test_some_features_are_copies_and_some_are_noise():
     z = torch.randn(400, 200, 1, generator=generator()).expand(-1, -1, 6).clone()  # six times the same
     seen = covariates.add_copies_and_noise(generator(1), z)
@@ -87,7 +131,7 @@ def test_some_features_are_copies_and_some_are_noise():
     assert untouched.float().mean() > 0.5 and copied.float().mean() > 0.05 and noise.float().mean() > 0.05
 
 
-@pytest.mark.parametrize("draw", [covariates.gaussian, covariates.graph, covariates.clusters])
+@pytest.mark.parametrize("draw", covariates.KINDS)
 def test_covariates_of_every_kind_have_unit_scale_and_hang_together(draw):
     z = draw(generator(), 60, 300, 6).z
     assert z.isfinite().all() and 0.6 < z.std(1).median() < 1.4

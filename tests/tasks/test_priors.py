@@ -18,6 +18,10 @@ CASES = {
     "bnn of many classes": ("bnn", {"classes": [2, 6]}, {}),
     "bnn continuous": ("bnn", {"outcome": "continuous"}, {}),
     "bnn_plan": ("bnn_plan", {}, {}),
+    "study_bnn": ("study_bnn", {"normalised": False, "baseline": [0, 2]}, {}),
+    "study_bnn of many classes": ("study_bnn", {"classes": [2, 6]}, {}),
+    "study_bnn of correlated covariates": ("study_bnn", {"covariates": "gaussian"}, {}),
+    "study_bnn_plan": ("study_bnn_plan", {}, {}),
     "synthetic": ("synthetic", {}, {}),
     "synthetic continuous": ("synthetic", {"outcome": "continuous"}, {}),
     "findings": ("findings", {}, {}),
@@ -27,6 +31,17 @@ CASES = {
         "digits",
         {"layout": "single", "pool": 1, "blocks": [2, 3], "used": [3, 10]},
         {"images": IMAGES, "labels": LABELS},
+    ),
+    "semi_synthetic of the study's labels": ("semi_synthetic", {"labels": "study", "normalised": True}, {"x": TABLE}),
+    "study_digits": (
+        "study_digits",
+        {"blocks": [f"block_0_{k}" for k in range(D)]},
+        {"images": torch.rand(400, 7, 14, generator=torch.Generator().manual_seed(9)), "labels": LABELS},
+    ),
+    "gp of the study's published code": (
+        "gp",
+        {"covariates": "uniform", "scale_of": "variance", "informative": [1, 10]},
+        {},
     ),
     "mixture": ("mixture", {"parts": [{"prior": "bnn"}, {"prior": "synthetic"}]}, {}),
 }
@@ -67,7 +82,7 @@ def test_the_truth_has_the_shapes_of_the_contract(case):
     batch = build(case).sample(torch.Generator().manual_seed(0), B, N, D)
     truth = batch.truth
     if truth is None:
-        assert case in ("semi_synthetic real", "digits"), "only real labels come without a truth"
+        assert case in ("semi_synthetic real", "study_digits", "digits"), "only real labels come without a truth"
         return
     assert truth.informative.shape == (B, N, D) and truth.informative.dtype == torch.bool
     if batch.continuous:
@@ -96,7 +111,7 @@ def test_a_batch_can_be_one_small_task(case):
     assert batch.x.shape == (1, 10, D)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.startswith("digits")])
+@pytest.mark.parametrize("case", [case for case in CASES if "digits" not in case])
 def test_a_batch_can_have_one_feature(case):
     batch = build(case).sample(torch.Generator().manual_seed(0), 3, 20, 1)
     assert batch.x.shape == (3, 20, 1) and batch.acquirable.all()
