@@ -15,19 +15,23 @@ from pathlib import Path
 
 from l2m_core import __version__
 from l2m_core.errors import L2MError, ModelFileError
-from l2m_core.paths import model_folders, pretrained_dir
+from l2m_core.paths import model_folders, pretrained_dir, study_folders
 
 DISTRIBUTION = "learning-to-measure"
 
 # What a command runs, as `python -m …`, in front of the words that follow it.
 LAUNCHES: dict[str, list[str]] = {
     "app": ["app"],
+    "serve": ["app.api"],
     "store": ["app.store"],
     "train": ["train"],
     "evidence": ["l2m_core.evidence"],
     "evaluate": ["train", "evaluate"],
     "reproduce": ["train", "reproduce"],
 }
+# `-X l2m=COMMAND` tells the launched module by which of these it was called: `program` reads it. It ends with the process,
+# where a variable of the environment would reach whatever the module starts.
+TYPED = "l2m"
 # The extras that a package needs, with a module that tells whether they are installed.
 NEEDS = {"app": ("app,train", "streamlit")}
 
@@ -41,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"l2m {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("app", help="open the app in the browser")
+    commands.add_parser("serve", help="answer other systems over HTTP: belief, ranking and verdict of a patient")
     commands.add_parser("store", help="look after the app's store: migrate, verify, back up")
     commands.add_parser("train", help="run a training job: predictor, policy, finetune …")
     commands.add_parser("evidence", help="measure on your own cohort, by cross-fitting, whether to trust it there")
@@ -71,7 +76,7 @@ def launch(command: str, words: list[str]) -> int:
         install = f'pip install "{DISTRIBUTION}[{extras}]"'
         print(f"l2m: `l2m {command}` needs packages that are not installed. Run: {install}", file=sys.stderr)
         return 1
-    command_line = [sys.executable, "-P", "-m", module, *before, *words]
+    command_line = [sys.executable, "-P", "-X", f"{TYPED}={command}", "-m", module, *before, *words]
     if os.name == "posix":
         # The module takes this process over, so that signals and the exit status are its own.
         sys.stdout.flush()
@@ -79,18 +84,40 @@ def launch(command: str, words: list[str]) -> int:
     return subprocess.call(command_line)
 
 
+def program(*words: str) -> str:
+    """What a person typed to reach `python -m words…`, for its help: by way of `l2m`, or just that."""
+    command = str(getattr(sys, "_xoptions", {}).get(TYPED))  # CPython's own, as -X is
+    behind = LAUNCHES.get(command, [])
+    if behind and [*words[: len(behind)]] == behind:
+        return " ".join(["l2m", command, *words[len(behind) :]])
+    return " ".join(["python -m", *words])
+
+
+def purpose(docstring: str | None) -> str:
+    """What a module does, in its docstring's words without the command in front: "`python -m …`: what it does"."""
+    text = (docstring or "").partition("`: ")[2]
+    return text[:1].upper() + text[1:]
+
+
 def list_models() -> int:
     folders = model_folders()
     if not folders:
         print(f"No released model in {pretrained_dir()}.")
         return 0
+    print_models(folders)
+    if study := study_folders():
+        print("\nThe study's own, for its experiments; each for tasks like those that it was trained on:")
+        print_models(study)
+    return 0
+
+
+def print_models(folders: dict[str, Path]) -> None:
     print(f"{'model':<16} {'parameters':>12} {'MiB':>7}  folder")
     for name, folder in folders.items():
         weights = sorted(folder.glob("*.safetensors"))
         parameters = sum(count_parameters(file) for file in weights)
         mebibytes = sum(file.stat().st_size for file in weights) / 2**20
         print(f"{name:<16} {parameters:>12,} {mebibytes:>7.1f}  {folder}")
-    return 0
 
 
 def count_parameters(weights: Path) -> int:

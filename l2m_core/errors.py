@@ -1,5 +1,7 @@
 """Named errors. Each message says what is wrong, where (column, row, setting) and what to do."""
 
+from collections.abc import Sequence
+
 LONGEST_MESSAGE = 2000  # characters; beyond it nobody reads, and a page would have to show it
 
 
@@ -45,3 +47,9 @@ class TrainingError(L2MError):
 
 class RangeWarning(UserWarning):
     """A cohort lies outside the range the model was trained on."""
+
+
+def first_few(problems: Sequence[str]) -> str:
+    """Problems of several columns in one message: five of them, and how many more there are."""
+    more = f" (and {len(problems) - 5} more columns with a problem)" if len(problems) > 5 else ""
+    return "\n".join(problems[:5]) + more

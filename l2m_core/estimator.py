@@ -23,10 +23,13 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.schema import Feature, Overrides
-from l2m_core.tables.column_parsing import DEFAULT_RULES, Reading, Rules, read_column, read_columns
+from l2m_core.tables.column_parsing import read_column, read_columns
+from l2m_core.tables.column_reading import DEFAULT_RULES, Reading, ReadingRules
 from l2m_core.tables.entered_values import encode_values
+from l2m_core.tables.feature_inference import infer_feature
 from l2m_core.tables.frames import column_of
-from l2m_core.tables.schema_inference import decimals_of_texts, infer_feature
+from l2m_core.tables.reading_notes import joined_texts, notes_of_feature
+from l2m_core.tables.schema_inference import decimals_of_texts
 from l2m_core.tables.table import DEFAULT_LIMITS, Column, TextColumn, clean_names
 
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
@@ -67,7 +70,7 @@ class _InContext(BaseEstimator):
     def _learn_columns(self, X: Any) -> Any:
         """Texts and categories of a DataFrame become numbers or codes. How is kept for later rows, by the column's
         position: scikit-learn keeps its name only where all names are texts."""
-        self.columns_: dict[int, tuple[Feature, Rules]] = {}
+        self.columns_: dict[int, tuple[Feature, ReadingRules]] = {}
         if not isinstance(X, pd.DataFrame):
             return X
         encoded, texts = X.copy(), {}
@@ -194,7 +197,7 @@ def _only_numbers(values: pd.Series) -> bool:
 
 def _read_texts(
     texts: dict[int, pd.Series], stated: Container[int]
-) -> Iterator[tuple[int, Feature, Rules, np.ndarray]]:
+) -> Iterator[tuple[int, Feature, ReadingRules, np.ndarray]]:
     """Columns by their position, read as `Cohort.from_frame` reads them, with the rules for later values.
 
     stated: positions of columns that are categories, even where their texts are numbers.
@@ -218,7 +221,8 @@ def _read_texts(
         feature, values, notes = infer_feature(reading, settings, rows)
         for note in notes:
             warnings.warn(note, stacklevel=4)
-        yield position, feature, Rules(decimals.get(name)), values
+        joined = joined_texts(notes_of_feature(reading, feature.levels, values))
+        yield position, feature, ReadingRules(decimals.get(name), joined=joined), values
 
 
 def _as_categories(reading: Reading, column: Column, rows: np.ndarray) -> Reading:

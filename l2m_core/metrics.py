@@ -36,6 +36,7 @@ def row_losses(prediction: np.ndarray | Distribution, y) -> np.ndarray:
     """(n,) negative log likelihood of each row's outcome, in nats."""
     if not isinstance(prediction, np.ndarray):
         return -prediction.log_prob(np.asarray(y))
+    # A probability of 0 would make the mean infinite for one row; SMALLEST bounds its loss instead.
     chosen = prediction[np.arange(len(prediction)), np.asarray(y, dtype=np.int64)]
     return -np.log(np.maximum(chosen, SMALLEST))
 
@@ -77,8 +78,8 @@ def ece(p: np.ndarray, y: np.ndarray, bins: int = 15, by: str = "mass") -> float
     Two classes: of the positive one's probability. More: of the likeliest class's. by: "mass" (bins hold equally many
     rows) or "width" (bins are equally wide).
     """
-    confidence, correct = _confidence(p, y)
-    return _binned_error(confidence, correct, _bin(confidence, bins, by), bins)
+    probability, correct = confidence(p, y)
+    return _binned_error(probability, correct, _bin(probability, bins, by), bins)
 
 
 def ece_if_calibrated(
@@ -96,6 +97,8 @@ def ece_if_calibrated(
     rows = np.arange(len(p)) if rows is None else rows
     total = 0.0
     for _ in range(draws):
+        # One uniform number for each patient, inverted through each prediction's own cumulative probabilities: the outcomes
+        # that one patient's predictions are judged by are then the same draw, as one real outcome is.
         uniform = generator.random(int(rows.max()) + 1)[rows]
         y = np.minimum((p.cumsum(1) < uniform[:, None]).sum(1), p.shape[1] - 1)
         total += ece(p, y, bins, by)
@@ -113,13 +116,39 @@ class Reliability:
 
 def reliability(p: np.ndarray, y: np.ndarray, bins: int = 15, by: str = "mass") -> Reliability:
     """The curve behind `ece`."""
-    confidence, correct = _confidence(p, y)
-    index = _bin(confidence, bins, by)
+    probability, correct = confidence(p, y)
+    index = _bin(probability, bins, by)
+    # Bins by mass may hold nothing where many rows share one probability; these have no point on the curve.
     count = np.bincount(index, minlength=bins)
     filled = count > 0
-    predicted = np.bincount(index, confidence, bins)[filled] / count[filled]
+    predicted = np.bincount(index, probability, bins)[filled] / count[filled]
     observed = np.bincount(index, correct, bins)[filled] / count[filled]
     return Reliability(predicted, observed, count[filled])
+
+
+def confidence(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) a probability, and whether what it is about happened: the positive one of two classes, the likeliest of more."""
+    if p.shape[1] == 2:
+        return p[:, 1], (np.asarray(y) == 1).astype(np.float64)
+    top = p.argmax(1)
+    return p[np.arange(len(p)), top], (top == np.asarray(y)).astype(np.float64)
+
+
+def net_benefit(
+    p: np.ndarray, happened: np.ndarray, thresholds: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """(S,) of acting on all whose probability p (n,) is at least each threshold: true positives of each row, minus false ones
+    weighted by the odds of the threshold, at which a needless act and a missed one are held equally bad.
+
+    weights: (m, n) how often each row counts, for (m, S) figures.
+    """
+    thresholds = np.asarray(thresholds, dtype=np.float64)
+    if not ((thresholds > 0) & (thresholds < 1)).all():
+        raise ConfigError("A threshold of a decision must lie between 0 and 1, both left out.")
+    odds = thresholds / (1 - thresholds)
+    acts = np.asarray(p, dtype=np.float64)[:, None] >= thresholds  # (n, S)
+    value = acts * np.where(np.asarray(happened, dtype=bool)[:, None], 1.0, -odds)
+    return value.mean(0) if weights is None else weights @ value / weights.sum(1, keepdims=True)
 
 
 # -- continuous outcomes ----------------------------------------------------------------------------------------------
@@ -133,6 +162,7 @@ def crps(prediction: Distribution, y: np.ndarray, levels: int = 100) -> float:
 def row_crps(prediction: Distribution, y: np.ndarray, levels: int = 100) -> np.ndarray:
     """(n,) the same for each row."""
     y = np.asarray(y, dtype=np.float64)
+    # CRPS = 2 ∫ pinball loss at level p dp, by the midpoint rule over the levels.
     probabilities = (np.arange(levels) + 0.5) / levels
     total = np.zeros(len(y))
     for level in probabilities:
@@ -187,6 +217,7 @@ def paired_interval(
     if len(differences) == 0:
         raise ConfigError("There are no pairs to compare.")
     groups = np.arange(len(differences)) if groups is None else np.asarray(groups)
+    # Groups are drawn with replacement, each with all of its pairs: sums over counts, since groups differ in size.
     _, member = np.unique(groups, return_inverse=True)
     sums, counts = np.bincount(member, differences), np.bincount(member)
     picked = generator.integers(0, len(sums), (draws, len(sums)))
@@ -203,19 +234,12 @@ def _area(score: np.ndarray, positive: np.ndarray) -> float:
     n_positive, n_negative = int(positive.sum()), int((~positive).sum())
     if n_positive == 0 or n_negative == 0:
         return float("nan")
+    # AUROC = (R − n₊(n₊ + 1) / 2) / (n₊ n₋), R the sum of the positives' ranks; equal scores share their mean rank.
     _, inverse, counts = np.unique(score, return_inverse=True, return_counts=True)
     last = counts.cumsum()
     midrank = last - (counts - 1) / 2
     total = midrank[inverse][positive].sum()
     return float((total - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative))
-
-
-def _confidence(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) a probability, and whether what it is about happened."""
-    if p.shape[1] == 2:
-        return p[:, 1], (np.asarray(y) == 1).astype(np.float64)
-    top = p.argmax(1)
-    return p[np.arange(len(p)), top], (top == np.asarray(y)).astype(np.float64)
 
 
 def _bin(confidence: np.ndarray, bins: int, by: str) -> np.ndarray:
@@ -229,5 +253,6 @@ def _bin(confidence: np.ndarray, bins: int, by: str) -> np.ndarray:
 
 
 def _binned_error(confidence: np.ndarray, correct: np.ndarray, index: np.ndarray, bins: int) -> float:
+    # |Σ predicted − Σ observed| of a bin over all n rows: the bin's gap times its share of the rows.
     gap = np.bincount(index, confidence - correct, bins)
     return float(np.abs(gap).sum() / len(confidence))

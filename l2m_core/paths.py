@@ -16,5 +16,29 @@ def pretrained_dir() -> Path:
 
 def model_folders() -> dict[str, Path]:
     """Name to folder of every released model, in the order of their names."""
-    folders = (weights.parent for weights in sorted(pretrained_dir().glob("*/*.safetensors")))
+    return _models_in(pretrained_dir())
+
+
+def earlier_folders() -> dict[str, Path]:
+    """The same of releases that were replaced: nobody is offered one, and what was made with it still replays."""
+    return _models_in(pretrained_dir() / "earlier")
+
+
+def study_folders() -> dict[str, Path]:
+    """The same of the study's own models: for its experiments, each for tasks like those that it was trained on."""
+    return _models_in(pretrained_dir() / "study")
+
+
+def all_folders() -> dict[str, Path]:
+    """Every model that opens by its name, those that are offered first."""
+    return model_folders() | earlier_folders() | study_folders()
+
+
+def is_released(name: str) -> bool:
+    """Whether it is the name of a released model, offered or not."""
+    return name in all_folders()
+
+
+def _models_in(parent: Path) -> dict[str, Path]:
+    folders = (weights.parent for weights in sorted(parent.glob("*/*.safetensors")))
     return {folder.name: folder for folder in folders if not folder.name.startswith(".")}  # hidden: being written

@@ -23,6 +23,7 @@ T = TypeVar("T")
 NO_LINES = "The settings must be lines of `name: value`."
 LARGEST_OVERRIDE = 100_000  # characters
 LONGEST_QUOTE = 100  # characters of what was given
+EARLIER_NAME = "earlier_name"  # in the metadata of a field: what it was called in settings that are still read
 WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a text", dict: "names and values"}
 
 
@@ -94,6 +95,7 @@ def build_settings(kind: type[T], given: Any, where: str = "config") -> T:
     if not isinstance(given, Mapping):
         raise ConfigError(f"The settings of {where} are {_quote(given)}; give names and values.")
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    given = _under_present_names(given, fields, where)
     refuse_unknown(given, fields, where)
     types_of = typing.get_type_hints(kind)
     values = {name: _convert(types_of[name], value, f"{where}.{name}") for name, value in given.items()}
@@ -101,6 +103,15 @@ def build_settings(kind: type[T], given: Any, where: str = "config") -> T:
         if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ConfigError(f"{where} needs the setting {name!r}.")
     return kind(**values)
+
+
+def _under_present_names(given: Mapping, fields: Mapping[str, dataclasses.Field], where: str) -> Mapping:
+    """What older versions wrote under a field's earlier name (`EARLIER_NAME` in its metadata), under the present one."""
+    present = {field.metadata[EARLIER_NAME]: name for name, field in fields.items() if EARLIER_NAME in field.metadata}
+    for earlier in filter(given.__contains__, present):
+        if present[earlier] in given:
+            raise ConfigError(f"{where}.{earlier} is the earlier name of {where}.{present[earlier]}; keep one of them.")
+    return {present.get(name, name): value for name, value in given.items()}
 
 
 def refuse_unknown(given: Iterable[Any], known: Iterable[str], where: str = "config") -> None:
