@@ -11,7 +11,7 @@ from l2m_core.errors import CohortError
 from train.study.experiments.datasets import find_cohort, find_digits
 from train.study.experiments.families import Family, draw, stand_ins
 
-NAMES = {"metabric": 13, "miniboone": 50, "hospital_long_stay": 30, "hospital_death": 30, "hospital_readmission": 30}
+NAMES = {"metabric": 11, "miniboone": 10, "hospital_long_stay": 20, "hospital_death": 20, "hospital_readmission": 20}
 
 
 @pytest.mark.parametrize("name", NAMES)

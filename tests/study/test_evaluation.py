@@ -12,7 +12,7 @@ import yaml
 from l2m_core.acquire.rollout import Rollout
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
-from l2m_core.methods.interface import Gaussian
+from l2m_core.tabular.predictions import Gaussian
 from l2m_core.tasks.registry import build_prior
 from tests.study.manifests import rewrite
 from train.__main__ import main as run_command
@@ -95,6 +95,8 @@ def test_a_context_that_leaves_too_few_rows_becomes_the_small_one():
     assert fitting_contexts(5000, [100, 400]) == [100, 400]
     assert fitting_contexts(300, [100, 400]) == [50, 100]
     assert fitting_contexts(129, [100, 400]) == [50]
+    assert fitting_contexts(300, [100, 400, 1000, 2000]) == [50, 100], "a long context is for long tables alone"
+    assert fitting_contexts(1500, [100, 1000, 2000]) == [100, 1000]
 
 
 def test_the_first_seed_of_all_cells_comes_first():
@@ -159,6 +161,18 @@ def test_methods_are_compared_on_the_same_rows_and_a_failure_does_not_stop_the_o
     assert bad.rollout is None and "depth" in bad.error
 
 
+def test_a_council_is_a_method_with_the_policies_of_the_model_alone():
+    named = {
+        name: MethodChoice(name) for name in ("l2m", "l2m_monte_carlo", "l2m_council", "l2m_council_random", "gdfs")
+    }
+    assert [name for name, choice in named.items() if choice.council] == ["l2m_council", "l2m_council_random"]
+    assert [choice.policy for choice in named.values() if choice.pretrained] == [None, "monte carlo", None, "random"]
+    trial = draw_trial(make_cohort(), Cell("made", 200, 0.0, 0), test_rows=20)
+    alone, council = run_trial(trial, [MethodChoice("l2m_random"), MethodChoice("l2m_council_random")], budget=1)
+    assert alone.error == "" and council.error == ""
+    assert (alone.rollout.actions == council.rollout.actions).all() and council.fit_seconds > alone.fit_seconds
+
+
 def record(cohort: str, method: str, loss: float, seed: int = 0, **more) -> dict:
     return {
         "cohort": cohort,
@@ -214,6 +228,13 @@ def test_the_page_names_the_losing_cells(records):
     page = make_page(records, "l2m", "python -m train evaluate", "about")
     losing = page.split("### Losing cells")[1]
     assert "| b | 100 |" in losing and "gdfs 0.2800" in losing and "| a |" not in losing
+
+
+def test_long_contexts_are_reported_apart(records):
+    long = [{**r, "context": 2000, "log_loss": r["log_loss"] - 0.01} for r in records]
+    page = make_page([*records, *long], "l2m", "command", "about")
+    short, apart = page.split("## Outcomes with classes, contexts of 1,000 rows and more")
+    assert "| 2000 |" not in short and "| 100 |" not in apart and "| 2000 |" in apart
 
 
 ARGUMENTS = ["--contexts", "100", "--missing", "0.3", "--seeds", "0", "--methods", "base_rate", "logistic"]
@@ -302,7 +323,7 @@ def test_a_method_s_mark_follows_its_code_and_not_its_comments(tmp_path, monkeyp
     mark = versions.code_version.__wrapped__
     before = {name: mark(name) for name in ("gdfs", "logistic", "base_rate")}
     assert len(set(before.values())) == 3
-    networks = folder / "networks.py"
+    networks = folder / "methods" / "networks.py"
     networks.write_text("# a comment\n" + networks.read_text().replace("Two hidden layers", "A few hidden layers"))
     assert mark("gdfs") == before["gdfs"]
     networks.write_text(networks.read_text() + "\nEXTRA = 1\n")
@@ -316,8 +337,8 @@ def test_a_method_s_mark_does_not_follow_where_modules_lie_or_how_they_are_laid_
     monkeypatch.setattr(versions, "FOLDER", folder)
     mark = versions.code_version.__wrapped__
     before = mark("gdfs")
-    networks = folder / "networks.py"
-    moved = networks.read_text().replace("from l2m_core.methods.interface import", "from elsewhere import")
+    networks = folder / "methods" / "networks.py"
+    moved = networks.read_text().replace("from l2m_core.tabular.predictions import", "from elsewhere import")
     assert "from elsewhere import" in moved
     networks.write_text(moved.replace("\n\n\n", "\n\n\n\n") + "\nimport os\n")
     assert mark("gdfs") == before

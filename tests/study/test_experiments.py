@@ -1,35 +1,27 @@
 """Every experiment runs from its command to its table, figure and verdict, and a second run repeats nothing."""
 
 import importlib.util
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+import l2m_core as l2m
 from l2m_core.errors import ConfigError, TrainingError
 from l2m_core.methods import make_method
 from l2m_core.methods.networks import Schedule
+from l2m_core.paths import study_folders
 from train.study import reproduce as command
 from train.study.experiments import experiment
 from train.study.experiments.adaptivity import MajorityVote
-from train.study.experiments.experiment import (
-    EXPERIMENTS,
-    NOT_SEEN,
-    NOT_TESTABLE,
-    SEEN,
-    Folders,
-    Verdict,
-    all_of,
-    experiment_settings,
-    find,
-    judge,
-    pairs,
-    reproduce,
-)
+from train.study.experiments.experiment import EXPERIMENTS, Folders, experiment_settings, find, reproduce
 from train.study.experiments.families import Family, draw, stand_ins
 from train.study.experiments.gradients import cosine
+from train.study.experiments.overview import write_overview
 from train.study.experiments.uncertainty import random_trajectories
+from train.study.experiments.verdicts import NO_CLAIM, NOT_SEEN, NOT_TESTABLE, SEEN, Verdict, all_of, judge, pairs
 from train.study.reproduce import main
 
 BNN = "{name: bnn, prior: bnn, features: 5, context: 40, test_rows: 12, tasks: 2, budget: 2}"
@@ -41,6 +33,7 @@ COHORT = "{name: absent, source: cohort, data: absent, context: 40, test_rows: 1
 SMALLEST = {
     "uncertainty": [f"families=[{GP}, {BNN}]", "other=logistic", "steps=2", "levels=[0.5, 0.9]"],
     "acquisition": [f"families=[{GP}, {COHORT}]", "methods=[l2m, l2m_random, base_rate]"],
+    "headroom": [f"families=[{BNN}, {PLAN}]", "rows=400"],
     "planning": [
         f"families=[{BNN}, {PLAN}]",
         "loop={warmup: 1, evaluate_every: 0}",
@@ -70,6 +63,7 @@ SMALLEST = {
         "repeats=2",
         "queries=3",
         "rows=40",
+        "reweighted=[2]",
         "steps=2",
     ],
     "runtimes": [f"families=[{BNN}]", "methods=[l2m, base_rate]"],
@@ -88,11 +82,11 @@ def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, fo
     overrides = [*SMALLEST[name]]
     if name in ("planning", "ablations"):
         overrides.append(f"folder={tmp_path / 'trained'}")
-    if name != "ablations":
+    if name not in ("ablations", "headroom"):  # the others ask a model
         overrides.append(f"model={tiny_model}")
     said: list[str] = []
     verdict = reproduce(name, "small", folders, "the command", overrides=overrides, say=said.append)
-    assert verdict.status in (SEEN, NOT_SEEN, NOT_TESTABLE) and verdict.reason
+    assert verdict.status in (SEEN, NOT_SEEN, NOT_TESTABLE, NO_CLAIM) and verdict.reason
     assert said
     page = (folders.out / f"{name}.md").read_text()
     assert "the command" in page and "Scale small" in page and verdict.reason in page
@@ -105,11 +99,23 @@ def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, fo
     assert again == []
 
 
-def test_every_experiment_is_tested_and_has_both_scales():
+def test_every_experiment_is_tested_and_has_its_scales():
     assert set(SMALLEST) == set(EXPERIMENTS)
     for name in EXPERIMENTS:
-        for scale in experiment.SCALES:
+        assert {"small", "study"} <= set(experiment.scales_of(name)) <= set(experiment.SCALES)
+        for scale in experiment.scales_of(name):
             assert experiment_settings(name, scale)
+
+
+def test_the_reduced_scale_asks_models_of_the_study_about_tasks_as_long_as_theirs():
+    for name in EXPERIMENTS:
+        if "reduced" not in experiment.scales_of(name):
+            continue
+        settings = experiment_settings(name, "reduced")
+        for family in settings.families:
+            trained = l2m.load(family.model or settings.model).release.trained
+            assert family.model or settings.model in study_folders()
+            assert (family.features, family.context) <= (trained.features, trained.context_rows)
 
 
 def test_two_workers_find_what_one_finds(tiny_model, tmp_path):
@@ -167,6 +173,28 @@ def test_two_ray_workers_find_what_one_process_finds_and_go_on_where_it_stopped(
     assert (folders.out / "acquisition.csv").read_text() == alone
 
 
+def test_planning_asks_policies_that_were_taught_already(tmp_path):
+    settings = experiment_settings("planning", "reduced")
+    families = (replace(settings.families[0], tasks=2, test_rows=8, budget=2),)
+    planning = find("planning")
+    records = [
+        record for job in planning.jobs(replace(settings, families=families), tmp_path) for record in planning.work(job)
+    ]
+    assert [(r["method"], r["task"]) for r in records] == [(w, t) for w in ("greedy", "lookahead") for t in (0, 1)]
+    assert not list(tmp_path.iterdir()), "nothing is taught"
+    with pytest.raises(ConfigError, match="taught names greedy; it must name greedy and lookahead"):
+        experiment_settings("planning", "reduced", ["taught={greedy: {model: bnn-plan-greedy}}"])
+
+
+def test_the_overview_takes_no_verdict_on_another_claim(tmp_path):
+    page = "`python -m train reproduce acquisition --scale small`\n\n{claim}\n\n**Verdict: seen.** By 1 nat.\n"
+    for claim, shown in ((find("acquisition").CLAIM, "seen (small)"), ("It is best.", "not judged")):
+        (tmp_path / "acquisition.md").write_text(page.format(claim=claim))
+        write_overview(tmp_path)
+        row = next(line for line in (tmp_path / "README.md").read_text().splitlines() if "acquisition.md" in line)
+        assert f"| {shown} |" in row and ("By 1 nat." in row) == (shown != "not judged")
+
+
 def test_the_command_writes_the_overview(tiny_model, tmp_path, capsys):
     (tmp_path / "data").mkdir()
     (tmp_path / "out").mkdir()
@@ -194,11 +222,11 @@ def test_one_experiment_that_cannot_be_run_does_not_stop_the_others(folders, mon
     monkeypatch.setattr(command, "reproduce", reproduced)
     folders.out.mkdir()
     arguments = ["--data", str(folders.data), "--partial", str(folders.partial), "--out", str(folders.out)]
-    with pytest.raises(TrainingError, match="1 of 12 experiments could not be run: planning"):
+    with pytest.raises(TrainingError, match="1 of 13 experiments could not be run: planning"):
         main(["all", *arguments])
     assert tuple(tried) == EXPERIMENTS
     said = capsys.readouterr()
-    assert "planning: no GPU" in said.err and said.out.count("seen. because") == 11
+    assert "planning: no GPU" in said.err and said.out.count("seen. because") == 12
     with pytest.raises(ConfigError, match="no GPU"):
         main(["planning", *arguments])
 
@@ -275,7 +303,8 @@ def test_the_majority_s_choice_is_made_for_everybody():
 
 def test_a_verdict_needs_its_interval_above_zero():
     assert judge(np.full(20, 0.1), "gain").status == SEEN
-    assert judge(np.tile([-0.1, 0.1], 20), "gain").status == NOT_SEEN
+    assert judge(np.tile([-0.1, 0.1], 20), "gain").status == NOT_TESTABLE, "it may be too small to be seen with 40"
+    assert judge(np.tile([-0.001, 0.001], 20), "gain").status == NOT_SEEN
     assert judge(np.array([0.1]), "gain").status == NOT_TESTABLE
     assert all_of([Verdict(SEEN, "a"), Verdict(NOT_SEEN, "b")]).status == NOT_SEEN
 

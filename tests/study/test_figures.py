@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from train.study.experiments import figures
-from train.study.experiments.experiment import EXPERIMENTS, SCALES, experiment_settings
+from train.study.experiments.experiment import EXPERIMENTS, experiment_settings, scales_of
 
 TABLE = pd.DataFrame(
     {
@@ -39,7 +39,7 @@ def test_a_method_has_one_style_in_all_panels_and_one_entry_in_the_legend():
 def test_every_family_and_method_of_the_configs_has_a_name_that_readers_know():
     shown = {"digits", "nhanes", "eicu", "ckd", "hospital", "heart_cleveland", "pima_diabetes", "nhanes_diabetes"}
     for name in EXPERIMENTS:
-        for scale in SCALES:
+        for scale in scales_of(name):
             settings = experiment_settings(name, scale)
             names = {family.name for family in settings.families} | set(getattr(settings, "methods", ()))
             assert {each for each in names if figures.named(each) == each.replace("_", " ")} <= shown

@@ -8,10 +8,11 @@ import torch
 from l2m_core.errors import ConfigError
 from l2m_core.methods import make_method
 from l2m_core.methods.networks import DuelingNetwork, Network
+from l2m_core.tasks.registry import build_prior
 from train.policy import PolicyJob
 from train.study.evaluation.trial_runs import MethodChoice
 from train.study.experiments import gradients
-from train.study.experiments.comparison import ComparisonSettings, Run, method_runs
+from train.study.experiments.comparison import ComparisonSettings, Run, method_runs, settings_of_method
 from train.study.experiments.experiment import EXPERIMENTS, experiment_settings, find, version_of
 from train.study.experiments.families import Family, draw, stand_ins
 
@@ -23,7 +24,10 @@ def test_the_study_scale_has_the_study_s_settings():
     assert planning.policy.temperature == 0.5 and planning.policy.samples == 4
     assert {f.name: f.tasks for f in planning.families} == {"bnn": 200, "bnn_plan": 200}
     assert experiment_settings("uncertainty", "study").steps == 10
-    assert experiment_settings("gradients", "study").reference == 1000
+    estimated = experiment_settings("gradients", "study")
+    assert (estimated.reference, estimated.rows, estimated.steps, estimated.judged) == (1000, 500, 5, 0.5)
+    assert (estimated.paths, estimated.ahead, estimated.reweighted) == (4, (1, 2), (64, 128))
+    assert {family.tasks for family in estimated.families} == {50}
     assert sum(f.tasks for f in experiment_settings("runtimes", "study").families) == 50
     acquisition: ComparisonSettings = experiment_settings("acquisition", "study")
     assert acquisition.methods == ("l2m", "l2m_random", "gdfs", "dime", "dqn")
@@ -62,10 +66,19 @@ def test_the_methods_of_the_study_scale_have_the_study_s_hyperparameters(name):
     """Whatever the experiment; ablations train their own models."""
     settings = experiment_settings(name, "study")
     methods = {
-        method: make_method(method, **settings.method_settings.get(method, {}))
+        method: make_method(method, **settings_of_method(method, settings))
         for method in getattr(settings, "methods", ())
         if not MethodChoice(method).pretrained
     }
+    for method in methods.values():
+        assert method.hidden == 128 and method.dropout == 0
+    for method in (methods[name] for name in ("gdfs", "dime", "dqn") if name in methods):
+        predictor = method.pretraining
+        assert (predictor.epochs, predictor.batch, predictor.patience) == (300, 64, None)
+        assert method.predictor_share == 0, "the task-specific MLP is the predictor, and stays as it was trained"
+        assert method.most_steps > 1000, "each trajectory terminates when all features are acquired"
+    for method in (methods[name] for name in ("gdfs", "dime") if name in methods):
+        assert (method.schedule.epochs, method.schedule.patience) == (50, None)
     if "gdfs" in methods:
         assert methods["gdfs"].temperatures == (0.5,) and methods["gdfs"].straight_through
     if "dime" in methods:
@@ -73,10 +86,23 @@ def test_the_methods_of_the_study_scale_have_the_study_s_hyperparameters(name):
     if "dqn" in methods:
         dqn = methods["dqn"]
         assert (dqn.discount, dqn.capacity, dqn.episodes, dqn.target_every) == (0.9, 10_000, 200, 4)
+        assert dqn.replayed == 128 and not dqn.double and dqn.apart
         assert dqn.reward == "log likelihood" and dqn.first_epsilon > dqn.last_epsilon > 0
     for mlp in [methods.get("mlp_random"), make_method(getattr(settings, "other", "mlp_random"))]:
         if mlp is not None:
             assert (mlp.hidden, mlp.schedule.epochs, mlp.schedule.batch) == (128, 300, 64)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_drawn_tasks_are_the_study_s_own(name):
+    """Its priors with ten features, values missing completely at random; `synthetic` is this project's, and says so."""
+    for family in experiment_settings(name, "study").families:
+        if family.source != "prior" or family.prior == "synthetic":
+            continue
+        prior = build_prior(family.prior, family.settings).config
+        assert family.prior in ("gp", "study_bnn", "study_bnn_plan") and family.features == 10
+        assert prior.baseline == (0, 0) and prior.missingness.mcar > 0 and not prior.missingness.own_interval
+        assert prior.missingness.mnar == prior.missingness.block == prior.missingness.mar_recorded == 0
 
 
 TRAINING = ("planning", "ablations", "zero_shot")
@@ -152,9 +178,11 @@ def test_every_task_of_the_study_scale_can_be_drawn_from_the_real_tables(name, s
 
 def test_records_with_holes_are_no_longer_than_a_real_table_gives(shared_data):
     family = Family("m", source="semi_synthetic", data="metabric", features=5, context=40)
-    settings = gradients.GradientsSettings((family,), rows=2000, estimates=1, reference=10, steps=2)
+    settings = gradients.GradientsSettings((family,), rows=2000, reweighted=(2,), reference=10, steps=2)
     found = gradients.with_holes(settings, family, shared_data, torch.Generator().manual_seed(0))
-    assert {record["estimator"] for record in found} == {"offline", "semi-offline"}
+    kinds = ["pathwise, 1 step", "pathwise, 2 steps", "offline", "semi-offline"]
+    assert [record["estimator"] for record in found] == kinds
+    assert [record["samples"] for record in found] == [4, 4, 2, 2]
 
 
 def test_settings_of_a_method_reach_it_and_mark_its_records_alone(tmp_path):

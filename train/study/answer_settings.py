@@ -1,4 +1,4 @@
-"""`python -m train answer_settings`: what each inference setting is worth, on held-out synthetic tasks with classes.
+"""`python -m train answer_settings`: what each answer setting is worth, on held-out synthetic tasks with classes.
 
 The best setting by log loss is printed as the line that a release config takes.
 """
@@ -17,6 +17,7 @@ import pandas as pd
 
 from l2m_core.answering.calibration import best_exponent, can_be_calibrated, cross_fitted
 from l2m_core.answering.settings import AnswerSettings
+from l2m_core.cli import program, purpose
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory, load
@@ -28,12 +29,13 @@ from train.study.markdown import markdown_table
 VIEWS = (1, 2)
 AGAINST_REST = (0.0, 0.5, 0.75, 1.0)
 PREVALENCE = (0.0, 0.5, 1.0)
-SHARPNESS = (0.0, 0.2, 0.3, 0.5)
-SHARPENED = ((1, 0.0, 0.0), (1, 0.75, 0.0), (1, 0.75, 0.5), (2, 0.75, 0.0), (2, 0.75, 0.5))
+EXPONENT_SPREAD = (0.0, 0.2, 0.3, 0.5)
+WITH_EXPONENT = ((1, 0.0, 0.0), (1, 0.75, 0.0), (1, 0.75, 0.5), (2, 0.75, 0.0), (2, 0.75, 0.5))
 """(views, against_rest, prevalence) that are tried with it: each reads every task four times more."""
 TEMPERATURE = (0.85, 0.9, 0.95, 1.0, 1.05, 1.1)
-SETTINGS = ["views", "against_rest", "prevalence", "sharpness", "temperature"]
+SETTINGS = ["views", "against_rest", "prevalence", "exponent_spread", "temperature"]
 PLAIN = (1, 0.0, 0.0, 0.0, 1.0)
+# Their tasks follow from their names.
 FAMILIES = tuple(
     Family(f"care_{name}", prior=prior, features=features, context=context, test_rows=60)
     for name, prior, features, context in (
@@ -48,7 +50,7 @@ FAMILIES = tuple(
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m train answer_settings", description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("train", "answer_settings"), description=purpose(__doc__))
     parser.add_argument("--model", default="general", help="a released model's name or folder")
     parser.add_argument("--tasks", type=int, default=25, help="of each of the six families")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
                 rows += list(judge(model, family, index))
     command = f"`python -m train answer_settings --tasks {given.tasks}`, model {model.fingerprint[:12]}."
     page = f"{HEAD}\n{command}\n\n{table(rows, model.release.inference)}\n"
-    publish(given.out / "care.md", page)
+    publish(given.out / "answer_settings.md", page)
     return 0
 
 
@@ -81,9 +83,9 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
             moved = with_inference(model, dataclasses.replace(inference, prevalence=prevalence))
             p = dataclasses.replace(memories[key], release=moved.release).predict_array(x)
             exponents = {0.0: 1.0}
-            if (views, against_rest, prevalence) in SHARPENED:
+            if (views, against_rest, prevalence) in WITH_EXPONENT:
                 exponents |= find_exponents(moved, trial.context)
-            for (sharpness, exponent), temperature in product(exponents.items(), TEMPERATURE):
+            for (spread, exponent), temperature in product(exponents.items(), TEMPERATURE):
                 sharpened = np.maximum(p, 1e-12) ** (exponent / temperature)
                 sharpened /= sharpened.sum(1, keepdims=True)
                 yield {
@@ -92,7 +94,7 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
                     "views": views,
                     "against_rest": against_rest,
                     "prevalence": prevalence,
-                    "sharpness": sharpness,
+                    "exponent_spread": spread,
                     "temperature": temperature,
                     "log_loss": log_loss(sharpened, trial.y),
                     "ece": ece(sharpened, trial.y, bins=10),
@@ -111,8 +113,8 @@ def with_inference(model: L2M, inference: AnswerSettings) -> L2M:
 
 
 def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
-    """The cohort's exponent for each value of `sharpness`."""
-    spreads = SHARPNESS[1:]
+    """The cohort's exponent for each value of `exponent_spread`."""
+    spreads = EXPONENT_SPREAD[1:]
     if not can_be_calibrated(cohort):
         return dict.fromkeys(spreads, 1.0)
     log_p, y = cross_fitted(cohort, lambda part: model.condition(part).predict_array)
@@ -125,11 +127,11 @@ def table(rows: list[dict], shipped: AnswerSettings) -> str:
     plain = frame.loc[PLAIN].set_index(["family", "task"])["log_loss"]
     means = frame.groupby(level=SETTINGS)["log_loss"].mean()
     best = means.idxmin()
-    parts = (VIEWS, AGAINST_REST, PREVALENCE, SHARPNESS, TEMPERATURE)
+    parts = (VIEWS, AGAINST_REST, PREVALENCE, EXPONENT_SPREAD, TEMPERATURE)
     alone: list[tuple[float, ...]] = [PLAIN]
     for index, values in enumerate(parts):
         alone += [(*PLAIN[:index], value, *PLAIN[index + 1 :]) for value in values if value != PLAIN[index]]
-    own = (shipped.views, shipped.against_rest, shipped.prevalence, shipped.sharpness, shipped.temperature)
+    own = (shipped.views, shipped.against_rest, shipped.prevalence, shipped.exponent_spread, shipped.temperature)
     shown = []
     for setting in dict.fromkeys([*alone, *([own] if own in means.index else []), best]):
         part = frame.loc[setting].set_index(["family", "task"])
@@ -142,14 +144,14 @@ def table(rows: list[dict], shipped: AnswerSettings) -> str:
     line = f"inference: {{{', '.join(f'{name}: {value:g}' for name, value in zip(SETTINGS, best, strict=True))}}}"
     told = (
         f"Shipped: {own[0]} views, {own[1]:g} of the answer from one class against the rest, {own[2]:g} of the "
-        f"prevalence, sharpness {own[3]:g}, temperature {own[4]:g}. Each view, and each class against the rest, costs a whole "
-        "answer; sharpness costs four readings more of a short cohort, once."
+        f"prevalence, exponent spread {own[3]:g}, temperature {own[4]:g}. Each view, and each class against the rest, "
+        "costs a whole answer; the exponent costs four readings more of a short cohort, once."
     )
     return f"{markdown_table(pd.DataFrame(shown))}\n\n{told}\n\nBest by log loss: `{line}`."
 
 
-HEAD = """# Care at inference, measured on held-out synthetic tasks
+HEAD = """# Answer settings, measured on held-out synthetic tasks
 
-Log loss in nats and calibration error, mean over tasks; queries are known in random part. `saved`: nats against no care,
+Log loss in nats and calibration error, mean over tasks; queries are known in random part. `saved`: nats against the plain answer,
 with a 95% interval over tasks.
 """

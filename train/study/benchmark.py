@@ -22,6 +22,7 @@ import torch
 
 import l2m_core as l2m
 from l2m_core.acquire.rollout import roll_out
+from l2m_core.cli import program, purpose
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.model.encoders import build_model
 from train.study.evaluation.report import publish
@@ -33,7 +34,7 @@ TASKS, ROWS, ORDERS, TRAINING_STEPS = 4, 256, 4, 3  # of the training that is ti
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m train benchmark", description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("train", "benchmark"), description=purpose(__doc__))
     parser.add_argument("--model", default="general")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--patients", type=int, default=10_000, help="patients of the bulk roll-out")

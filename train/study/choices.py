@@ -12,7 +12,7 @@ import pandas as pd
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, write_text
 from l2m_core.learn.held_out import draw_held_out, evaluate
-from l2m_core.settings import build_settings, replace_setting
+from l2m_core.settings import EARLIER_NAME, build_settings, replace_setting
 from train.initial_model import load_initial_model
 from train.predictor import PredictorJob
 from train.predictor import run as run_predictor
@@ -34,7 +34,7 @@ class ChoicesJob:
     variants: dict[str, Any]
     """Name → settings that replace the base's, as `a.b: value`. Each holds all of the variant before it as well, except
     one that names another as `after: NAME`."""
-    marks: tuple[int, ...] = (200, 400, 600)
+    judged_after: tuple[int, ...] = field(default=(200, 400, 600), metadata={EARLIER_NAME: "marks"})
     """Steps after which each is judged."""
     seeds: tuple[int, ...] = (0,)
     """Each variant is trained once for each."""
@@ -59,10 +59,10 @@ def run(job: ChoicesJob) -> None:
     table = ResumableTable(Path(job.folder) / "choices.jsonl", KEYS)
     for seed in job.seeds:
         for variant in in_order(job.variants):
-            for mark in job.marks:
-                entry = {"variant": variant.name, "steps": mark, "seed": seed}
+            for steps in job.judged_after:
+                entry = {"variant": variant.name, "steps": steps, "seed": seed}
                 if not table.has(entry):
-                    table.append([{**entry, "after": variant.after, **_judge(job, variant, mark, seed, held_out)}])
+                    table.append([{**entry, "after": variant.after, **_judge(job, variant, steps, seed, held_out)}])
                     write_table(Path(job.out), list(table.records.values()))
     print(write_table(Path(job.out), list(table.records.values())))
 
@@ -90,14 +90,14 @@ def _predictor(job: ChoicesJob, settings: dict[str, Any]) -> PredictorJob:
     return build_settings(PredictorJob, plain, "base")
 
 
-def _judge(job: ChoicesJob, variant: Variant, mark: int, seed: int, held_out) -> dict[str, Any]:
-    """Trains up to `mark` steps, continuing where an earlier mark left off; held-out losses under the base rate's."""
+def _judge(job: ChoicesJob, variant: Variant, steps: int, seed: int, held_out) -> dict[str, Any]:
+    """Trains up to `steps` steps, continuing where a shorter run left off; held-out losses under the base rate's."""
     folder = Path(job.folder) / f"{variant.name}-{seed}".replace(" ", "_")
-    trained = replace(_predictor(job, variant.settings), folder=str(folder), seed=seed, stop_at=mark, held_out_pools=1)
+    trained = replace(_predictor(job, variant.settings), folder=str(folder), seed=seed, stop_at=steps, held_out_pools=1)
     has_begun = (folder / "checkpoints").is_dir() and any((folder / "checkpoints").glob("step-*"))
     run_predictor(trained, resume=has_begun)
     _, facts = load_checkpoint(folder / "checkpoints")
-    if facts["step"] < mark:  # it was asked to stop; the table holds whole runs only
+    if facts["step"] < steps:  # it was asked to stop; the table holds whole runs only
         raise SystemExit(f"Stopped at step {facts['step']} of {variant.name!r}. The same command goes on from there.")
     losses = evaluate(load_initial_model(str(folder), trained.device).eval(), held_out)
     gained = {name: losses[f"{name}_base"] - loss for name, loss in losses.items() if f"{name}_base" in losses}

@@ -11,9 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from l2m_core import plugins
+from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.methods import METHODS
+from l2m_core.methods.interface import find_method
 from l2m_core.settings import read_settings, refuse_unknown
+from train.data_plugins import PluggedSource, offered_loaders
 from train.engines import ENGINES, cores, fan_out
 from train.study.evaluation.advice import measure_first_advice
 from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
@@ -24,7 +28,19 @@ from train.study.evaluation.trial_runs import MethodChoice, load_model, run_tria
 from train.study.evaluation.versions import code_version
 from train.study.resumable_table import ResumableTable
 
-REAL_METHODS = ("l2m", "l2m_random", "base_rate", "logistic", "boosting", "mlp_random", "gdfs", "dime", "dqn")
+CONTEXTS = (100, 400, 1000, 2000, 4000)
+REAL_METHODS = (
+    "l2m",
+    "l2m_council",
+    "l2m_random",
+    "base_rate",
+    "logistic",
+    "boosting",
+    "mlp_random",
+    "gdfs",
+    "dime",
+    "dqn",
+)
 KEYS = ("cohort", "context", "missing", "seed", "method", "model", "budget", "test_rows")
 
 
@@ -32,7 +48,7 @@ KEYS = ("cohort", "context", "missing", "seed", "method", "model", "budget", "te
 class RealJob:
     """One cell for some methods; what a worker process gets."""
 
-    source: Source
+    source: Source | PluggedSource
     cell: Cell
     methods: tuple[str, ...]
     model: str
@@ -43,12 +59,26 @@ class RealJob:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", choices=("real", "synthetic"), default="real", help="what is evaluated on")
-    names = "l2m, l2m_POLICY (random, learned, monte_carlo), " + ", ".join(METHODS)
-    parser.add_argument("--methods", nargs="+", help=names)
-    parser.add_argument("--cohorts", nargs="+", help="names of the manifest; default: all but the widest")
-    parser.add_argument("--contexts", nargs="+", type=int, default=[100, 400], help="rows that are learnt from")
-    parser.add_argument("--missing", nargs="+", type=float, default=[0.0, 0.3], help="shares hidden at random")
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2], help="each draws rows and holes anew")
+    names = "l2m, l2m_POLICY (random, learned, monte_carlo), l2m_council, l2m_council_POLICY, " + ", ".join(
+        name for name in (*METHODS, *plugins.offered(plugins.METHODS)) if name != "l2m"
+    )
+    names += "; or module:object"
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help=names)
+    parser.add_argument(
+        "--cohorts",
+        nargs="+",
+        metavar="NAME",
+        help="names of the manifest, or a package's module:object; default: all but the widest",
+    )
+    parser.add_argument(
+        "--contexts", nargs="+", metavar="ROWS", type=int, default=CONTEXTS, help="rows that are learnt from"
+    )
+    parser.add_argument(
+        "--missing", nargs="+", metavar="SHARE", type=float, default=[0.0, 0.3], help="hidden at random"
+    )
+    parser.add_argument(
+        "--seeds", nargs="+", metavar="SEED", type=int, default=[0, 1, 2], help="each draws rows and holes anew"
+    )
     parser.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
     parser.add_argument("--test-rows", type=int, default=300, help="rows decided about, at most")
     parser.add_argument("--tasks", type=int, default=20, help="of the synthetic suite: tasks of each family")
@@ -73,12 +103,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m train evaluate",
-        description=__doc__,
+        prog=program("train", "evaluate"),
+        description=purpose(__doc__),
         epilog="`--config FILE [key=value …]` reads these options from YAML, by their names; options beside it win.",
     )
     add_arguments(parser)
     return parser
+
+
+def options_by_name() -> dict[str, argparse.Action]:
+    return {action.dest: action for action in make_parser()._actions if action.dest != "help"}
 
 
 def with_config(arguments: Sequence[str]) -> list[str]:
@@ -89,15 +123,15 @@ def with_config(arguments: Sequence[str]) -> list[str]:
     if found.config is None:
         return list(arguments)
     overrides = [text for text in rest if "=" in text and not text.startswith("-")]
-    known = {action.dest: action for action in make_parser()._actions if action.dest != "help"}
-    options: list[str] = []
+    known = options_by_name()
+    given: list[str] = []
     settings = read_settings(found.config, overrides)
     refuse_unknown(settings, known)
     for key, value in settings.items():
         if value is not None and value is not False:
             values = [] if value is True else value if isinstance(value, list) else [value]
-            options += [known[key].option_strings[0], *map(str, values)]
-    return [*options, *(text for text in rest if text not in overrides)]
+            given += [known[key].option_strings[0], *map(str, values)]
+    return [*given, *(text for text in rest if text not in overrides)]
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -137,8 +171,11 @@ def published_command(arguments: Sequence[str]) -> str:
 def evaluate_real(given: argparse.Namespace, command: str) -> str:
     methods = check_methods(given.methods or REAL_METHODS)
     fingerprint = fingerprint_of(given.model, methods)
-    manifest = read_manifest(given.data, include_wide=True)
-    sources = choose(manifest, given.cohorts)
+    plugged = [PluggedSource(name, given.data) for name in plugged_cohorts(given.cohorts or ())]
+    # A folder without a manifest will do where no cohort of it is asked for.
+    only_plugged = bool(plugged) and len(plugged) == len(given.cohorts)
+    manifest = [] if only_plugged else read_manifest(given.data, include_wide=True)
+    sources = choose([*manifest, *plugged], given.cohorts)
     sizes = {source.name: len(source.load()) for source in sources}
     skipped = too_small(sizes) | ({} if given.cohorts else too_wide(manifest))
     for name, reason in skipped.items():
@@ -165,9 +202,8 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
 
 def check_methods(names: Sequence[str]) -> tuple[str, ...]:
     for name in names:
-        if not MethodChoice(name).pretrained and name not in METHODS:
-            known = ", ".join(sorted(METHODS))
-            raise ConfigError(f"There is no method '{name}'. Choose l2m, l2m_POLICY, or one of {known}.")
+        if not MethodChoice(name).pretrained:
+            find_method(name)
     return tuple(names)
 
 
@@ -176,7 +212,12 @@ def fingerprint_of(model: str, methods: Sequence[str]) -> str:
     return load_model(model).fingerprint if any(MethodChoice(name).pretrained for name in methods) else ""
 
 
-def choose(sources: Sequence[Source], names: Sequence[str] | None) -> list[Source]:
+def plugged_cohorts(names: Sequence[str]) -> list[str]:
+    """Those that other packages have: by `module:object`, or by a name that they offer."""
+    return [name for name in names if plugins.is_address(name) or name in offered_loaders()]
+
+
+def choose(sources: Sequence[Source | PluggedSource], names: Sequence[str] | None) -> list[Source | PluggedSource]:
     known = {source.name: source for source in sources}
     for name in names or ():
         if name not in known:

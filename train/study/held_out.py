@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from torch import nn
 
+from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import HeldOut, draw_held_out, losses_of
 from l2m_core.settings import build_settings, read_settings
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m train held_out", description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("train", "held_out"), description=purpose(__doc__))
     parser.add_argument(
         "--model",
         nargs="+",

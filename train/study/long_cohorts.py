@@ -1,7 +1,7 @@
 """`python -m train long_cohorts`: what reading fewer rows of a long cohort costs, on held-out synthetic tasks.
 
 Three limits rest on it: how many rows are read at all (`MOST_ROWS` of `l2m_core.answering.context_rows`), how many every
-question but the first reads (`AnswerSettings.care_rows`), and up to how many a cohort is asked how sure predictions
+question but the first reads (`AnswerSettings.view_rows`), and up to how many a cohort is asked how sure predictions
 should be (`l2m_core.answering.calibration`).
 """
 
@@ -19,6 +19,7 @@ import pandas as pd
 
 from l2m_core.answering.calibration import best_exponent, cross_fitted
 from l2m_core.answering.context_rows import shorten
+from l2m_core.cli import program, purpose
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory, load
@@ -43,21 +44,24 @@ def read_rows(most: int) -> Callable[[L2M, Cohort], CohortMemory]:
     return read
 
 
-def care_rows(most: int) -> Callable[[L2M, Cohort], CohortMemory]:
+def view_rows(most: int) -> Callable[[L2M, Cohort], CohortMemory]:
     """So many rows for every question but the first."""
 
     def read(model: L2M, cohort: Cohort) -> CohortMemory:
-        care = dataclasses.replace(model.release.inference, care_rows=most)
-        return L2M(dataclasses.replace(model.release, inference=care)).condition(cohort)
+        inference = dataclasses.replace(model.release.inference, view_rows=most)
+        return L2M(dataclasses.replace(model.release, inference=inference)).condition(cohort)
 
     return read
 
 
-def as_sure_as_it_says(model: L2M, cohort: Cohort) -> CohortMemory:
+SPREAD = 0.5  # how far the logarithm of an exponent may lie from 0
+
+
+def with_its_own_exponent(model: L2M, cohort: Cohort) -> CohortMemory:
     """Whatever its length, with the exponent of its own rows."""
     memory = model.condition(cohort)
     log_p, y = cross_fitted(cohort, lambda part: model.condition(part).predict_array)
-    return dataclasses.replace(memory, exponent=best_exponent(log_p, y, model.release.inference.sharpness))
+    return dataclasses.replace(memory, exponent=best_exponent(log_p, y, SPREAD))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,19 +85,19 @@ LIMITS = (
         "Rows that the other questions read, several classes",
         Family("long_care", prior="findings", features=12, context=1500, test_rows=150),
         False,
-        {"1,500 of 1,500": care_rows(1500), "512": care_rows(512), "256": care_rows(256)},
+        {"1,500 of 1,500": view_rows(1500), "512": view_rows(512), "256": view_rows(256)},
     ),
     Limit(
         "Sharpness of a long cohort, several classes",
         Family("long_sharp", prior="findings", features=12, context=420, test_rows=150),
         False,
-        {"not asked": lambda model, cohort: model.condition(cohort), "its own": as_sure_as_it_says},
+        {"not asked": lambda model, cohort: model.condition(cohort), "its own": with_its_own_exponent},
     ),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m train long_cohorts", description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("train", "long_cohorts"), description=purpose(__doc__))
     parser.add_argument("--model", default="general", help="a released model's name or folder")
     parser.add_argument("--tasks", type=int, default=10, help="for each of the three limits")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))

@@ -1,4 +1,4 @@
-"""`python -m train reproduce NAME|all --scale small|study`: each experiment a table, a figure and a verdict."""
+"""`python -m train reproduce NAME|all --scale small|reduced|study`: each experiment a table, a figure and a verdict."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from l2m_core.cli import program, purpose
 from l2m_core.errors import L2MError, TrainingError
 from train.engines import ENGINES, cores
 from train.study.evaluation.manifest import default_data_folder
 from train.study.experiments.datasets import check_data_folder
-from train.study.experiments.experiment import EXPERIMENTS, SCALES, Folders, reproduce
+from train.study.experiments.experiment import EXPERIMENTS, SCALES, Folders, reproduce, scales_of
 from train.study.experiments.overview import write_overview
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m train reproduce", description=__doc__)
-    parser.add_argument("name", choices=(*EXPERIMENTS, "all"))
-    parser.add_argument("--scale", choices=SCALES, default="small")
+    parser = argparse.ArgumentParser(prog=program("train", "reproduce"), description=purpose(__doc__))
+    parser.add_argument(
+        "name", choices=(*EXPERIMENTS, "all"), metavar="NAME", help=f"{', '.join(EXPERIMENTS)}; or all of them: all"
+    )
+    parser.add_argument("--scale", choices=SCALES, default="small", help="of the tasks; default: %(default)s")
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with the study's data sets")
     parser.add_argument("--partial", type=Path, default=Path("runs/reproduce"), help="where finished pieces are kept")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
@@ -38,14 +41,15 @@ def main(arguments: Sequence[str]) -> int:
         run(given.name, given, folders)
         return 0
     failed = []
-    for name in EXPERIMENTS:
+    names = [name for name in EXPERIMENTS if given.scale in scales_of(name)]
+    for name in names:
         try:
             run(name, given, folders)
         except L2MError as error:  # what one lacks (a GPU, a data set that can be read) need not stop the others
             failed.append(name)
             print(f"{name}: {error}", file=sys.stderr, flush=True)
     if failed:
-        raise TrainingError(f"{len(failed)} of {len(EXPERIMENTS)} experiments could not be run: {', '.join(failed)}.")
+        raise TrainingError(f"{len(failed)} of {len(names)} experiments could not be run: {', '.join(failed)}.")
     return 0
 
 

@@ -11,7 +11,8 @@ import pandas as pd
 import torch
 
 from l2m_core.errors import RangeWarning
-from train.study.evaluation.manifest import Source, read_cohort
+from train.data_plugins import PluggedSource
+from train.study.evaluation.manifest import Source
 from train.study.evaluation.report import markdown_table
 from train.study.evaluation.trial_runs import load_model
 from train.study.resumable_table import ResumableTable
@@ -20,7 +21,7 @@ THREADS = 2
 KEYS = ("cohort", "model", "threads")
 
 
-def first_advice(source: Source, model_name: str) -> dict:
+def first_advice(source: Source | PluggedSource, model_name: str) -> dict:
     """Wall seconds with the model in memory: reading the file, conditioning on all its rows, ranking for one patient."""
     model = load_model(model_name)
     before = torch.get_num_threads()
@@ -29,7 +30,7 @@ def first_advice(source: Source, model_name: str) -> dict:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RangeWarning)
             start = time.perf_counter()
-            cohort = read_cohort(source)
+            cohort = source.read()
             read = time.perf_counter()
             memory = model.condition(cohort)
             conditioned = time.perf_counter()
@@ -51,7 +52,7 @@ def first_advice(source: Source, model_name: str) -> dict:
     }
 
 
-def measure_first_advice(sources: Sequence[Source], model_name: str, partial: Path, run: bool) -> str:
+def measure_first_advice(sources: Sequence[Source | PluggedSource], model_name: str, partial: Path, run: bool) -> str:
     """A table of all cohorts, each measured once for each model."""
     fingerprint = load_model(model_name).fingerprint
     table = ResumableTable(partial / "advice.jsonl", KEYS)

@@ -13,6 +13,8 @@ from l2m_core.cohort import Cohort
 from l2m_core.tasks.batch import TaskBatch
 
 LEAST_TEST_ROWS = 75
+LONG_CONTEXT = 1000
+"""A context of so many rows is for long tables only, and is reported apart."""
 SMALL_CONTEXT = 50
 """Rows of the context where a larger one would leave too few rows to test on."""
 
@@ -56,8 +58,10 @@ def real_cells(
 
 
 def fitting_contexts(rows: int, contexts: Sequence[int]) -> list[int]:
-    """The context sizes that leave enough rows to test on; one that does not becomes the small one."""
-    fitting = {c if rows - c >= LEAST_TEST_ROWS else SMALL_CONTEXT for c in contexts}
+    """The context sizes that leave enough rows to test on; one that does not becomes the small one, and a long one is
+    left out."""
+    fits = {c: rows - c >= LEAST_TEST_ROWS for c in contexts}
+    fitting = {c if fits[c] else SMALL_CONTEXT for c in contexts if fits[c] or c < LONG_CONTEXT}
     return sorted(c for c in fitting if rows > c)
 
 

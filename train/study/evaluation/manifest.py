@@ -61,6 +61,10 @@ class Source:
         """All rows that have an outcome; columns that the manifest gives no role are ignored."""
         return _load(self)
 
+    def read(self) -> Cohort:
+        """As `load`, from the file whether or not it has been read before."""
+        return read_cohort(self)
+
 
 def read_manifest(folder: Path, include_wide: bool = False) -> list[Source]:
     """The CSV cohorts in the manifest's order."""
@@ -100,7 +104,6 @@ def _load(source: Source) -> Cohort:
 
 
 def read_cohort(source: Source) -> Cohort:
-    """As `Source.load`, from the file whether or not it has been read before."""
     table = read_table(source.path, name=source.name)
     check_columns(source, table)
     roles = {name: "baseline" for name in source.baseline} | {name: "acquirable" for name in source.acquirable}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from l2m_core.learn.checkpoints import write_text
+from train.study.evaluation.cells import LONG_CONTEXT
 from train.study.evaluation.scores import SPREAD_SHARE
 from train.study.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, errors, paired, summarise
 from train.study.evaluation.versions import code_version
@@ -80,16 +81,9 @@ def make_page(
     parts = ["# Evaluation on real cohorts", "", f"`{command}` · {date.today().isoformat()} · {about}", "", PROTOCOL]
     if skipped:
         parts += ["", "Left out:", "", *(f"- {name}: {reason}." for name, reason in skipped.items())]
-    classes = summarise([r for r in records if r.get("kind") != "continuous"], lead)
-    if classes is None:
-        parts += ["", f"No classification trial has been finished by {lead} and every other method yet."]
-    else:
-        parts += ["", "## Outcomes with classes", "", _claims(classes, records), "", _methods(classes, CLASS_COLUMNS)]
-        parts += ["", "### Cells", "", _cells(classes), "", "### Losing cells", "", _losing(classes)]
-    numbers = summarise([r for r in records if r.get("kind") == "continuous"], lead)
-    if numbers is not None:
-        parts += ["", "## Continuous outcomes", "", NUMBERS, "", _methods(numbers, NUMBER_COLUMNS)]
-        parts += ["", "### Cells", "", _cells(numbers)]
+    short, long = ([r for r in records if (r["context"] >= LONG_CONTEXT) == is_long] for is_long in (False, True))
+    found = _results(short, lead) + _results(long, lead, f", contexts of {LONG_CONTEXT:,} rows and more")
+    parts += found or ["", f"No trial has been finished by {lead} and every other method yet."]
     changed = sorted({r["method"] for r in records if r.get("code", "") not in ("", code_version(r["method"]))})
     if changed:
         parts += ["", f"The code of {', '.join(changed)} has changed since some of these results (`--repeat-changed`)."]
@@ -97,6 +91,21 @@ def make_page(
     if len(failed):
         parts += ["", "## Failed runs", "", markdown_table(failed)]
     return "\n".join(parts) + "\n"
+
+
+def _results(records: Sequence[dict], lead: str, which: str = "") -> list[str]:
+    """Sections on the trials that every method finished; none where there is no such trial."""
+    parts: list[str] = []
+    classes = summarise([r for r in records if r.get("kind") != "continuous"], lead)
+    if classes is not None:
+        parts += ["", f"## Outcomes with classes{which}", "", _claims(classes, records)]
+        parts += ["", _methods(classes, CLASS_COLUMNS), "", "### Cells", "", _cells(classes)]
+        parts += ["", "### Losing cells", "", _losing(classes)]
+    numbers = summarise([r for r in records if r.get("kind") == "continuous"], lead)
+    if numbers is not None:
+        parts += ["", f"## Continuous outcomes{which}", "", NUMBERS, "", _methods(numbers, NUMBER_COLUMNS)]
+        parts += ["", "### Cells", "", _cells(numbers)]
+    return parts
 
 
 PROTOCOL = f"""Every method learns from the same context rows and decides about the same other rows, from the same
@@ -109,7 +118,8 @@ minus the method's, averaged over cells. `ece` pools all budgets of a trial, 15 
 what the method would show if its probabilities were exactly right. Seconds are of one thread's processor time: `fit`
 is training (for L2M, reading the context), `query` all predictions and rankings of a trial's rows.
 Rows are sampled so that each stretch of them has the outcome's own distribution, and each class occurs in the context
-where it can; a context too large for its table is replaced by one of 50 rows."""
+where it can; a context too large for its table is replaced by one of 50 rows, or left out where it has {LONG_CONTEXT:,} or
+more, and those are reported apart."""
 
 NUMBERS = """`log_loss` is the negative log density (of a normal distribution for all methods but L2M, which predicts a
 density over bins); it, CRPS and RMSE are in standard deviations of the context's outcome."""

@@ -26,6 +26,16 @@ def score(rollout: Rollout, y: np.ndarray, context: Cohort) -> dict[str, Any]:
     return _score_numbers(rollout, y, context) if context.kind == "continuous" else _score_classes(rollout, y)
 
 
+def base_rate(y: np.ndarray, context: Cohort) -> float:
+    """Log loss of who knows the context's outcomes and nothing of the patient, in the units of `score`."""
+    if context.kind == "continuous":
+        scale = float(context.y.std()) or 1.0
+        z = (y - context.y.mean()) / scale
+        return float((0.5 * z**2 + 0.5 * np.log(2 * np.pi)).mean())
+    counts = context.class_counts + 1 / context.n_classes
+    return metrics.log_loss(np.tile(with_floor((counts / counts.sum())[None]), (len(y), 1)), y)
+
+
 def _score_classes(rollout: Rollout, y: np.ndarray) -> dict[str, Any]:
     steps = [with_floor(p) for p in rollout.predictions]  # type: ignore[arg-type]
     losses = [metrics.log_loss(p, y) for p in steps]

@@ -57,7 +57,7 @@ class SyntheticJob:
     """Names and folders of further models, whose learned policies are compared as `l2m_learned NAME`."""
 
     @property
-    def marks(self) -> list[tuple[str, str]]:
+    def method_models(self) -> list[tuple[str, str]]:
         """Each method with the fingerprint of the model that it asks."""
         own = [(method, self.fingerprint) for method in self.methods]
         return own + [(head_method(name), load_model(folder).fingerprint) for name, folder in self.heads]
@@ -87,17 +87,17 @@ def evaluate_synthetic(given: argparse.Namespace, command: str) -> str:
         for family in (*FAMILIES, EXACT)
     ]
     if not given.report_only:
-        jobs = [job for job in wanted if not all(table.has(_identity(job, *mark)) for mark in job.marks)]
+        jobs = [job for job in wanted if not all(table.has(_identity(job, *asked)) for asked in job.method_models)]
         for _, records in fan_out(run_synthetic, jobs, engine=given.engine, workers=given.workers):
             table.append(records)
     wanted_tasks = {(job.family, job.task) for job in wanted}
-    marks = set(wanted[0].marks)
+    compared = set(wanted[0].method_models)
     records = [
         r
         for r in table.records.values()
         if (r["family"], r["task"]) in wanted_tasks
         and r["budget"] == given.budget
-        and (r["method"], r["model"]) in marks
+        and (r["method"], r["model"]) in compared
     ]
     return write_synthetic(
         given.out, records, methods[0], command, f"model {Path(given.model).name} ({fingerprint[:12]})"
@@ -115,8 +115,8 @@ def run_synthetic(job: SyntheticJob) -> list[dict]:
         for name, folder in job.heads:
             (method_run,) = run_trial(trial, [MethodChoice("l2m_learned")], model=folder, **asked)
             method_runs.append(replace(method_run, method=head_method(name)))
-    for method_run, mark in zip(method_runs, job.marks, strict=True):
-        record = {**_identity(job, *mark), "kind": trial.context.kind}
+    for method_run, method_model in zip(method_runs, job.method_models, strict=True):
+        record = {**_identity(job, *method_model), "kind": trial.context.kind}
         record |= scored(method_run, lambda rollout: _scores(rollout, trial, exact))
         records.append(record if "error" in record else {**record, "query_seconds": method_run.query_seconds})
     return records

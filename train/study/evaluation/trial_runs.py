@@ -10,32 +10,42 @@ from typing import Any
 
 import numpy as np
 
-from l2m_core.acquire.rollout import Rollout, roll_out_method
+from l2m_core.acquire.rollout import Rollout, roll_out_on
 from l2m_core.errors import L2MError
+from l2m_core.lazy import lazy
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.methods import make_method
 from l2m_core.methods.l2m import L2MMethod
+from l2m_core.plugins import is_address
 from train.study.evaluation.cells import Trial
 
 L2M_PREFIX = "l2m"
+COUNCIL_PREFIX = "l2m_council"
 FAILURES = (L2MError, ArithmeticError, ValueError, IndexError, RuntimeError)
 """What a method may end in on some rows: it is reported, and the others go on."""
 
 
 @dataclass(frozen=True)
 class MethodChoice:
-    """A method of the comparison. `l2m` is the model's default policy, `l2m_POLICY` another one."""
+    """A method of the comparison. `l2m` is the model's default policy, `l2m_POLICY` another one, and `l2m_council` and
+    `l2m_council_POLICY` are the same with a council fitted to the context."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def pretrained(self) -> bool:
-        return self.name == L2M_PREFIX or self.name.startswith(L2M_PREFIX + "_")
+        is_policy = self.name.startswith(L2M_PREFIX + "_") and not is_address(self.name)
+        return self.name == L2M_PREFIX or is_policy
+
+    @property
+    def council(self) -> bool:
+        return self.name == COUNCIL_PREFIX or self.name.startswith(COUNCIL_PREFIX + "_")
 
     @property
     def policy(self) -> str | None:
-        return self.name[len(L2M_PREFIX) + 1 :].replace("_", " ") or None
+        prefix = COUNCIL_PREFIX if self.council else L2M_PREFIX
+        return self.name[len(prefix) + 1 :].replace("_", " ") or None
 
 
 @dataclass(frozen=True)
@@ -64,13 +74,11 @@ def run_trial(
     trial: Trial, choices: Sequence[MethodChoice], *, model: str = "general", budget: int = 8, seed: int = 0
 ) -> list[MethodRun]:
     """One run for each choice; a method that fails is reported with its error, and the others go on."""
-    memory: tuple[CohortMemory, float] | None = None
+    memories = _Memories(trial, model, seed)
     method_runs = []
     for choice in choices:
         try:
-            if choice.pretrained and memory is None:
-                memory = _timed(lambda: load_model(model).condition(trial.context))
-            method, fit_seconds = _fit(choice, trial, memory, seed)
+            method, fit_seconds = _fit(choice, trial, memories, seed)
             start = time.process_time()
             rollout = roll_out(method, trial, budget)
             method_runs.append(MethodRun(choice.name, rollout, fit_seconds, time.process_time() - start))
@@ -93,27 +101,37 @@ def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _fit(choice: MethodChoice, trial: Trial, memory: tuple[CohortMemory, float] | None, seed: int) -> tuple[Any, float]:
+@dataclass(frozen=True)
+class _Memories:
+    """Of one trial's context, with the seconds that each took: each is made at its first use."""
+
+    trial: Trial
+    model: str
+    seed: int
+
+    @lazy
+    def alone(self) -> tuple[CohortMemory, float]:
+        return _timed(lambda: load_model(self.model).condition(self.trial.context))
+
+    @lazy
+    def with_council(self) -> tuple[CohortMemory, float]:
+        memory, read_seconds = self.alone
+        blended, seconds = _timed(lambda: memory.with_council(memory.fit_council(self.seed)))
+        return blended, read_seconds + seconds
+
+
+def _fit(choice: MethodChoice, trial: Trial, memories: _Memories, seed: int) -> tuple[Any, float]:
     """A method that has learned from the trial's context, and the seconds that took."""
     if choice.pretrained:
-        assert memory is not None
-        method = L2MMethod(seed=seed, model=memory[0].model, policy=choice.policy, **choice.settings)
-        return method.use(memory[0]), memory[1]
+        memory, seconds = memories.with_council if choice.council else memories.alone
+        method = L2MMethod(seed=seed, model=memory.model, policy=choice.policy, **choice.settings)
+        return method.use(memory), seconds
     return _timed(lambda: make_method(choice.name, seed=seed, **choice.settings).fit(trial.context))
 
 
 def roll_out(method: Any, trial: Trial, budget: int) -> Rollout:
     """Baseline features are known at the start, for every method alike."""
-    cohort = trial.context
-    return roll_out_method(
-        method,
-        trial.x,
-        names=cohort.names,
-        acquirable=cohort.acquirable,
-        groups=cohort.groups,
-        costs=cohort.costs,
-        budget=budget,
-    )
+    return roll_out_on(trial.context, method, trial.x, budget=budget)
 
 
 def could_be_had(trial: Trial) -> np.ndarray:

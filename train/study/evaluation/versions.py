@@ -11,22 +11,28 @@ import inspect
 from functools import lru_cache
 from pathlib import Path
 
-import l2m_core.methods as methods
+import l2m_core
 from l2m_core.methods import METHODS
+from l2m_core.methods.interface import find_method
+from l2m_core.plugins import METHODS as METHOD_GROUP
+from l2m_core.plugins import is_address, offered
 
-FOLDER = Path(methods.__file__).parent
-PACKAGE = methods.__name__
+FOLDER = Path(l2m_core.__file__).parent
+PACKAGES = ("l2m_core.methods.", "l2m_core.tabular.")
 
 
 @lru_cache(maxsize=64)
 def code_version(method: str) -> str:
-    """Of a registered method: over its module and those of the same package that it imports. Empty for others."""
-    if method not in METHODS:
+    """Of a registered method: over its module and those of `PACKAGES` that it imports. Of another package's: over the file
+    that it stands in. Empty for others."""
+    if method not in METHODS and not is_address(method) and method not in offered(METHOD_GROUP):
         return ""
-    module = inspect.getmodule(METHODS[method])
+    module = inspect.getmodule(find_method(method))
     assert module is not None
+    if not module.__name__.startswith("l2m_core."):
+        return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()[:12]
     found: dict[str, ast.Module] = {}
-    _collect(module.__name__.removeprefix(PACKAGE + "."), found)
+    _collect(module.__name__, found)
     digest = hashlib.sha256()
     for code in sorted(ast.dump(_what_computes(tree)) for tree in found.values()):
         digest.update(code.encode())
@@ -34,14 +40,14 @@ def code_version(method: str) -> str:
 
 
 def _collect(name: str, found: dict[str, ast.Module]) -> None:
-    path = FOLDER / f"{name}.py"
+    path = FOLDER.joinpath(*name.split(".")[1:]).with_suffix(".py")
     if name in found or not path.is_file():
         return
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found[name] = tree
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PACKAGE + "."):
-            _collect(node.module.removeprefix(PACKAGE + "."), found)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PACKAGES):
+            _collect(node.module, found)
 
 
 def _what_computes(tree: ast.Module) -> ast.Module:

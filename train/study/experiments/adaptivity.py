@@ -12,16 +12,21 @@ import pandas as pd
 from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments.comparison import Run, by_step, log_loss_by_step, one_by_one, scores_of, tasks_of
-from train.study.experiments.experiment import Job, Verdict, judge, pairs
+from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw, stand_ins
+from train.study.experiments.verdicts import Verdict, any_of, judge, pairs
 
 TITLE = "Adaptivity"
-CLAIM = "Choosing for each patient gains over giving everybody what the majority would be given."
-
-RULE = (
-    "Mean log loss over the steps: the majority's minus that of choices for each patient, paired by task, with its 95% "
-    "interval above zero."
+CLAIM = (
+    '"We find that the instance-wise adaptive feature selection is beneficial for some tasks, but other simpler tasks do not '
+    'require granular acquisition."'
 )
+RULE = (
+    "Mean log loss over the steps, the majority's minus that of choices for each patient, paired by task: in one family at "
+    "least the interval lies above zero, at a level corrected for the number of families."
+)
+EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+GATED = "l2m"
 
 
 @dataclass(frozen=True)
@@ -82,5 +87,10 @@ figure = log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
-    gained = pairs(records, "log_loss", "l2m", "majority", ("family", "task"))
-    return judge(gained, "Log loss below the majority's, nats")
+    families = list(dict.fromkeys(r["family"] for r in records))
+    parts = []
+    for family in families:
+        own = [r for r in records if r["family"] == family]
+        gained = pairs(own, "log_loss", "l2m", "majority", ("family", "task"))
+        parts.append(judge(gained, f"{family}: below the majority's, nats", tests=len(families)))
+    return any_of(parts)

@@ -13,9 +13,10 @@ import pandas as pd
 
 from l2m_core.acquire.rollout import Rollout
 from l2m_core.errors import ConfigError, RangeWarning
+from l2m_core.methods.study import study_settings
 from l2m_core.metrics import paired_interval
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.scores import informative_share, score
+from train.study.evaluation.scores import base_rate, informative_share, score
 from train.study.evaluation.trial_runs import MethodChoice, MethodRun, could_be_had, run_trial, work_groups
 from train.study.experiments import figures
 from train.study.experiments.experiment import Job
@@ -31,8 +32,12 @@ class ComparisonSettings:
     methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
     method_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Of the methods named, in place of their defaults."""
+    baselines: str = "own"
+    """"own": methods have this project's defaults; "study": the study's settings (l2m_core/methods/study.py)."""
 
     def __post_init__(self) -> None:
+        if self.baselines not in ("own", "study"):
+            raise ConfigError(f"baselines is {self.baselines!r}; it must be own or study.")
         for name in self.method_settings:
             if name not in self.methods:
                 raise ConfigError(f"method_settings has settings of {name!r}, which is not among methods.")
@@ -83,11 +88,16 @@ def run_methods(job: Job) -> list[dict]:
 
 
 def method_runs(run: Run, trial: Trial, settings: ComparisonSettings) -> list[MethodRun]:
-    choices = [MethodChoice(name, settings.method_settings.get(name, {})) for name in run.methods]
+    choices = [MethodChoice(name, settings_of_method(name, settings)) for name in run.methods]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the caption says what lies outside the trained range
         model = run.family.model or settings.model
         return run_trial(trial, choices, model=model, budget=run.family.budget, seed=run.index)
+
+
+def settings_of_method(name: str, settings: ComparisonSettings) -> dict[str, Any]:
+    own = study_settings(name) if settings.baselines == "study" else {}
+    return {**own, **settings.method_settings.get(name, {})}
 
 
 def record(run: Run, method_run: MethodRun, trial: Trial) -> dict:
@@ -106,7 +116,7 @@ def record(run: Run, method_run: MethodRun, trial: Trial) -> dict:
 
 
 def scores_of(rollout: Rollout, trial: Trial) -> dict:
-    values = score(rollout, trial.y, trial.context)
+    values = {**score(rollout, trial.y, trial.context), "base_rate": base_rate(trial.y, trial.context)}
     if trial.informative is not None:
         values |= informative_share(rollout, trial.informative, could_be_had(trial))
     return values

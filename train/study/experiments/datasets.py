@@ -17,6 +17,7 @@ from l2m_core.loaders import load_hospital, load_metabric, load_miniboone, load_
 from l2m_core.tasks.batch import TaskBatch
 from l2m_core.tasks.missingness import MECHANISMS
 from l2m_core.tasks.registry import build_prior
+from train.data_plugins import PluggedSource, find_loader
 from train.study.evaluation.manifest import read_manifest
 
 HOSPITAL = {
@@ -44,16 +45,18 @@ class Digits:
 
 @lru_cache(maxsize=32)
 def find_cohort(name: str, data: Path) -> FoundCohort:
-    """By the names of the study's data sets, else of the folder's manifest."""
+    """By the names of the study's data sets, else of the folder's manifest, else of other packages."""
     if name == "metabric":
-        return _or_stand_in(name, load_metabric, _first(data, METABRIC_FILES), seed=1, features=13, classes=6)
+        return _or_stand_in(name, load_metabric, _first(data, METABRIC_FILES), seed=1, features=11, classes=6)
     if name == "miniboone":
-        return _or_stand_in(name, load_miniboone, data / "MiniBooNE_PID.txt", seed=2, features=50, classes=2)
+        return _or_stand_in(name, load_miniboone, data / "MiniBooNE_PID.txt", seed=2, features=10, classes=2)
     if name in HOSPITAL:
         return _hospital(name, HOSPITAL[name], data)
     known = {source.name: source for source in read_manifest(data)} if (data / "manifest.yaml").is_file() else {}
     if name in known:
         return FoundCohort(known[name].load)
+    if find_loader(name) is not None:
+        return FoundCohort(PluggedSource(name, data).load)
     return _stand_in(name, seed=sum(name.encode()), features=16, classes=2)
 
 
@@ -73,7 +76,7 @@ def _hospital(name: str, outcome: str, data: Path) -> FoundCohort:
         cohort = load_hospital(records, outcome)
         return FoundCohort(lambda: cohort)
     if outcome != "died_in_hospital" or not demo.is_file():
-        return _stand_in(name, seed=len(name), features=30, classes=2)
+        return _stand_in(name, seed=len(name), features=20, classes=2)
     source = next(source for source in read_manifest(data) if source.name == "mimic3_demo")
     return FoundCohort(
         source.load,

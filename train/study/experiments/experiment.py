@@ -2,9 +2,11 @@
 
 Each experiment is a module of this folder that holds
 
-    TITLE, CLAIM                         what it is, and what the study says it shows
+    TITLE, CLAIM                         what it is, and what the study says it shows, in the study's own words; "" if nothing
     RULE                                 when that counts as seen: written before the experiment is run, and published
-    SETTINGS                             a frozen dataclass; `configs/NAME.yaml` gives it at the scales small and study
+    EFFECT                               the effect that the study states, or the smallest one worth seeing
+    GATED                                the method whose model must pass the gates before a verdict counts; "" if none
+    SETTINGS                             a frozen dataclass; `configs/NAME.yaml` gives it at the scales that there are
     jobs(settings, data) -> [Job]        what can be done side by side; each carries its own seed
     work(job) -> [record, …]             in a worker process; records are plain values
     table(records) -> DataFrame          what is published
@@ -18,31 +20,32 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial as partial_of
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from l2m_core.answering.release import FACTS, find_model
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import write_text
-from l2m_core.metrics import Interval, paired_interval
 from l2m_core.settings import apply_override, build_settings, read_settings, to_plain
 from train.engines import fan_out
 from train.study.evaluation.report import markdown_table
 from train.study.evaluation.trial_runs import MethodChoice, load_model
 from train.study.evaluation.versions import code_version
-from train.study.experiments import figures
+from train.study.experiments import figures, power
+from train.study.experiments.verdicts import Verdict, gated, gates_note, tidy, with_units
 from train.study.resumable_table import ResumableTable
 
 EXPERIMENTS = (
     "uncertainty",
     "acquisition",
+    "headroom",
     "planning",
     "context_length",
     "informative",
@@ -54,8 +57,8 @@ EXPERIMENTS = (
     "runtimes",
     "policy_maps",
 )
-SCALES = ("small", "study")
-SEEN, NOT_SEEN, NOT_TESTABLE = "seen", "not seen", "not testable here"
+SCALES = ("small", "reduced", "study")
+NO_WORDS = "None: it claims nothing here."
 
 
 @dataclass(frozen=True)
@@ -70,25 +73,26 @@ class Job:
     """The only methods that the piece runs, on the task that `part` names; empty: it may use anything of `settings`."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """SEEN, NOT_SEEN or NOT_TESTABLE, and the numbers that say so."""
-
-    status: str
-    reason: str
-
-
 def find(name: str) -> ModuleType:
     if name not in EXPERIMENTS:
         raise ConfigError(f"There is no experiment {name!r}. Choose all, or one of: {', '.join(EXPERIMENTS)}.")
     return importlib.import_module(f"train.study.experiments.{name}")
 
 
+def scales_of(name: str) -> tuple[str, ...]:
+    """Not every experiment has models of its own for the scale "reduced"."""
+    return tuple(_scales(name))
+
+
+def _scales(name: str) -> dict[str, Any]:
+    return read_settings(Path(__file__).parent / "configs" / f"{name}.yaml")
+
+
 def experiment_settings(name: str, scale: str, overrides: Sequence[str] = ()) -> Any:
     """The settings of one scale; `key=value` overrides replace single ones."""
-    scales = read_settings(Path(__file__).parent / "configs" / f"{name}.yaml")
+    scales = _scales(name)
     if scale not in scales:
-        raise ConfigError(f"There is no scale {scale!r}; choose one of {', '.join(scales)}.")
+        raise ConfigError(f"{name} has no scale {scale!r}; choose one of {', '.join(scales)}.")
     plain = scales[scale]
     for override in overrides:
         apply_override(plain, override)
@@ -100,6 +104,8 @@ def version_of(job: Job) -> str:
     task. Another model leaves the records of such methods as they are, and so does another number of tasks."""
     plain = {"settings": to_plain(job.settings), "part": to_plain(job.part)}
     code: list[str] = []
+    if plain["settings"].get("baselines") == "own":
+        plain = _without(plain, "baselines")  # records from before there was a choice
     if job.methods:
         own = {name: given for name, given in _method_settings(job.settings).items() if name in job.methods}
         plain = _without(plain, "families", "methods", "tasks", "method_settings")
@@ -143,6 +149,57 @@ class Folders:
     out: Path
 
 
+@dataclass
+class Course:
+    """An experiment on its way: its jobs, and what is finished of them."""
+
+    name: str
+    module: ModuleType
+    settings: Any
+    partial: ResumableTable
+    jobs: list[Job]
+    marks: list[dict[str, str]]
+    """Of each job: its key, and the version of all that its records depend on."""
+    fan_out: Callable[..., Iterator[tuple[int, list[dict]]]]
+    say: Callable[[str], None]
+
+    def left(self) -> list[int]:
+        return [number for number, mark in enumerate(self.marks) if not self.partial.has(mark)]
+
+    def run(self, numbers: list[int], done: int, whole: int) -> None:
+        """done: how many of `whole` jobs came before these."""
+        results = self.fan_out(self.module.work, [self.jobs[number] for number in numbers])
+        for more, (index, records) in enumerate(results, 1):
+            mark = self.marks[numbers[index]]
+            self.partial.append([{**mark, "rows": records}])
+            self.say(f"{self.name} {done + more}/{whole}: {mark['job']}")
+
+    def judged(self, numbers: Sequence[int]) -> tuple[list[dict], pd.DataFrame, Verdict]:
+        """Records, table and verdict of these jobs."""
+        finished = [self.partial.records[self.partial.key(self.marks[number])] for number in numbers]
+        records = with_units([row for record in finished for row in record["rows"]], self.settings)
+        table = self.module.table(records)
+        return records, table, self.module.verdict(records, table)
+
+    def finish(self) -> tuple[list[dict], pd.DataFrame, Verdict, str]:
+        """Runs what is left, the first tasks first, and with them states the power: records, table, verdict, statement."""
+        left, first = self.left(), power.first_jobs([job.part for job in self.jobs])
+        others = [number for number in left if number not in first]
+        self.run([number for number in left if number in first], 0, len(left))
+        stated = power.mark_of([self.marks[number] for number in first])
+        if first and not self.partial.has(stated):
+            before = 0 < len(others) == len(self.jobs) - len(first)
+            needs = self.judged(first)[2].needs
+            text = power.statement(needs, self.settings.families, by_first=True, before=before)
+            self.partial.append([{**stated, "text": text}])
+        self.run(others, len(left) - len(others), len(left))
+        records, table, verdict = self.judged(range(len(self.jobs)))
+        if first:
+            return records, table, verdict, self.partial.records[self.partial.key(stated)]["text"]
+        text = power.statement(verdict.needs, self.settings.families, by_first=False, before=False)
+        return records, table, verdict, text
+
+
 def reproduce(
     name: str,
     scale: str,
@@ -154,23 +211,22 @@ def reproduce(
     overrides: Sequence[str] = (),
     say=print,
 ) -> Verdict:
-    """Runs what is not done yet, then writes NAME.csv, NAME.md and NAME.html."""
+    """Runs what is not done yet, then writes NAME.csv, NAME-tasks.csv, NAME.md and NAME.html."""
     module, settings = find(name), experiment_settings(name, scale, overrides)
     partial = ResumableTable(folders.partial / f"{name}-{scale}.jsonl", ("job", "version"))
     jobs = module.jobs(settings, folders.data)
     marks = [{"job": job.key, "version": version_of(job)} for job in jobs]
-    left = [number for number, mark in enumerate(marks) if not partial.has(mark)]
     gpus = int(getattr(settings, "device", "cpu").startswith("cuda"))
-    results = fan_out(module.work, [jobs[number] for number in left], engine=engine, workers=workers, gpus=gpus)
-    for done, (index, records) in enumerate(results, 1):
-        mark = marks[left[index]]
-        partial.append([{**mark, "rows": records}])
-        say(f"{name} {done}/{len(left)}: {mark['job']}")
-    records = [row for mark in marks for row in partial.records[partial.key(mark)]["rows"]]
-    table = module.table(records)
-    verdict = module.verdict(records, table)
+    spread = partial_of(fan_out, engine=engine, workers=workers, gpus=gpus)
+    course = Course(name, module, settings, partial, jobs, marks, spread, say)
+    records, table, found, stated = course.finish()
+    verdict = gated(found, records, module.GATED)
     captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, folders.data), *failures(records)]
-    write(name, scale, module, table, verdict, captions, command, folders.out)
+    notes = {"Power.": stated, "Gates.": gates_note(records, module.GATED)} if module.CLAIM else {}
+    write(name, scale, module, table, verdict, captions, command, folders.out, notes)
+    write_text(
+        folders.out / f"{name}-tasks.csv", tidy(records).assign(scale=scale).to_csv(index=False, float_format="%.6g")
+    )
     return verdict
 
 
@@ -184,6 +240,7 @@ def model_notes(settings: Any) -> list[str]:
 def scale_note(scale: str) -> str:
     return {
         "small": "Scale small: fewer and smaller tasks than the study's, for two processor cores.",
+        "reduced": "Scale reduced: the study's own models, reduced to what one processor core trains, on tasks like theirs.",
         "study": "Scale study: the study's own settings, where it gives them.",
     }[scale]
 
@@ -209,8 +266,12 @@ def write(
     captions: Sequence[str],
     command: str,
     out: Path,
+    notes: dict[str, str],
 ) -> None:
-    """Table and figure say the scale themselves: they travel without their page."""
+    """Table and figure say the scale themselves: they travel without their page.
+
+    notes: further sentences, under their headings, between the effect and the verdict.
+    """
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / f"{name}.csv", table.assign(scale=scale).to_csv(index=False, float_format="%.6g"))
     pictures = figures.save(figures.entitled(module.figure(table), f"{module.TITLE} (scale {scale})"), out, name)
@@ -221,10 +282,13 @@ def write(
         "",
         *(f"{caption}  " for caption in captions),
         "",
-        f"**The study's claim.** {module.CLAIM}",
+        f"**The study's words.** {module.CLAIM or NO_WORDS}",
         "",
         f"**Seen when.** {module.RULE}",
         "",
+        f"**The effect.** {module.EFFECT}",
+        "",
+        *(line for heading, text in notes.items() for line in (f"**{heading}** {text}", "")),
         f"**Verdict: {verdict.status}.** {verdict.reason}",
         "",
         *(
@@ -236,51 +300,3 @@ def write(
         "",
     ]
     write_text(out / f"{name}.md", "\n".join(lines))
-
-
-# -- rules that verdicts share ----------------------------------------------------------------------------------------
-
-
-def finished(records: Sequence[dict]) -> list[dict]:
-    """Without those of methods that failed."""
-    return [record for record in records if not record.get("error")]
-
-
-def pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> np.ndarray:
-    """(n,) score of `worse` minus that of `better` on the same trial: above zero where `better` is better (lower)."""
-    return named_pairs(records, score, better, worse, within).to_numpy()
-
-
-def named_pairs(records: Sequence[dict], score: str, better: str, worse: str, within: Sequence[str]) -> pd.Series:
-    """The same under the trials' names, so that pairs of two kinds can be paired again."""
-    table = pd.DataFrame([r for r in finished(records) if r["method"] in (better, worse)])
-    if table.empty or table["method"].nunique() < 2:
-        return pd.Series(dtype=float)
-    wide = table.pivot_table(index=list(within), columns="method", values=score, aggfunc="mean").dropna()
-    return wide[worse] - wide[better]
-
-
-def interval(differences: np.ndarray) -> Interval | None:
-    return None if len(differences) < 2 else paired_interval(differences, np.random.default_rng(0))
-
-
-def judge(differences: np.ndarray, what: str) -> Verdict:
-    """Seen when the 95% bootstrap interval of the mean difference lies above zero."""
-    found = interval(differences)
-    if found is None:
-        return Verdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
-    return Verdict(SEEN if found.low > 0 else NOT_SEEN, f"{what}: {found}, {len(differences)} pairs.")
-
-
-def judge_others(records: Sequence[dict], score: str, what: str) -> Verdict:
-    """Whether L2M's score is lower than each other method's on the same tasks; `what` names the other as `{}`."""
-    others = [method for method in dict.fromkeys(r["method"] for r in records) if method != "l2m"]
-    found = {other: pairs(records, score, "l2m", other, ("family", "task")) for other in others}
-    return all_of([judge(values, what.format(figures.named(other))) for other, values in found.items()])
-
-
-def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """Seen when each part is; not seen when one is not; else a part could not be tested, and so neither can all."""
-    reason = " ".join(f"[{v.status}] {v.reason}" for v in verdicts)
-    found = {v.status for v in verdicts}
-    return Verdict(NOT_SEEN if NOT_SEEN in found else SEEN if found == {SEEN} else NOT_TESTABLE, reason)

@@ -31,6 +31,8 @@ NAMES = {
     "gdfs": "GDFS",
     "dime": "DIME",
     "dqn": "DQN",
+    "aaco": "AACO",
+    "general_model": "The general model",
     "mlp_random": "MLP, random order",
     "boosting": "Boosted trees",
     "logistic": "Logistic regression",
@@ -47,6 +49,9 @@ NAMES = {
     "gp_matern": "GP, Matérn",
     "bnn": "BNN",
     "bnn_plan": "BNN-Plan",
+    "study_bnn": "BNN, the study's",
+    "study_bnn_plan": "BNN-Plan, the study's",
+    "study_bnn_plan_three_clusters": "BNN-Plan, three clusters",
     "synthetic": "Synthetic prior",
     "metabric": "METABRIC",
     "metabric_bnn": "METABRIC rows, BNN outcomes",
@@ -70,8 +75,8 @@ def lines(table: pd.DataFrame, x: str, y: str, by: str, panel: str, x_title: str
     figure = _grid(panels)
     styles = {value: i for i, value in enumerate(dict.fromkeys(table[by]))}
     in_legend = set()
-    for place, name in enumerate(panels):
-        row, column = divmod(place, ACROSS)
+    for number, name in enumerate(panels):
+        row, column = divmod(number, ACROSS)
         for value, part in table[table[panel] == name].groupby(by, sort=False):
             part = part.sort_values(x)
             style = styles[value]
@@ -118,8 +123,8 @@ def heat_maps(maps: dict[str, pd.DataFrame], x_title: str, y_title: str, unit: s
     # Every map has names of its own at its left side.
     longest = max(len(str(name)) for frame in maps.values() for name in frame.index)
     figure = _grid(list(maps), between=min(0.25, (LETTER * longest + 25) / WIDE))
-    for place, frame in enumerate(maps.values()):
-        row, column = divmod(place, ACROSS)
+    for number, frame in enumerate(maps.values()):
+        row, column = divmod(number, ACROSS)
         values = frame.to_numpy(dtype=float)
         texts = np.where(values >= 0.005, np.char.mod("%.2f", values), "")
         heat = go.Heatmap(
@@ -131,7 +136,7 @@ def heat_maps(maps: dict[str, pd.DataFrame], x_title: str, y_title: str, unit: s
             zmin=0,
             zmax=1,
             colorscale="Cividis",
-            showscale=place == 0,
+            showscale=number == 0,
             colorbar={"title": unit},
         )
         figure.add_trace(heat, row + 1, column + 1)

@@ -6,31 +6,29 @@ import re
 from pathlib import Path
 
 from l2m_core.learn.checkpoints import write_text
-from train.study.experiments.experiment import EXPERIMENTS, find
+from train.study.experiments.experiment import EXPERIMENTS, NO_WORDS, find
 
 HEAD = """# Results
 
 Each page was written by the command at its top. A verdict follows from a rule that was fixed before the experiment was
-run and stands on the page: "seen" where, as a rule, the 95% bootstrap interval of the paired difference lies on the
-claim's side of zero, "not seen" where it does not, "not testable here" where the data or the scale cannot say. Scale
-small means fewer and smaller tasks than the study's. Two experiments, the uncertainty and the gradient estimators, were
-given more tasks after a first run had left their verdict open, with the same rules; for its own settings run
+run and stands on the page, beside the study's own words: "seen" where the interval of the paired difference lies on the claim's
+side of zero; "not seen" where it does not, and holds no difference worth seeing either; "not testable here" where it holds both,
+where the data are missing, or where the model does not pass its gates (under the base rate; better with more features known).
+Intervals are of Student's t over independent tasks, of real outcomes over tables (splits of one table are no more than one), at a
+level corrected for all claims. NAME-tasks.csv has every task's scores. Pages of earlier runs say themselves how their intervals
+were made. Scale small means fewer and smaller tasks than the study's; for its own settings run
 `python -m train reproduce NAME --scale study`.
-
-**Few pairs are a hint, no more.** Of few pairs such an interval is too narrow: where nothing differs, "seen" comes up for 10 in
-100 sets of 4 pairs and for 6 in 100 of 10 pairs, instead of 2.5 (`tests/core/test_metrics.py`). And pairs are counted as
-independent that are not quite: splits of one real table, contexts of one task.
 """
 
 
 def write_overview(folder: Path) -> None:
     """README.md of the results folder: the experiments' verdicts, and links to all other pages."""
-    lines = [HEAD, "| experiment | the study's claim | verdict | why |", "| --- | --- | --- | --- |"]
+    lines = [HEAD, "| experiment | the study's words | verdict | why |", "| --- | --- | --- | --- |"]
     for name in EXPERIMENTS:
         module = find(name)
-        status, reason = _verdict(folder / f"{name}.md")
+        status, reason = _verdict(folder / f"{name}.md", module.CLAIM)
         shown = f"[{module.TITLE}]({name}.md)" if status else module.TITLE
-        lines.append(f"| {shown} | {module.CLAIM} | {status or 'not run yet'} | {reason} |")
+        lines.append(f"| {shown} | {module.CLAIM or 'none'} | {status or 'not run yet'} | {reason} |")
     others = [page for page in sorted(folder.glob("*.md")) if page.stem not in (*EXPERIMENTS, "README")]
     if others:
         lines += ["", "Also measured: " + ", ".join(f"[{_title(page)}]({page.name})" for page in others) + "."]
@@ -42,10 +40,13 @@ def _title(page: Path) -> str:
         return file.readline().lstrip("# ").strip().replace("`", "") or page.stem
 
 
-def _verdict(page: Path) -> tuple[str, str]:
+def _verdict(page: Path, claim: str) -> tuple[str, str]:
+    """Of an earlier run that read the study otherwise, none."""
     if not page.is_file():
         return "", ""
     text = page.read_text(encoding="utf-8")
+    if (claim or NO_WORDS) not in text:
+        return "not judged", "The page is of an earlier run, which put the claim in other words and judged those."
     found = re.search(r"^\*\*Verdict: ([^*]+)\.\*\* (.*)$", text, re.MULTILINE)
     scale = re.search(r"--scale (\w+)", text)
     status = found.group(1) if found else ""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
 
+from l2m_core.errors import ConfigError
 from l2m_core.learn.loop import LoopConfig
 from l2m_core.learn.policy import PolicyConfig
 from l2m_core.learn.stages import Stage
+from l2m_core.memory import L2M
 from l2m_core.methods.l2m import L2MMethod
 from train.initial_model import load_initial_model
 from train.policy import PolicyJob
@@ -19,19 +21,28 @@ from train.policy import run as train_policy
 from train.priors import PriorChoice
 from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments.comparison import by_step, log_loss_by_step, scores_of
-from train.study.experiments.experiment import Job, Verdict, all_of, judge, pairs, version_of
+from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw
 from train.study.experiments.models import check_device, with_module
+from train.study.experiments.verdicts import Verdict, all_of, judge, pairs
 
 TITLE = "Planning: greedy against one-step lookahead"
 CLAIM = (
-    "Where features tell only together (BNN-Plan), a policy taught with one-step lookahead acquires better than a "
-    "greedy one with the same predictor; where they do not (BNN), it costs nothing."
+    '"our lookahead variant meta-learns policies that can match or potentially improve over greedy acquisition under a diverse '
+    'fully-synthetic task priors"; of its figure: "The lookahead variant outperforms greedy in both settings, with the largest '
+    'gains emerging at later acquisition steps."'
 )
 RULE = (
-    "Mean log loss over the steps, paired by task: in families with 'plan' in their name that of lookahead is lower "
-    "than that of greedy, in the others not higher by a hundredth of a nat or more, each with its 95% interval."
+    "Mean log loss over the steps, paired by task. To match: in every family lookahead is not above greedy by MARGIN = 0.005 "
+    "nats, the interval being below that. To improve, which is published beside it and decides nothing: in families with 'plan' "
+    "in their name the interval of the gain lies above zero."
 )
+EFFECT = (
+    "None is stated in numbers; the smallest difference worth seeing is 0.005 nats. What there is to "
+    "gain by two tests is the [headroom](headroom.md), which is measured first."
+)
+GATED = "greedy"
+MARGIN = 0.005
 WAYS = ("greedy", "lookahead")
 
 
@@ -46,9 +57,16 @@ class PlanningSettings:
     """Shared by both ways, which differ in the objective alone."""
     stages: tuple[Stage, ...] = (Stage(steps=200),)
     loop: LoopConfig = field(default_factory=LoopConfig)
+    taught: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By way, as {greedy: {model: NAME}, …}: released models whose policies were taught already, with the same predictor;
+    empty: policies are taught here."""
     device: str = "cpu"
     """Where the policies are taught; "cuda" with a GPU. Questions are asked on the CPU."""
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.taught and set(self.taught) != set(WAYS):
+            raise ConfigError(f"taught names {', '.join(sorted(self.taught))}; it must name {' and '.join(WAYS)}.")
 
 
 SETTINGS = PlanningSettings
@@ -60,6 +78,20 @@ def jobs(settings: PlanningSettings, data: Path) -> list[Job]:
 
 
 def work(job: Job) -> list[dict]:
+    family, way = job.part
+    model = load_model(job.settings.taught[way]["model"]) if job.settings.taught else teach(job)
+    records = []
+    for index in range(family.tasks):
+        trial = draw(family, index, job.data)
+        method = L2MMethod(seed=index, model=model).fit(trial.context)
+        rollout = roll_out(method, trial, family.budget)
+        facts = {"family": family.name, "task": index, "variant": "", "method": way}
+        records.append({**facts, **scores_of(rollout, trial)})
+    return records
+
+
+def teach(job: Job) -> L2M:
+    """The model with a policy of the job's way, taught on its family's prior; or gone on with, where that was begun."""
     family, way = job.part
     settings = job.settings
     check_device(settings.device)
@@ -87,18 +119,14 @@ def work(job: Job) -> list[dict]:
     with contextlib.redirect_stdout(io.StringIO()):
         train_policy(job_settings, resume=(policy_folder / "checkpoints").is_dir())
     module = load_initial_model(str(policy_folder))
-    model = with_module(load_model(name), module, way, policy="learned")
-    records = []
-    for index in range(family.tasks):
-        trial = draw(family, index, job.data)
-        method = L2MMethod(seed=index, model=model).fit(trial.context)
-        rollout = roll_out(method, trial, family.budget)
-        facts = {"family": family.name, "task": index, "variant": "", "method": way}
-        records.append({**facts, **scores_of(rollout, trial)})
-    return records
+    return with_module(load_model(name), module, way, policy="learned")
 
 
 def caption(settings: PlanningSettings, data: Path) -> list[str]:
+    if settings.taught:
+        return [
+            "Policies taught beforehand with one frozen predictor (the models' cards); the same acquisition budget."
+        ]
     steps = sum(stage.steps for stage in settings.stages)
     return [
         f"Backbone: {settings.model}, frozen. Both policies: {steps} training steps, temperature "
@@ -114,13 +142,15 @@ figure = log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
-    parts = []
+    parts: list[Verdict] = []
+    improves: list[Verdict] = []
     for family in dict.fromkeys(r["family"] for r in records):
         own = [r for r in records if r["family"] == family]
         gained = pairs(own, "log_loss", "lookahead", "greedy", ("family", "task"))
+        parts.append(judge(gained + MARGIN, f"{family}: lookahead below greedy + {MARGIN:g}, nats"))
         if "plan" in family:
-            parts.append(judge(gained, f"{family}: lookahead below greedy, nats"))
-        else:
-            # "Costs nothing" is read as: not worse by more than a hundredth of a nat.
-            parts.append(judge(gained + 0.01, f"{family}: lookahead below greedy + 0.01, nats"))
-    return all_of(parts)
+            improves.append(judge(gained, f"{family}: lookahead below greedy, nats"))
+    matches = all_of(parts)
+    return replace(
+        matches, reason=f"To match: {matches.reason} To improve: {all_of(improves).reason or 'no such family.'}"
+    )

@@ -10,23 +10,20 @@ import pandas as pd
 
 from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, method_runs, record
-from train.study.experiments.experiment import NOT_SEEN, NOT_TESTABLE, SEEN, Job, Verdict
+from train.study.experiments.experiment import Job
 from train.study.experiments.families import draw, stand_ins
+from train.study.experiments.verdicts import NO_CLAIM, Verdict
 
 TITLE = "What policies choose, step by step"
-CLAIM = "L2M's choices concentrate on few features at first and depend on the patient as values become known."
-
-RULE = (
-    "At the first step the commonest choice is made for more than twice the share of patients that chance would give, "
-    "and at the middle step for less than 95% of them, means over tasks."
-)
+CLAIM = ""
+RULE = "The study shows such maps as examples and claims nothing of them, so there is no verdict."
+EFFECT = "None."
+GATED = ""
 
 
 @dataclass(frozen=True)
 class PolicyMapsSettings(comparison.ComparisonSettings):
     methods: tuple[str, ...] = ("l2m", "gdfs", "dime")
-    most_alike: float = 0.95
-    """Choices depend on the patient where the commonest one is below this share at the middle step."""
 
 
 SETTINGS = PolicyMapsSettings
@@ -48,7 +45,6 @@ def work(job: Job) -> list[dict]:
             free = np.flatnonzero(trial.context.acquirable)
             names = method_run.rollout.names
             found["shares"] = {names[j]: ((actions == j).sum(0) / asked).tolist() for j in free}
-            found["alike"] = job.settings.most_alike
         records.append(found)
     return records
 
@@ -79,18 +75,15 @@ def figure(table: pd.DataFrame):
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+    """What the maps show of L2M, in numbers."""
     own = [r for r in records if r["method"] == "l2m" and "shares" in r]
     if not own:
-        return Verdict(NOT_TESTABLE, "L2M finished no task.")
-    first, middle = [], []
-    for r in own:
-        top = np.max([shares for shares in r["shares"].values()], axis=0)
-        first.append(top[0])
-        middle.append(top[len(top) // 2])
-    features = np.mean([len(r["shares"]) for r in own])
-    concentrated, adaptive = np.mean(first) > 2 / features, np.mean(middle) < own[0]["alike"]
+        return Verdict(NO_CLAIM, "L2M finished no task.")
+    top = [np.max([shares for shares in r["shares"].values()], axis=0) for r in own]
+    first, middle = np.mean([t[0] for t in top]), np.mean([t[len(t) // 2] for t in top])
+    chance = 1 / np.mean([len(r["shares"]) for r in own])
     return Verdict(
-        SEEN if concentrated and adaptive else NOT_SEEN,
-        f"The commonest choice is made for {np.mean(first):.0%} of patients at the first step (chance: "
-        f"{1 / features:.0%}) and for {np.mean(middle):.0%} at the middle one ({len(own)} tasks).",
+        NO_CLAIM,
+        f"The commonest choice is made for {first:.0%} of patients at the first step (chance: {chance:.0%}) and for "
+        f"{middle:.0%} at the middle one ({len(own)} tasks).",
     )

@@ -10,15 +10,22 @@ import pandas as pd
 
 from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, method_runs, one_by_one, record, summarise_groups, tasks_of
-from train.study.experiments.experiment import NOT_TESTABLE, Job, Verdict, finished, judge_others
+from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw, stand_ins
+from train.study.experiments.verdicts import NOT_TESTABLE, Verdict, finished, judge, pairs
 
 TITLE = "Real missingness as a stress test"
-CLAIM = "L2M stays ahead of random order, and of methods trained on the task, under real patterns of missingness."
-RULE = (
-    "Under the real pattern, mean log loss over the steps: lower than each other method's, paired by task, with the 95% "
-    "interval of the difference above zero. Not testable where the tables have no holes, as stand-ins have none."
+CLAIM = (
+    '"LTM is able to learn policies that improve on random acquisition on unseen natural missingness patterns in real-world '
+    'data", as "a stress test, not a definitive measure of deployment performance."'
 )
+RULE = (
+    "Under the real pattern, mean log loss over the steps: lower than random order's with the same model, paired by task, with "
+    "the interval of the difference above zero. Not testable where the tables have no holes, as stand-ins have none. Methods "
+    "trained on the task are published beside it."
+)
+EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+GATED = "l2m"
 PATTERNS = ("complete", "at random", "real")
 
 
@@ -91,4 +98,5 @@ def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
     real = [r for r in records if r["variant"] == "real"]
     if not any(r.get("missing") for r in real):
         return Verdict(NOT_TESTABLE, "The tables at hand have no holes, so there is no real pattern to graft.")
-    return judge_others(real, "log_loss", "Below {}, nats")
+    gained = pairs(real, "log_loss", "l2m", "l2m_random", ("family", "task"))
+    return judge(gained, "Below random order, nats")

@@ -14,9 +14,9 @@ import time
 import torch
 from torch import Tensor
 
-from l2m_core.learn.losses import context_of, log_loss, random_orders
+from l2m_core.learn.losses import context_of, log_loss
 from l2m_core.learn.precision import DTYPES
-from l2m_core.learn.stages import Episode, EpisodeStream, Stage
+from l2m_core.learn.stages import Episode, EpisodeStream, Stage, random_orders
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output
 from l2m_core.model.rows import Rows

@@ -8,16 +8,21 @@ from pathlib import Path
 import pandas as pd
 
 from train.study.experiments import comparison, figures
-from train.study.experiments.experiment import Verdict, finished, judge_others
 from train.study.experiments.families import stand_ins
+from train.study.experiments.verdicts import Verdict, finished, judge_others
 
 TITLE = "Runtimes on a new task"
-CLAIM = "On a new task L2M answers at once, where methods trained on the task need their training first."
-
-RULE = (
-    "Seconds of learning and answering together: fewer than each other method's, paired by task, with the 95% interval "
-    "of the difference above zero."
+CLAIM = (
+    '"L2M operates directly on datasets with retrospective missingness and performs the task in-context, eliminating per-task '
+    'retraining." Its table has medians of 11.65 s (classifier, 300 epochs), 37.89 s (DIME, 50) and 52.91 s (GDFS, 50) a task, '
+    "on its own machine."
 )
+RULE = (
+    "Seconds of learning and answering together: fewer than each other method's, paired by task, with the interval of the "
+    "difference above zero."
+)
+EFFECT = "Seconds; the smallest difference worth seeing is a tenth of one."
+GATED = ""
 
 
 @dataclass(frozen=True)
@@ -55,4 +60,4 @@ def figure(table: pd.DataFrame):
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
     whole = [r if r.get("error") else {**r, "seconds": r["fit_seconds"] + r["query_seconds"]} for r in records]
-    return judge_others(whole, "seconds", "Seconds saved against {}")
+    return judge_others(whole, "seconds", "Seconds saved against {}", 0.1)

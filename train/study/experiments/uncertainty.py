@@ -9,36 +9,42 @@ import numpy as np
 import pandas as pd
 
 from l2m_core import metrics
+from l2m_core.acquire.random_order import random_positions
 from l2m_core.methods import make_method
 from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.scores import with_floor
+from train.study.evaluation.scores import base_rate, with_floor
 from train.study.evaluation.trial_runs import load_model
 from train.study.experiments import figures
 from train.study.experiments.comparison import summarise_groups, tasks_of
-from train.study.experiments.experiment import NOT_SEEN, NOT_TESTABLE, SEEN, Job, Verdict, all_of, judge, pairs
+from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw, stand_ins
+from train.study.experiments.inference import SMALLEST
+from train.study.experiments.verdicts import NOT_TESTABLE, Verdict, all_of, judge, pairs
 
 TITLE = "Uncertainty along random trajectories"
 CLAIM = (
-    "L2M's intervals cover at their nominal levels on tasks like those of its pretraining and on others, and its "
-    "beliefs are closer to the truth than those of a network trained on the task."
+    '"LTM outperforms task-specific MLP baselines in average task-level coverage for synthetic GP regression tasks across an '
+    'acquisition trajectory of 1 to 10 features"; it "also achieves lower log loss and MSE". With drawn labels "the quality of '
+    'uncertainty quantification is better than the task-specific MLP"; "performance on real tasks is mixed".'
 )
-
 RULE = (
-    "Each continuous family: the share of outcomes covered, over all steps and tasks, differs from its nominal level by "
-    "at most 0.05 (mean over levels, upper end of the 95% interval over tasks). And log loss, and where a family has them "
-    "MSE, coverage error and KL to the truth, lie below the other method's, paired by task, with the 95% interval of the "
-    "difference above zero."
+    "Families whose outcomes are drawn: log loss, and where a family has them MSE, coverage error and KL to the truth, lie below "
+    "the MLP's, paired by task, each with its interval above zero. Real outcomes, of which the study says that they are mixed, "
+    "are published and decide nothing."
 )
+EFFECT = (
+    "None is stated in numbers; the smallest differences worth seeing are 0.005 nats, 0.01 of the outcome's variance (MSE) and "
+    "0.01 of coverage."
+)
+GATED = "l2m"
 JUDGED = {
     "log_loss": "Log loss, nats,",
     "mse": "MSE",
     "coverage_error": "Coverage error",
     "kl_to_truth": "KL to the truth",
 }
-LARGEST_MISS = 0.05
-"""Of coverage from its nominal level, to count as covering at it."""
+WORTH_SEEING = {"mse": 0.01, "coverage_error": 0.01}
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,7 @@ def work(job: Job) -> list[dict]:
                 found = score_classes(prediction, trial)
             else:
                 found = score_numbers(prediction, trial, settings)
+            found["base_rate"] = base_rate(trial.y, trial.context)
             records.append({**facts, "step": step, "method": name, **found})
     return records
 
@@ -83,16 +90,16 @@ def random_trajectories(trial: Trial, steps: int, generator: np.random.Generator
     """a: (n, d) bool after 1, 2, … random acquisitions of what each row has; baseline features are known throughout."""
     recorded = ~np.isnan(trial.x)
     open_cells = recorded & trial.context.acquirable
-    order = np.where(open_cells, generator.random(trial.x.shape), 2.0).argsort(1).argsort(1)
+    position = random_positions(open_cells, generator)
     for step in range(1, min(steps, int(trial.context.acquirable.sum())) + 1):
-        yield (recorded & ~trial.context.acquirable) | (open_cells & (order < step))
+        yield (recorded & ~trial.context.acquirable) | (open_cells & (position < step))
 
 
 def score_numbers(prediction, trial: Trial, settings: UncertaintySettings) -> dict:
     scale = float(trial.context.y.std()) or 1.0
     covered = metrics.coverage(prediction, trial.y, np.array(settings.levels))
     return {
-        "log_loss": float(-prediction.log_prob(trial.y).mean() + np.log(scale)),
+        "log_loss": float(-prediction.log_prob(trial.y).mean() - np.log(scale)),
         "mse": (metrics.rmse(prediction, trial.y) / scale) ** 2,
         "coverage": dict(zip(map(str, settings.levels), covered.tolist(), strict=True)),
         "coverage_error": float(np.abs(covered - settings.levels).mean()),
@@ -151,30 +158,14 @@ def figure(table: pd.DataFrame):
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
-    other = next(r["method"] for r in records if r["method"] != "l2m")
-    within = ("family", "task")
-    covering = [r for r in records if r["method"] == "l2m" and r.get("coverage")]
-    parts = [
-        judge_coverage([r for r in covering if r["family"] == family], family)
-        for family in dict.fromkeys(r["family"] for r in covering)
-    ]
+    drawn = [r for r in records if not r.get("real")]
+    if not drawn:
+        return Verdict(NOT_TESTABLE, "No family's outcomes are drawn.")
+    other = next(r["method"] for r in drawn if r["method"] != "l2m")
+    parts = []
     for score, what in JUDGED.items():
-        having = [r for r in records if r.get(score) is not None]
+        having = [r for r in drawn if r.get(score) is not None]
         if having:
-            parts.append(judge(pairs(having, score, "l2m", other, within), f"{what} below {figures.named(other)}'s"))
+            below = pairs(having, score, "l2m", other, ("family", "task"))
+            parts.append(judge(below, f"{what} below {figures.named(other)}'s", WORTH_SEEING.get(score, SMALLEST)))
     return all_of(parts)
-
-
-def judge_coverage(records: list[dict], family: str) -> Verdict:
-    """Whether the intervals of one method cover at their levels. The bootstrap draws whole tasks."""
-    by_task = pd.DataFrame([{"task": r["task"], **r["coverage"]} for r in records]).groupby("task").mean()
-    if len(by_task) < 2:
-        return Verdict(NOT_TESTABLE, f"Coverage on {family}: fewer than two tasks.")
-    levels, covered = by_task.columns.astype(float).to_numpy(), by_task.to_numpy()  # (L,), (tasks, L)
-    drawn = np.random.default_rng(0).integers(0, len(covered), (2000, len(covered)))
-    misses = np.abs(covered[drawn].mean(1) - levels).mean(1)
-    miss, high = np.abs(covered.mean(0) - levels).mean(), np.quantile(misses, 0.975)
-    return Verdict(
-        SEEN if high <= LARGEST_MISS else NOT_SEEN,
-        f"Coverage on {family} is off its levels by {miss:.3f} (at most {high:.3f}), {len(covered)} tasks.",
-    )

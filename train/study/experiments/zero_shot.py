@@ -11,30 +11,35 @@ import torch
 from l2m_core.learn.finetune import FinetuneConfig, finetune
 from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.trial_runs import load_model, roll_out
-from train.study.experiments import comparison, figures
+from train.study.experiments import comparison
 from train.study.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
-from train.study.experiments.experiment import Job, Verdict, all_of, finished, judge, pairs
+from train.study.experiments.experiment import Job
 from train.study.experiments.families import draw, stand_ins
 from train.study.experiments.models import check_device, load_own_copy, with_module
+from train.study.experiments.verdicts import Verdict, all_of, finished, judge, pairs
 
 TITLE = "Zero-shot on real tasks, and after fine-tuning"
 CLAIM = (
-    "Pretrained on synthetic tasks alone, L2M matches methods trained on the real task, and fine-tuning on the task "
-    "improves it further."
+    '"We find that L2M-Syn acquires features that outperform random selection on the real-world tasks, but its performance '
+    "degrades when compared to an L2M model trained directly on the real-world covariate distributions. … task-specific "
+    'fine-tuning … can substantially improve performance".'
 )
 RULE = (
-    "Mean log loss over the steps, paired by task: zero-shot not above any method trained on the task by a hundredth of "
-    "a nat or more, and fine-tuned below zero-shot, each with its 95% interval."
+    "Mean log loss over the steps, paired by table: zero-shot below random order with the same model, fine-tuned below zero-shot "
+    "and, of the tables for which a model of their own covariates is named (`beside`), that one below zero-shot; each with its "
+    "interval above zero. Methods trained on the task are published beside it; the study claims nothing of them here."
 )
-FINETUNED = "finetuned"
-MARGIN = 0.01
-"""Nats; what "matches" is read as."""
+EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+GATED = "l2m"
+FINETUNED, BESIDE = "finetuned", "own covariates"
 
 
 @dataclass(frozen=True)
 class ZeroShotSettings(comparison.ComparisonSettings):
-    methods: tuple[str, ...] = ("l2m", "gdfs", "dime", "dqn")
+    methods: tuple[str, ...] = ("l2m", "l2m_random", "gdfs", "dime", "dqn")
     finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
+    beside: dict[str, str] = field(default_factory=dict)
+    """Family → a model that was pretrained on its table's covariates."""
     device: str = "cpu"
     """Where models are fine-tuned; "cuda" with a GPU. Questions are asked on the CPU."""
 
@@ -44,12 +49,17 @@ SETTINGS = ZeroShotSettings
 
 def jobs(settings: ZeroShotSettings, data: Path) -> list[Job]:
     jobs = one_by_one(tasks_of(settings.families, (*settings.methods, FINETUNED)), settings, data)
+    known = [run for run in tasks_of(settings.families, (BESIDE,)) if run.family.name in settings.beside]
+    jobs += [Job(run.key, settings, run, data) for run in known]
     # The fine-tuned model is no method of its own: it depends on the model that it starts from.
     return [replace(job, methods=()) if job.methods == (FINETUNED,) else job for job in jobs]
 
 
 def work(job: Job) -> list[dict]:
     run: Run = job.part
+    if run.methods == (BESIDE,):
+        own = replace(run, methods=("l2m",), family=replace(run.family, model=job.settings.beside[run.family.name]))
+        return [{**record, "method": BESIDE} for record in run_methods(replace(job, part=own))]
     return fine_tuned(job) if run.methods == (FINETUNED,) else run_methods(job)
 
 
@@ -77,11 +87,11 @@ figure = comparison.log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
-    within = ("family", "task")
-    others = [m for m in dict.fromkeys(r["method"] for r in records) if m not in ("l2m", FINETUNED)]
-    zero_shot = [
-        judge(pairs(records, "log_loss", "l2m", m, within) + MARGIN, f"Below {figures.named(m)} + {MARGIN}, nats")
-        for m in others
+    within, ways = ("family", "task"), {r["method"] for r in records}
+    parts = [
+        judge(pairs(records, "log_loss", "l2m", "l2m_random", within), "Below random order, nats"),
+        judge(pairs(records, "log_loss", FINETUNED, "l2m", within), "Fine-tuned below zero-shot, nats"),
     ]
-    tuned = judge(pairs(records, "log_loss", FINETUNED, "l2m", within), "Fine-tuned below zero-shot, nats")
-    return all_of([*zero_shot, tuned])
+    if BESIDE in ways:
+        parts.append(judge(pairs(records, "log_loss", BESIDE, "l2m", within), "Of its own covariates below, nats"))
+    return all_of(parts)

@@ -1,0 +1,128 @@
+"""Intervals of verdicts: Student's t over independent units, corrected for the number of claims, with gates before them."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from train.study.experiments.experiment import EXPERIMENTS, find
+from train.study.experiments.families import Family
+from train.study.experiments.inference import CLAIMS, LEVEL, student_quantile, t_interval, units_needed
+from train.study.experiments.verdicts import (
+    NOT_SEEN,
+    NOT_TESTABLE,
+    SEEN,
+    Verdict,
+    gated,
+    judge,
+    pairs,
+    tidy,
+    with_units,
+)
+
+
+@pytest.mark.parametrize(
+    ("probability", "degrees", "table"),
+    [(0.975, 1, 12.706), (0.975, 4, 2.776), (0.975, 19, 2.093), (0.995, 9, 3.250), (0.95, 199, 1.6525), (0.5, 7, 0.0)],
+)
+def test_quantiles_are_those_of_the_printed_table(probability, degrees, table):
+    assert student_quantile(probability, degrees) == pytest.approx(table, abs=2e-3)
+
+
+@pytest.mark.parametrize("units", [4, 10])
+def test_the_interval_misses_the_truth_as_rarely_as_it_says_of_few_units_too(units):
+    """A bootstrap of four misses four times as often."""
+    draws = np.random.default_rng(0).normal(size=(2000, units))
+    missed = np.mean([not (found.low <= 0 <= found.high) for found in map(lambda v: t_interval(v, 0.95), draws)])
+    assert 0.035 < missed < 0.065
+
+
+def test_the_level_is_corrected_for_the_experiments_that_test_a_claim():
+    assert sum(bool(find(name).CLAIM) for name in EXPERIMENTS) == CLAIMS
+    assert pytest.approx(0.05) == CLAIMS * (1 - LEVEL)
+
+
+def test_as_many_units_as_are_needed_show_the_effect_four_times_in_five():
+    generator = np.random.default_rng(1)
+    needed = units_needed(generator.normal(0, 0.02, 5000), 0.005)
+    draws = generator.normal(0.005, 0.02, (400, needed))
+    assert 0.72 < np.mean([t_interval(values).low > 0 for values in draws]) < 0.88
+
+
+def test_what_may_be_too_small_to_be_seen_with_so_few_is_open_and_says_how_many_it_would_take():
+    generator = np.random.default_rng(0)
+    few = judge(generator.normal(0.005, 0.02, 10), "Gain")
+    assert few.status == NOT_TESTABLE and "would take about" in few.reason
+    assert judge(generator.normal(0.0, 0.02, 5000), "Gain").status == NOT_SEEN
+    assert judge(generator.normal(0.005, 0.02, 5000), "Gain").status == SEEN
+    assert judge(np.array([0.1]), "Gain").status == NOT_TESTABLE
+
+
+def rows(family: str, tasks: int, gain: float) -> list[dict]:
+    return [
+        {"family": family, "task": i, "method": method, "log_loss": 0.5 - gain * (method == "l2m") + 0.01 * (i % 3)}
+        for method in ("l2m", "gdfs")
+        for i in range(tasks)
+    ]
+
+
+def test_splits_of_one_real_table_are_one_unit_and_drawn_tasks_one_each():
+    settings = SimpleNamespace(
+        families=(Family("metabric", source="cohort", data="metabric"), Family("bnn", prior="bnn"))
+    )
+    found = with_units([*rows("metabric", 6, 0.1), *rows("bnn", 4, 0.2)], settings)
+    differences = pairs(found, "log_loss", "l2m", "gdfs", ("family", "task"))
+    assert sorted(differences.round(6)) == [0.1, 0.2, 0.2, 0.2, 0.2]
+    assert {r["real"] for r in found if r["family"] == "metabric"} == {True}
+
+
+@pytest.mark.parametrize(
+    ("losses", "base", "passes"),
+    [([0.6, 0.4], 0.7, True), ([0.6, 0.4], 0.5, False), ([0.4, 0.6], 0.7, False)],
+)
+def test_a_model_that_is_not_under_the_base_rate_or_learns_nothing_of_more_features_has_no_verdict(
+    losses, base, passes
+):
+    record = {
+        "family": "f",
+        "task": 0,
+        "method": "l2m",
+        "log_loss": 0.5,
+        "base_rate": base,
+        "log_loss_by_budget": losses,
+    }
+    found = gated(Verdict(SEEN, "So it is."), [record], "l2m")
+    assert (found.status == SEEN) == passes
+    assert passes or ("on f its log loss" in found.reason and found.reason.endswith("So it is."))
+    assert gated(Verdict(SEEN, ""), [record], "").status == SEEN
+
+
+def test_the_gates_read_experiments_that_have_a_record_for_each_step():
+    steps = [
+        {"family": "f", "task": 0, "method": "l2m", "step": s, "log_loss": loss} for s, loss in ((1, 0.4), (2, 0.6))
+    ]
+    assert gated(Verdict(SEEN, ""), steps, "l2m").status == NOT_TESTABLE
+
+
+def test_published_records_have_one_row_for_each_task_step_and_score():
+    record = {
+        "family": "f",
+        "task": 3,
+        "unit": "f/3",
+        "method": "l2m",
+        "log_loss": 0.5,
+        "log_loss_by_budget": [0.6, 0.4],
+    }
+    table = tidy([record, {"family": "f", "task": 4, "method": "l2m", "error": "it failed"}])
+    assert table[["score", "step", "value"]].values.tolist() == [
+        ["log_loss", "", 0.5],
+        ["log_loss", 0, 0.6],
+        ["log_loss", 1, 0.4],
+    ]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_page_quotes_the_study_and_states_an_effect(name):
+    module = find(name)
+    assert '"' in module.CLAIM or not module.CLAIM
+    assert module.RULE and module.EFFECT and isinstance(module.GATED, str)
