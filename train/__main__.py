@@ -1,7 +1,7 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire|leg|benchmark|answer_settings|held_out|long_cohorts …`, each with its own
-options instead of a config.
+And `python -m train evaluate|reproduce|acquire|leg|benchmark|answer_settings|held_out|long_cohorts|consistency …`, each
+with its own options instead of a config.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from l2m_core.cli import program
 from l2m_core.errors import L2MError
 from l2m_core.learn.processes import joined
 from l2m_core.settings import build_settings, read_settings, to_plain
+from train.hours import for_the_processor
 
 # Each job's module, which holds `run`, and the dataclass of its settings.
 JOBS = {
@@ -37,8 +39,15 @@ COMMANDS = {
     "answer_settings": "train.study.answer_settings",
     "held_out": "train.study.held_out",
     "long_cohorts": "train.study.long_cohorts",
+    "consistency": "train.study.consistency",
 }
 
+# Commands that keep each finished piece, and find it again.
+RESUMABLE = ("evaluate", "reproduce", "acquire")
+INTERRUPTED = {
+    True: "Stopped. What is finished is kept: the same command goes on with the rest.",
+    False: "Stopped before it was done, and nothing was saved. Checkpoints of earlier runs are whole.",
+}
 
 OLD_NAMES = {"care": "answer_settings"}  # of commands
 
@@ -51,6 +60,7 @@ def settings_of(job: str) -> type:
 
 def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
+    command = ""
     try:
         command = OLD_NAMES.get(arguments[0], arguments[0]) if arguments else ""
         if command in COMMANDS:
@@ -59,20 +69,24 @@ def main(arguments: list[str] | None = None) -> int:
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:  # while steps are made, the training loop takes the signal itself, and saves
+        print(f"\n{INTERRUPTED[command in RESUMABLE]}", file=sys.stderr)
+        return 130
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m train",
+        prog=program("train"),
         description="Training jobs of Learning-to-Measure.",
         epilog=f"Commands with options of their own: {', '.join(COMMANDS)}; see each one's --help.",
     )
-    parser.add_argument("job", choices=JOBS)
+    parser.add_argument("job", choices=JOBS, metavar="JOB", help=", ".join(JOBS))
     parser.add_argument("--config", type=Path, required=True, help="YAML settings; see train/configs")
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
     parser.add_argument(
         "--check", action="store_true", help="read the settings and print them whole, defaults included; run nothing"
     )
+    parser.add_argument("--yes", action="store_true", help="train on the processor what is meant for a GPU")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that replace the file's")
     return parser.parse_intermixed_args(arguments)
 
@@ -84,6 +98,7 @@ def run_job(given: argparse.Namespace) -> int:
     if given.check:
         print(json.dumps({"settings": to_plain(prepared), "outcomes": outcomes_of(prepared)}))
         return 0
+    prepared = for_the_processor(prepared, given.yes)
     options = {"resume": given.resume} if "resume" in inspect.signature(job.run).parameters else {}
     with joined(getattr(prepared, "device", "cpu")):
         job.run(prepared, **options)

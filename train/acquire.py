@@ -25,6 +25,7 @@ from l2m_core.acquire.policies import NAMED_POLICIES
 from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.release import FACTS, find_model
+from l2m_core.cli import program, purpose
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.memory import CohortMemory, load
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m train acquire", description=__doc__)
+    parser = argparse.ArgumentParser(prog=program("train", "acquire"), description=purpose(__doc__))
     parser.add_argument("--cohort", type=Path, required=True, help="CSV with known outcomes: the context")
     parser.add_argument("--outcome", help="the column to predict; not needed when the schema names it")
     parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
@@ -132,11 +133,11 @@ def acquire(
     """Writes `out` and returns the number of patients. Columns: row, action_1 …, the prediction before and after."""
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
-    mark = identity(settings, patients, chunk)
+    run_id = identity(settings, patients, chunk)
     delimiter = _delimiter(patients, _read_context(settings))
     _refuse_unusable(patients, delimiter, settings.keep)
     parts = out.with_name(out.name + ".parts")
-    _open_parts(parts, mark)
+    _open_parts(parts, run_id)
     total = 0
 
     def left() -> Iterator[ChunkJob]:
@@ -274,15 +275,15 @@ def identity(settings: AcquireSettings, patients: Path, chunk: int) -> str:
     return digest.hexdigest()
 
 
-def _open_parts(parts: Path, mark: str) -> None:
+def _open_parts(parts: Path, run_id: str) -> None:
     """Continues an unfinished run of the same work; parts of any other are removed."""
     stamp = parts / "run"
     if parts.exists() and not stamp.is_file():
         raise ConfigError(f"{parts.name} is in the way and is not an unfinished run; move it, or choose another --out.")
-    if stamp.is_file() and stamp.read_text() != mark:
+    if stamp.is_file() and stamp.read_text() != run_id:
         shutil.rmtree(parts)
     parts.mkdir(parents=True, exist_ok=True)
-    stamp.write_text(mark)
+    stamp.write_text(run_id)
 
 
 def _partly(path: Path) -> Path:

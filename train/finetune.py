@@ -65,5 +65,5 @@ def run(job: FinetuneJob, resume: bool) -> None:
     facts = {"job": to_plain(job), "loss": [before, after]}
     save_model(target, tuned, tuned.config, trained, inherited(job.init), facts)
     print(
-        f"{target}: log loss of the rows that told when to stop, without care: {before:.4f} before, {after:.4f} after"
+        f"{target}: log loss of the rows that decided when to stop, with plain answers: {before:.4f} before, {after:.4f} after"
     )

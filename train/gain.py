@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import evaluate_loss
-from l2m_core.learn.losses import GainLoss
+from l2m_core.learn.losses import INFORMATION, GainLoss
 from train.initial_model import freeze_all_but, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
@@ -17,7 +18,7 @@ class GainJob(DrawnTasks):
     init: str
     """The predictor: a job's folder, a checkpoint, or a released model (name or folder)."""
     target: str = "expected"
-    """"expected", "realised" or "mixed"; see GainLoss."""
+    """"information", "expected", "realised" or "mixed"; see GainLoss."""
     reveals: int = 2
     """Unknown features measured in turn for each query."""
     policy: bool = False
@@ -28,6 +29,10 @@ class GainJob(DrawnTasks):
 def run(job: GainJob, resume: bool) -> None:
     prepare(job)
     model = load_initial_model(job.init, job.device)
+    if job.target == INFORMATION and not model.config.value_bins:  # type: ignore[union-attr]
+        raise ConfigError(
+            'target is "information", but the model foresees no results; train them with a value_weight first.'
+        )
     freeze_all_but(model, *(("gain", "policy") if job.policy else ("gain",)))
     loss = GainLoss(model, job.target, job.reveals, job.policy)
     pretrain(job, model, loss, lambda _, held_out: evaluate_loss(loss, held_out), resume)

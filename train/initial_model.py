@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from l2m_core.answering.release import FACTS, load_release
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import find_checkpoint, load_model
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
-from l2m_core.paths import model_folders
+from l2m_core.paths import is_released
+from l2m_core.settings import build_settings, to_plain
 
 HEADS = ("policy", "gain")
 
@@ -24,23 +25,50 @@ def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Modu
     checkpoint = find_checkpoint(folder)
     if checkpoint is not None:
         return load_model(*checkpoint).to(device)
-    if init in model_folders() or (folder / FACTS).is_file():
+    if is_released(init) or (folder / FACTS).is_file():
         return load_release(init, device).module.requires_grad_(True).train()
     raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a released model.")
 
 
-def add_vote_head(model: nn.Module) -> nn.Module:
-    """The cells model with a vote (see ModelConfig.vote) that attends as the last block does and changes nothing yet."""
+GROWS = ("layers", "vote", "value_bins")  # of a ModelConfig
+
+
+def grow_model(model: nn.Module, changes: dict[str, Any]) -> nn.Module:
+    """The cells model with more layers, a vote or a head that foresees results; at first it answers as before."""
     config: ModelConfig = model.config  # type: ignore[assignment]
-    if config.encoder != "cells" or config.vote:
-        raise ConfigError("add_vote: the initial model must be of cells, without a vote of its own.")
-    grown = build_model(replace(config, vote=True))
-    grown.load_state_dict(model.state_dict(), strict=False)
-    block, vote = grown.blocks[-1], grown.vote  # type: ignore[index]
-    vote.norm.load_state_dict(block.down_norm.state_dict())  # type: ignore[union-attr]
-    vote.to_q.load_state_dict(block.down.to_q.state_dict())  # type: ignore[union-attr]
-    vote.sharpen.data.copy_(block.sharpen.data)  # type: ignore[union-attr]
+    for name in changes:
+        if name not in GROWS:
+            raise ConfigError(f"grow: a model cannot grow {name!r}; it can grow {', '.join(GROWS)}.")
+        if getattr(config, name) and name != "layers":
+            raise ConfigError(f"grow: the initial model has {name} of its own already.")
+    if config.encoder != "cells":
+        raise ConfigError("grow: the initial model must be of cells.")
+    grown = build_model(build_settings(ModelConfig, {**to_plain(config), **changes}, "model"))
+    if len(grown.blocks) < len(model.blocks):  # type: ignore[arg-type]
+        raise ConfigError(f"grow.layers is {changes['layers']}; the initial model has {config.layers} already.")
+    spread = _spread_blocks(model.state_dict(), config.layers, len(grown.blocks))  # type: ignore[arg-type]
+    grown.load_state_dict(spread, strict=False)
+    if grown.vote is not None and not config.vote:
+        # It begins by attending as the last block does; its weights of 0 keep it silent.
+        block, vote = grown.blocks[-1], grown.vote  # type: ignore[index]
+        vote.norm.load_state_dict(block.down_norm.state_dict())  # type: ignore[union-attr]
+        vote.to_q.load_state_dict(block.down.to_q.state_dict())  # type: ignore[union-attr]
+        vote.sharpen.data.copy_(block.sharpen.data)  # type: ignore[union-attr]
     return grown
+
+
+def _spread_blocks(state: dict[str, Tensor], before: int, after: int) -> dict[str, Tensor]:
+    """The state with its blocks spread evenly over `after` positions, the first and the last at the ends.
+
+    A fresh block between them adds nothing to its tokens, so the model answers as before.
+    """
+    position = torch.linspace(0, after - 1, before).round().long().tolist() if before > 1 else [after - 1]
+    spread = {}
+    for name, tensor in state.items():
+        part, _, rest = name.partition(".")
+        index, _, parameter = rest.partition(".")
+        spread[f"blocks.{position[int(index)]}.{parameter}" if part == "blocks" else name] = tensor
+    return spread
 
 
 def with_fresh_weights(model: nn.Module) -> nn.Module:

@@ -1,11 +1,13 @@
 """`python -m train leg`: one leg of a long pretraining, on a machine that is lent for minutes.
 
-It takes up the state that the leg before left (or begins), tries which arithmetic is fastest here, trains for the minutes
-given, and leaves a state of a few small files, the learning curve, and a page that compares the model with the released
-one on the same held-out tasks. It needs only what the core needs: torch, numpy, pandas, pyyaml, safetensors, tqdm.
+It takes up the state that the leg before left (or begins, with fresh weights or those of `init`), tries which arithmetic
+is fastest here, trains for the minutes given, and leaves a state of a few small files, the learning curve, and a page that
+compares the model with the released one on the same held-out tasks. It needs only what the core needs: torch, numpy, pandas,
+pyyaml, safetensors, tqdm.
 
 The first leg also fits the schedule to the minutes that all legs together will have: it measures what a step of each
-stage takes, and gives every stage its share of the time. Later legs follow the plan that the state carries.
+stage takes, and gives every stage its share of the time. Later legs follow the plan that the state carries, or fit what is
+left of it to the minutes that are left.
 """
 
 from __future__ import annotations
@@ -22,15 +24,17 @@ from typing import Any
 
 import torch
 
+from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import write_text
 from l2m_core.learn.held_out import draw_held_out
 from l2m_core.learn.logs import NAME as LOG
 from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.stages import EpisodeStream, Stage
+from l2m_core.learn.stages import POOL_STEPS, EpisodeStream, Stage
 from l2m_core.model.encoders import build_model
 from l2m_core.settings import build_settings, read_settings, to_plain
 from train import portable_state
+from train.initial_model import load_initial_model
 from train.predictor import PredictorJob, predictor_loss
 from train.predictor import run as run_predictor
 from train.pretraining import prepare
@@ -38,7 +42,7 @@ from train.priors import priors_of
 from train.study.held_out import page, task_losses
 
 LONGEST_LOG = 200_000  # bytes of the learning curve that come back; every second line goes until it fits
-TRIAL_STEPS = 3
+TRIAL_STEPS, TRIAL_SHAPES = 3, 4
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"goes on from step {step:,} of {sum(stage.steps for stage in job.stages):,}", flush=True)
     arithmetic, seconds = fastest(job)
     job = replace(job, loop=arithmetic.of(job.loop))
-    if not goes_on and given.plan_minutes:
-        job = replace(job, stages=fitted(job, 60 * given.plan_minutes))
+    if given.plan_minutes:
+        job = replace(job, stages=fitted(job, 60 * given.plan_minutes, step if goes_on else 0))
         print("planned steps by stage:", ", ".join(f"{stage.steps:,}" for stage in job.stages), flush=True)
     print(f"arithmetic: {arithmetic.dtype}, compiled: {arithmetic.compile}, {seconds:.3f} s a step", flush=True)
     run_predictor(job, resume=goes_on)
@@ -74,13 +78,13 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m train leg", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog=program("train", "leg"), description=purpose(__doc__.split("\n")[0]))
     parser.add_argument("--config", type=Path, required=True, help="settings of a predictor job")
     parser.add_argument("--state", type=Path, required=True, help="folder of the state to go on from, if it is there")
     parser.add_argument("--out", type=Path, required=True, help="empty folder for the new state, curve and comparison")
     parser.add_argument("--minutes", type=float, default=8.0, help="minutes of training in this leg")
     parser.add_argument(
-        "--plan-minutes", type=float, default=0.0, help="first leg: minutes of all legs, to fit the schedule to"
+        "--plan-minutes", type=float, default=0.0, help="minutes of this leg and all later ones, to fit the schedule to"
     )
     parser.add_argument("--beside", metavar="MODEL", action="append", help="a model to compare with (general)")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that replace the file's")
@@ -92,8 +96,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def job_of(given: argparse.Namespace) -> PredictorJob:
     job = build_settings(PredictorJob, read_settings(given.config, given.overrides))
+    if job.grow or job.add_vote:
+        raise ConfigError("A leg does not grow its model; leave out the settings grow and add_vote.")
     if job.init:
-        raise ConfigError("A leg begins with fresh weights or goes on from --state; leave out the setting init.")
+        job = replace(job, model=load_initial_model(job.init).config)  # type: ignore[arg-type]
     job = replace(job, loop=replace(job.loop, minutes=given.minutes))
     if job.device == "auto":
         job = replace(job, device="cuda" if torch.cuda.is_available() else "cpu")
@@ -128,29 +134,43 @@ def candidates(device: str) -> list[Arithmetic]:
     return [Arithmetic("bfloat16", True), plain[0]] if device.startswith("cuda") else plain
 
 
-def seconds_a_step(job: PredictorJob, arithmetic: Arithmetic, stage: Stage) -> float:
-    """Of a short run with fresh weights, after a first step that builds kernels."""
+def seconds_a_step(job: PredictorJob, arithmetic: Arithmetic, stage: Stage, shapes: int = 1) -> float:
+    """Of a short run with fresh weights over so many of the stage's shapes, after a first step that builds kernels."""
     with tempfile.TemporaryDirectory() as folder:
         trial = replace(job, folder=folder)
         prepare(trial)
         model = build_model(job.model).to(job.device)
-        stages = (replace(stage, steps=2 * TRIAL_STEPS),)
+        stages = (replace(stage, steps=TRIAL_STEPS + shapes * POOL_STEPS),)
         config = replace(arithmetic.of(job.loop), minutes=0.0, evaluate_every=0)
         stream = EpisodeStream(priors_of(job.prior), stages, job.seed, job.device)
-        loop = Loop(predictor_loss(model, job.orders), stream.episode, stages, config, None, quiet=True)
+        loop = Loop(predictor_loss(model, job), stream.episode, stages, config, None, quiet=True)
         loop.run(TRIAL_STEPS)
         _wait(job.device)
         began = time.monotonic()
-        loop.run(2 * TRIAL_STEPS)
+        loop.run(stages[0].steps)
         _wait(job.device)
-        return (time.monotonic() - began) / TRIAL_STEPS
+        return (time.monotonic() - began) / (shapes * POOL_STEPS)
 
 
-def fitted(job: PredictorJob, seconds: float) -> tuple[Stage, ...]:
-    """The stages with steps scaled alike, so that all of them together take about so many seconds."""
+def fitted(job: PredictorJob, seconds: float, done: int = 0) -> tuple[Stage, ...]:
+    """The stages with the steps that are left after `done` scaled alike, so that they take about so many seconds."""
     arithmetic = Arithmetic(job.loop.dtype, job.loop.compile)
-    planned = sum(stage.steps * seconds_a_step(job, arithmetic, stage) for stage in job.stages)
-    return tuple(replace(stage, steps=max(1, round(stage.steps * seconds / planned))) for stage in job.stages)
+    before, left = [], []
+    for stage in job.stages:
+        before.append(min(stage.steps, done))
+        left.append(stage.steps - before[-1])
+        done -= before[-1]
+    planned = sum(
+        steps * seconds_a_step(job, arithmetic, stage, TRIAL_SHAPES)
+        for steps, stage in zip(left, job.stages, strict=True)
+        if steps
+    )
+    share = seconds / planned if planned else 0.0
+    return tuple(
+        # A stage that is over keeps its length: where a step stands in the plan follows from it.
+        replace(stage, steps=did + (max(1, round(steps * share)) if steps else 0))
+        for did, steps, stage in zip(before, left, job.stages, strict=True)
+    )
 
 
 def leave(given: argparse.Namespace, job: PredictorJob) -> None:

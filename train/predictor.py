@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch import nn
 
+from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import evaluate
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
-from train.initial_model import add_vote_head, load_initial_model
+from train.initial_model import grow_model, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
 
@@ -22,8 +24,14 @@ class PredictorJob(DrawnTasks):
     """The shape of fresh weights."""
     init: str = ""
     """Start from this checkpoint or released model (then `model` is not read), instead of from fresh weights."""
+    grow: dict[str, Any] = field(default_factory=dict)
+    """What the model of `init` gets beyond what it has: `layers`, `vote`, `value_bins` (see ModelConfig)."""
     add_vote: bool = False
-    """Give the model of `init` a vote; see ModelConfig.vote."""
+    """The same as `grow: {vote: true}`."""
+    soft_labels: bool = False
+    """cells: classes count by the prior's probabilities, not by the class that was drawn; see soft_log_loss."""
+    value_weight: float = 0.0
+    """cells: how much foreseeing the results that are not yet known counts beside the outcome."""
     orders: int = 4
     """rows: ways in which each query is known, within one pass; see RowsPredictorLoss."""
 
@@ -31,10 +39,16 @@ class PredictorJob(DrawnTasks):
 def run(job: PredictorJob, resume: bool) -> None:
     prepare(job)
     model = load_initial_model(job.init, job.device) if job.init else build_model(job.model).to(job.device)
-    model = add_vote_head(model).to(job.device) if job.add_vote else model
-    pretrain(job, model, predictor_loss(model, job.orders), evaluate, resume)
+    changes = {**({"vote": True} if job.add_vote else {}), **job.grow}
+    model = grow_model(model, changes).to(job.device) if changes else model
+    pretrain(job, model, predictor_loss(model, job), evaluate, resume)
 
 
-def predictor_loss(model: nn.Module, orders: int = 4) -> nn.Module:
-    is_rows = model.config.encoder == "rows"  # type: ignore[union-attr]
-    return RowsPredictorLoss(model, orders) if is_rows else PredictorLoss(model)
+def predictor_loss(model: nn.Module, job: PredictorJob) -> nn.Module:
+    if model.config.encoder == "rows":  # type: ignore[union-attr]
+        return RowsPredictorLoss(model, job.orders)
+    if job.value_weight and not model.config.value_bins:  # type: ignore[union-attr]
+        raise ConfigError(
+            "value_weight is set, but the model foresees no results; give it model.value_bins, or grow them."
+        )
+    return PredictorLoss(model, job.soft_labels, job.value_weight)

@@ -22,7 +22,7 @@ class ReleaseJob:
     trained: TrainedRange = field(default_factory=TrainedRange)
     """The cohorts it was trained for. Cohorts beyond them are answered with a warning."""
     inference: AnswerSettings = field(default_factory=AnswerSettings)
-    """Its inference settings."""
+    """How its answers are computed."""
     curves: tuple[str, ...] = ()
     """Folders of the trainings before this one. Their learning curves are kept beside the card, this one's last."""
 

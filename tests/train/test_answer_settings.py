@@ -14,16 +14,16 @@ from train.study import answer_settings
 def test_every_setting_is_judged_on_the_same_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr(answer_settings, "FAMILIES", answer_settings.FAMILIES[:1])
     assert main(["care", "--tasks", "2", "--out", str(tmp_path)]) == 0
-    page = (tmp_path / "care.md").read_text()
+    page = (tmp_path / "answer_settings.md").read_text()
     assert page in capsys.readouterr().out and "inference: {views: " in page
     plain = next(line for line in page.splitlines() if line.startswith("| 1 | 0.0000 | 0.0000 | 0.0000 | 1 |"))
     assert plain.endswith("| — |")
 
 
-def test_a_temperature_sharpens_and_no_care_is_the_plain_answer() -> None:
+def test_a_temperature_sharpens_and_no_setting_is_the_plain_answer() -> None:
     rows = list(answer_settings.judge(answer_settings.load("general"), answer_settings.FAMILIES[0], 0))
     plain = len(answer_settings.VIEWS) * len(answer_settings.AGAINST_REST) * len(answer_settings.PREVALENCE)
-    sharpened = len(answer_settings.SHARPENED) * (len(answer_settings.SHARPNESS) - 1)
+    sharpened = len(answer_settings.WITH_EXPONENT) * (len(answer_settings.EXPONENT_SPREAD) - 1)
     assert len(rows) == (plain + sharpened) * len(answer_settings.TEMPERATURE)
     by = {tuple(row[name] for name in answer_settings.SETTINGS): row["log_loss"] for row in rows}
     trial = answer_settings.draw(answer_settings.FAMILIES[0], 0, Path())
@@ -39,4 +39,4 @@ def test_of_more_than_two_classes_each_against_the_rest_is_another_answer() -> N
     assert len({by[1, share, 0.0, 0.0, 1.0] for share in answer_settings.AGAINST_REST}) == len(
         answer_settings.AGAINST_REST
     )
-    assert len({by[1, 0.75, 0.0, sharpness, 1.0] for sharpness in answer_settings.SHARPNESS}) > 1
+    assert len({by[1, 0.75, 0.0, spread, 1.0] for spread in answer_settings.EXPONENT_SPREAD}) > 1

@@ -27,7 +27,13 @@ BASE = {
 
 def write(tmp_path: Path, **settings) -> str:
     path = tmp_path / "choices.yaml"
-    job = {"folder": str(tmp_path / "runs"), "out": str(tmp_path / "out"), "marks": [2, 4], "base": BASE, **settings}
+    job = {
+        "folder": str(tmp_path / "runs"),
+        "out": str(tmp_path / "out"),
+        "judged_after": [2, 4],
+        "base": BASE,
+        **settings,
+    }
     path.write_text(yaml.safe_dump(job))
     return str(path)
 
@@ -46,7 +52,7 @@ def test_each_variant_holds_the_one_before_or_the_one_it_names() -> None:
 
 def test_every_mark_is_judged_once_and_a_second_run_goes_on_from_the_first(tmp_path: Path) -> None:
     config = write(tmp_path, variants={"AdamW": {"loop.muon": False}, "Muon": {"loop.muon": True}})
-    assert main(["choices", "--config", config, "marks=[2]"]) == 0
+    assert main(["choices", "--config", config, "judged_after=[2]"]) == 0
     assert main(["choices", "--config", config]) == 0
     assert main(["choices", "--config", config]) == 0
     lines = [json.loads(line) for line in (tmp_path / "runs" / "choices.jsonl").read_text().splitlines()]

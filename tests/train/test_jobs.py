@@ -1,7 +1,12 @@
 """The jobs from the command line: from fresh weights to a released model, resumed, and refused with a reason."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +84,51 @@ def test_a_stopped_job_resumes_to_the_unbroken_ones_weights(tmp_path, predictor)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
+def test_a_job_stopped_by_control_c_says_where_it_is_saved_and_goes_on(tmp_path):
+    folder = tmp_path / "job"
+    settings = {**{"folder": str(folder), "model": TINY}, "stages": [{**STAGE, "steps": 5000}]}
+    command = [
+        sys.executable,
+        "-P",
+        "-X",
+        "l2m=train",
+        "-m",
+        "train",
+        "predictor",
+        "--config",
+        write(tmp_path, **settings),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(CONFIGS.parents[1])}
+    job = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    while job.poll() is None and not (folder / "log.jsonl").is_file():
+        time.sleep(0.1)
+    job.send_signal(signal.SIGINT)
+    _, said = job.communicate(timeout=120)
+    reached = load_checkpoint(folder / "checkpoints")[1]["step"]
+    assert f"Stopped after step {reached:,} of 5,000, which is saved in {folder / 'checkpoints'}" in said
+    assert "with --resume" in said and "Traceback" not in said
+    assert main([*command[6:], "--resume", f"stop_at={reached + 1}"]) == 0
+    assert load_checkpoint(folder / "checkpoints")[1]["step"] == reached + 1
+
+
+def test_a_job_that_ends_by_itself_says_nothing_of_stopping(tmp_path, capsys):
+    assert main(["predictor", "--config", write(tmp_path, folder=str(tmp_path / "job"), model=TINY)]) == 0
+    assert "Stopped" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), [("evaluate", "What is finished is kept"), ("release", "nothing was saved")]
+)
+def test_control_c_outside_of_steps_is_a_sentence(monkeypatch, capsys, command, words):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("train.study.evaluate.main", interrupt)
+    monkeypatch.setattr("train.__main__.run_job", interrupt)
+    assert main([command, "--config", "none.yaml"]) == 130
+    assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("job, head", [("gain", "gain."), ("policy", "policy.")])
 def test_a_head_is_trained_on_a_frozen_trunk(tmp_path, predictor, job, head):
     config = write(tmp_path, folder=str(tmp_path / "job"), init=str(predictor))
@@ -119,7 +169,7 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     settings |= {"outcome": "died", "baseline": ["age"], "finetune": {"steps": 6, "evaluate_every": 3}}
     config.write_text(yaml.safe_dump(settings))
     assert main(["finetune", "--config", str(config)]) == 0
-    assert "told when to stop" in capsys.readouterr().out
+    assert "decided when to stop" in capsys.readouterr().out
     assert (tmp_path / "tuned" / "model" / "model.yaml").is_file()
     assert "lactate" not in (tmp_path / "tuned" / "log.jsonl").read_text()
 

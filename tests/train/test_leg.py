@@ -25,7 +25,7 @@ from l2m_core.model.encoders import build_model
 from l2m_core.settings import build_settings, read_settings
 from tests.learn.examples import same, small_loop, weights
 from tests.prerequisites import REPOSITORY
-from train import portable_state
+from train import leg, portable_state
 from train.__main__ import main
 from train.predictor import PredictorJob, predictor_loss
 from train.priors import priors_of
@@ -34,6 +34,7 @@ CONFIG = REPOSITORY / "train" / "configs" / "general_gpu.yaml"
 # The shipped config, so small that a step takes milliseconds.
 TINY = [
     *("model.layers=2", "model.width=16", "model.heads=2", "model.feedforward=24", "device=cpu", "loop.warmup=3"),
+    "loop.threads=1",
     *(f"stages.{number}.cells={200 + 100 * number}" for number in range(4)),
     *(f"stages.{number}.rows=[{24 + 8 * number}]" for number in range(4)),
     *(f"stages.{number}.features=[{2 + number}]" for number in range(4)),
@@ -45,6 +46,7 @@ TINY = [
 def small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = Stage(steps=1, tasks=12, rows=(24,), features=(3,), continuous=0.0)
     monkeypatch.setattr(held_out, "SHAPES", {"small": shape})
+    monkeypatch.setattr(leg, "TRIAL_SHAPES", 1)
 
 
 def run_leg(folder: Path, number: int, *more: str) -> dict[str, Any]:
@@ -66,6 +68,25 @@ def test_a_leg_goes_on_where_the_last_one_stopped(tmp_path: Path, capsys: pytest
     assert planned != [stage.steps for stage in build_settings(PredictorJob, read_settings(CONFIG, [])).stages]
     assert sorted(path.name for path in (tmp_path / "carried").glob("curve-*")) == ["curve-1.jsonl", "curve-2.jsonl"]
     assert "general" in (tmp_path / "out-2" / "held_out.md").read_text()
+
+
+def test_a_leg_may_begin_with_a_model_s_weights_and_fit_what_is_left(tmp_path: Path, capsys) -> None:
+    run_leg(tmp_path, 1, "--plan-minutes", "0.3")
+    begun = ["--minutes", "0.05", f"init={tmp_path / 'run'}", f"folder={tmp_path / 'next'}"]
+    tiny = [setting for setting in TINY if not setting.startswith("model.")]
+
+    def go_on(out: str, state: str, minutes: str) -> dict[str, Any]:
+        places = ["--state", str(tmp_path / state / "state"), "--out", str(tmp_path / out), "--plan-minutes", minutes]
+        assert main(["leg", "--config", str(CONFIG), *places, *begun, *tiny]) == 0
+        return json.loads((tmp_path / out / "state" / "state.json").read_text())
+
+    first = go_on("first", "none", "0.3")
+    assert first["model"]["width"] == 16 and first["step"] > 0
+    second = go_on("second", "first", "5")
+    assert f"goes on from step {first['step']:,}" in capsys.readouterr().out
+    planned = [sum(stage["steps"] for stage in state["job"]["stages"]) for state in (first, second)]
+    assert planned[1] > 2 * planned[0], "what is left was fitted anew, to many more minutes"
+    assert second["step"] > first["step"]
 
 
 def test_what_comes_back_fits_what_may_come_back(tmp_path: Path) -> None:
@@ -238,7 +259,7 @@ def test_a_step_makes_every_tensor_on_its_own_device() -> None:
     """Without a GPU at hand: what is made without naming a device would be made on the CPU, and fail beside others."""
     job = build_settings(PredictorJob, read_settings(CONFIG, TINY))
     model = build_model(job.model)
-    loss, priors = predictor_loss(model), priors_of(job.prior)
+    loss, priors = predictor_loss(model, job), priors_of(job.prior)
     with devices_watched() as found:
         for stage in job.stages:
             for seed in range(3):

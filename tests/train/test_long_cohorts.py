@@ -31,8 +31,8 @@ def test_each_way_reads_what_it_says(model: L2M) -> None:
     drawn = long_cohorts.drawn(dataclasses.replace(long_cohorts.LIMITS[1], family=family))
     trial, _ = next(drawn)
     assert {m.context_rows for m in long_cohorts.read_rows(50)(model, trial.context).memories} == {50}
-    assert [m.context_rows for m in long_cohorts.care_rows(40)(model, trial.context).memories] == [120, 40]
-    found = {long_cohorts.as_sure_as_it_says(model, other.context).exponent for other, _ in islice(drawn, 4)}
+    assert [m.context_rows for m in long_cohorts.view_rows(40)(model, trial.context).memories] == [120, 40]
+    found = {long_cohorts.with_its_own_exponent(model, other.context).exponent for other, _ in islice(drawn, 4)}
     assert len(found) > 1  # each cohort has its own
 
 

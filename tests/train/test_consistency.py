@@ -1,0 +1,61 @@
+"""`python -m train consistency`, on a few states: what is shown is the exact quantity, and the page says how far they agree."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from l2m_core.answering.release import load_release, save_model
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
+from l2m_core.memory import L2M
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
+from train.study import consistency
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> L2M:
+    """Tiny, with weights drawn at random, so that head and answers disagree."""
+    config = ModelConfig(layers=1, width=16, heads=2, feedforward=16, bins=12, value_bins=6)
+    torch.manual_seed(2)
+    module = build_model(config)
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    save_model(folder, module, config, TrainedRange(), AnswerSettings(gains="answers"), {})
+    return L2M(load_release(folder))
+
+
+@pytest.fixture(scope="module")
+def gains(model: L2M) -> pd.DataFrame:
+    chosen = [source for source in islice(consistency.sources(Path()), 3) if source.name != "breast_cancer"]
+    assert [source.name for source in chosen] == ["wine", "diabetes"]
+    return consistency.measure(model, chosen, states=4)
+
+
+def test_what_is_shown_first_is_the_exact_quantity(gains: pd.DataFrame) -> None:
+    assert gains.groupby(["cohort", "state"]).ngroups == 8 and (gains.exact >= 0).all() and (gains.reference >= 0).all()
+    best = gains.loc[gains.groupby(["cohort", "state"]).shown.idxmax()]
+    np.testing.assert_allclose(best.shown, best.exact, rtol=1e-5, atol=1e-9)
+    assert not np.allclose(gains["head"], gains.exact)
+
+
+def test_the_page_says_how_far_they_agree(gains: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consistency, "LEAST_TOLD", 0.0)
+    agreement = consistency.agreement(gains).set_index(["gain", "against"])
+    assert (agreement.states == 8).all() and agreement.given_up.between(0, 1).all() and (agreement.factor >= 1).all()
+    assert agreement.loc[("shown", "exact"), "rank_agreement"] > agreement.loc[("head", "exact"), "rank_agreement"]
+    deciles = consistency.realised(gains)
+    assert len(deciles) == 10 and deciles.shown.is_monotonic_increasing
+    assert "Previews average to the belief" in "\n".join(consistency.describe(gains))
+
+
+def test_where_nothing_tells_anything_nothing_is_compared(gains: pd.DataFrame) -> None:
+    silent = gains.assign(reference=0.0)
+    assert consistency.agreement(silent).set_index(["gain", "against"]).loc[("shown", "reference"), "states"] == 0

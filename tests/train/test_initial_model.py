@@ -1,0 +1,31 @@
+"""A grown model answers as the one it grew from, and only what can grow does."""
+
+import pytest
+import torch
+
+from l2m_core.errors import ConfigError
+from tests.model.examples import draw_example, tiny_model
+from train.initial_model import grow_model
+
+
+@pytest.mark.parametrize("layers", [2, 3, 5])
+def test_a_deeper_model_answers_as_before_and_can_learn(layers):
+    model, example = tiny_model("cells", "classes", vote=True), draw_example("classes", 1)
+    grown = grow_model(model, {"layers": layers, "value_bins": 6})
+    with torch.no_grad():
+        before = model.query(model.condition(example.context), example.x, example.a)
+        after = grown.eval().query(grown.condition(example.context), example.x, example.a)
+    assert grown.config.layers == layers and grown.config.value_bins == 6
+    assert torch.equal(before.prediction, after.prediction) and torch.equal(before.gain, after.gain)
+    assert after.values.shape[-1] == 6 and not after.values.any()
+    grown.query(grown.condition(example.context), example.x, example.a).prediction[..., 0].sum().backward()
+    assert all(block.feed.out.weight.grad.abs().sum() > 0 for block in grown.blocks)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"width": 256}, "cannot grow 'width'"), ({"layers": 1}, "has 2 already"), ({"layers": "3"}, "layers")],
+)
+def test_what_cannot_grow_is_refused(changes, words):
+    with pytest.raises(ConfigError, match=words):
+        grow_model(tiny_model("cells", "classes"), changes)
