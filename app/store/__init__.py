@@ -4,6 +4,7 @@ from .errors import Busy, Conflict, MigrationNeeded, NotFound, StoreError, Store
 from .exchange import export_chain, import_chain
 from .records import (
     Act,
+    DeletedStepThrough,
     Job,
     NewEvent,
     StepThrough,
@@ -13,6 +14,7 @@ from .records import (
     StoredModel,
     Verdict,
 )
+from .signed_heads import SignedHeads
 from .store import Store
 from .verification import Verification
 
@@ -20,10 +22,12 @@ __all__ = [
     "Act",
     "Busy",
     "Conflict",
+    "DeletedStepThrough",
     "Job",
     "MigrationNeeded",
     "NewEvent",
     "NotFound",
+    "SignedHeads",
     "StepThrough",
     "Store",
     "StoreError",

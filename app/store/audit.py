@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -10,15 +11,18 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from app.cache import BoundedCache
+
 from . import chain, times
 from .database import Database, lock_name
-from .inputs import new_id
+from .inputs import new_id, require_text
 from .links import next_link
 from .records import Act, NewEvent
 from .tables import AuditRow
 
 CHAIN = "audit"
 ORIGIN = chain.origin(chain=CHAIN)
+MOST_TOLD = 10_000  # acts remembered, so that they are not recorded again within the hour
 
 
 def record_act(session: Session, owner: str, kind: str, subject: str, **details: Any) -> None:
@@ -44,6 +48,18 @@ def audit_head(session: Session) -> chain.Head:
 class Audit:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._told = BoundedCache(MOST_TOLD)
+
+    def record(self, owner: str, kind: str, subject: str, **details: Any) -> None:
+        """An act that changes nothing else in the store. It is on disk when this returns."""
+        require_text("The owner", owner)
+        with self._database.writing() as session:
+            record_act(session, owner, kind, subject, **details)
+
+    def record_once_an_hour(self, owner: str, kind: str, subject: str) -> None:
+        """The same for what happens again and again, such as reading: once by the clock's hour, in each process."""
+        hour = int(time.time() // 3600)
+        self._told.get((owner, kind, subject, hour), lambda: self.record(owner, kind, subject))
 
     def list(self, owner: str, limit: int = 1000) -> tuple[Act, ...]:
         """The owner's acts, newest first."""

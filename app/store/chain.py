@@ -44,12 +44,14 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Walk:
-    """What a walk along a chain found. `broken_at` is the sequence number of the first broken link."""
+    """What a walk along a chain found. `broken_at` is the sequence number of the first broken link, `back_at` of the first
+    one that is dated before the link before it."""
 
     length: int
     head: str
     broken_at: int | None = None
     reason: str = ""
+    back_at: int | None = None
 
 
 def canonical_json(value: Any, limit: int | None = None) -> str:
@@ -117,6 +119,7 @@ def walk(chain: str, start: str, links: Iterable[Any], anchors: Iterable[Head] =
     if wanted.get(0, {start}) != {start}:
         return Walk(0, start, 0, "the chain does not start from its origin")
     head, expected = start, 0
+    latest, back_at = "", None
     for sequence, event_id, kind, recorded_at, payload, previous_hash, stored_hash in links:
         if sequence != expected:
             return Walk(expected, head, expected, f"link {expected} is missing")
@@ -128,10 +131,12 @@ def walk(chain: str, start: str, links: Iterable[Any], anchors: Iterable[Head] =
             computed = ""
         if computed != stored_hash:
             return Walk(expected, head, expected, f"link {expected} was altered")
-        head, expected = stored_hash, expected + 1
+        if recorded_at < latest and back_at is None:
+            back_at = sequence
+        head, expected, latest = stored_hash, expected + 1, recorded_at
         if expected in wanted and wanted[expected] != {head}:
             return Walk(expected, head, expected - 1, f"link {expected - 1} is not the one known from elsewhere")
     longest = max(wanted, default=0)
     if longest > expected:
         return Walk(expected, head, expected, f"link {expected} is missing: {longest - expected} cut off at the end")
-    return Walk(expected, head)
+    return Walk(expected, head, back_at=back_at)

@@ -157,7 +157,11 @@ _SEEN_OR_USED = select(CohortRow).where(
     CohortRow.id == bindparam("cohort"),
     or_(
         visible_to(bindparam("owner")),
-        exists().where(StepThroughRow.cohort_id == CohortRow.id, StepThroughRow.owner == bindparam("owner")),
+        exists().where(
+            StepThroughRow.cohort_id == CohortRow.id,
+            StepThroughRow.owner == bindparam("owner"),
+            StepThroughRow.deleted_at.is_(None),
+        ),
     ),
 )
 

@@ -24,6 +24,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
+from app.private_files import narrow
 from l2m_core.errors import ConfigError
 
 from .errors import Busy, Conflict, MigrationNeeded, StoreError, Unreachable
@@ -187,6 +188,8 @@ def _make_private_file(path: Path) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         elif not os.access(path, os.R_OK | os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        for end in ("", "-wal", "-shm"):
+            narrow(path.with_name(path.name + end))
     except OSError as error:
         raise ConfigError(
             f"The database file {path} cannot be opened ({error.strerror}). "

@@ -66,13 +66,14 @@ def missing_triggers(session: Session) -> tuple[str, ...]:
 
 
 def _sqlite_triggers() -> Iterator[tuple[str, str]]:
-    """As revision 0001 made them."""
+    """As the migrations made them. Of events, those of a step-through that is deleted may go."""
+    deleted = "SELECT 1 FROM step_throughs WHERE id = OLD.step_through_id AND deleted_at IS NOT NULL"
     for table, key in (("events", "step_through_id = NEW.step_through_id AND "), ("audit", "")):
         refuse = f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
         taken = f"SELECT 1 FROM {table} WHERE {key}(sequence = NEW.sequence OR event_id = NEW.event_id)"
         for name, when in (
             ("update", f"BEFORE UPDATE ON {table}"),
-            ("delete", f"BEFORE DELETE ON {table}"),
+            ("delete", f"BEFORE DELETE ON {table}" + (f" WHEN NOT EXISTS ({deleted})" if table == "events" else "")),
             ("replace", f"BEFORE INSERT ON {table} WHEN EXISTS ({taken})"),
         ):
             yield f"{table}_no_{name}", f"CREATE TRIGGER {table}_no_{name} {when} {refuse}"
@@ -195,6 +196,9 @@ class Acts:
             self.step_throughs[subject] = Told(owner, details)
         elif kind == "step-through renamed":
             self.step_throughs[subject].details["title"] = details["title"]
+        elif kind == "step-through deleted":
+            told = self.step_throughs[subject]
+            told.deleted, told.details = True, {**told.details, **details, "title": digest(subject, "")}
         elif kind == "model registered":
             self.models[owner, subject] = Told(owner, details)
         elif kind == "model forgotten":
@@ -219,8 +223,7 @@ def contradictions(session: Session, acts: Acts) -> Iterator[str]:
     yield from _of_data(session, cohorts, acts)
     for row in session.execute(as_stored(StepThroughRow)):
         told = acts.step_throughs.get(row.id)
-        facts = {"cohort": row.cohort_id, "title": _digest(row.id, row.title)}
-        yield from _of_row(f"step-through {shown(row.id)}", row.owner, facts, told)
+        yield from _of_step_through(row, told)
     for row in session.execute(as_stored(ModelRow)):
         told = acts.models.get((row.owner, row.fingerprint))
         told = None if told is None or told.deleted else told
@@ -241,6 +244,21 @@ def _of_cohorts(cohorts: dict[str, Any], acts: Acts) -> Iterator[str]:
             yield f"cohort {shown(row.id)}: whether it was deleted is not what the acts tell"
     for name in acts.cohorts.keys() - cohorts.keys():
         yield f"cohort {shown(name)}: it was removed"
+
+
+def _of_step_through(row: Any, told: Told | None) -> Iterator[str]:
+    name, is_deleted = f"step-through {shown(row.id)}", row.deleted_at is not None
+    facts = {"cohort": row.cohort_id, "title": _digest(row.id, row.title)}
+    if is_deleted:
+        links = _digest(row.id, row.link_hashes or "")
+        facts |= {"length": row.length, "head": row.head_hash, "links": links}
+    yield from _of_row(name, row.owner, facts, told)
+    if told is None:
+        return
+    if told.deleted != is_deleted:
+        yield f"{name}: whether it was deleted is not what the acts tell"
+    if told.details.get("broken"):
+        yield f"{name}: its chain was not whole when it was deleted ({told.details['broken']})"
 
 
 def _of_row(name: str, owner: Any, facts: dict[str, Any], told: Told | None) -> Iterator[str]:

@@ -66,14 +66,25 @@ class StepThrough:
 
 
 @dataclass(frozen=True)
+class DeletedStepThrough:
+    """What is left of one: enough to tell whether a file was exported from it."""
+
+    id: str
+    deleted_at: datetime
+    link_hashes: tuple[str, ...]  # of its events, in order
+
+
+@dataclass(frozen=True)
 class Verdict:
-    """Whether one chain is whole. `chain` is a step-through's id, or "audit"."""
+    """Whether one chain is whole. `chain` is a step-through's id, or "audit"; `back_at` the first of its links that is dated
+    before the one before it."""
 
     chain: str
     length: int
     head_hash: str
     broken_at: int | None
     reason: str
+    back_at: int | None = None
 
     @property
     def intact(self) -> bool:

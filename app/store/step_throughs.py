@@ -1,24 +1,30 @@
-"""Step-throughs: append-only, hash-chained events. What an event means is the core's business; here it is JSON."""
+"""Step-throughs: append-only, hash-chained events. What an event means is the core's business; here it is JSON.
+
+An event is never changed or removed by itself. A whole step-through can be deleted: what it held is erased, and its row
+stays with the hash of each event, so that deleting one neither breaks a chain nor hides what was done to it.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.orm import Session
 
 from . import chain, times
-from .audit import digest, record_act
+from .audit import CHAIN, audit_head, digest, record_act
 from .cohorts import usable_cohort
 from .database import Database, lock_name
 from .errors import Conflict, NotFound
 from .inputs import new_id, require_text, require_uuid
 from .links import checked, next_link, select_links
-from .records import NewEvent, StepThrough, StepThroughStatus, StoredEvent, Verdict
+from .records import DeletedStepThrough, NewEvent, StepThrough, StepThroughStatus, StoredEvent, Verdict
+from .signed_heads import Keeper
 from .tables import EventRow, StepThroughRow
 
 STATUSES = ("running", "finished")
@@ -31,8 +37,8 @@ def chain_origin(step_through_id: str, cohort_hash: str, model_fingerprint: str)
 
 
 class StepThroughs:
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, keeper: Keeper) -> None:
+        self._database, self._keeper = database, keeper
         self._lately = _Lately()
 
     def create(
@@ -58,6 +64,8 @@ class StepThroughs:
             cohort = usable_cohort(session, owner, cohort_id)
             known = session.get(StepThroughRow, step_through_id)
             if known is not None:
+                if known.deleted_at is not None:
+                    raise Conflict("This id is in use for a step-through that was deleted. Make a new one.")
                 same = (owner, cohort_id, model_fingerprint) == (known.owner, known.cohort_id, known.model_fingerprint)
                 if not same:
                     raise Conflict("This id is in use for another step-through. Make a new one.")
@@ -93,7 +101,7 @@ class StepThroughs:
         self, owner: str, search: str = "", status: StepThroughStatus | None = None, limit: int = 200
     ) -> tuple[StepThrough, ...]:
         """The owner's step-throughs whose title contains `search` (in any case), latest activity first."""
-        query = select(StepThroughRow).where(StepThroughRow.owner == owner)
+        query = select(StepThroughRow).where(StepThroughRow.owner == owner, StepThroughRow.deleted_at.is_(None))
         if search:
             query = query.where(StepThroughRow.title.icontains(search, autoescape=True))
         if status is not None:
@@ -105,12 +113,14 @@ class StepThroughs:
     def latest_of_each_cohort(self, limit: int) -> tuple[StepThrough, ...]:
         """For the server itself, whoever owns them: of each cohort and model the step-through with the latest activity,
         of at most `limit`, the latest first."""
-        place = func.row_number().over(
+        position = func.row_number().over(
             partition_by=(StepThroughRow.cohort_hash, StepThroughRow.model_fingerprint),
             order_by=(StepThroughRow.updated_at.desc(), StepThroughRow.id),
         )
-        first = select(StepThroughRow.id, place.label("place")).subquery()
-        query = select(StepThroughRow).join(first, StepThroughRow.id == first.c.id).where(first.c.place == 1)
+        first = (
+            select(StepThroughRow.id, position.label("position")).where(StepThroughRow.deleted_at.is_(None)).subquery()
+        )
+        query = select(StepThroughRow).join(first, StepThroughRow.id == first.c.id).where(first.c.position == 1)
         query = query.order_by(StepThroughRow.updated_at.desc(), StepThroughRow.id).limit(limit)
         with self._database.reading() as session:
             return tuple(_step_through(row) for row in session.scalars(query))
@@ -163,7 +173,9 @@ class StepThroughs:
             stored = _append(session, row, event)
             if status is not None:
                 row.status = _checked_status(status)
-            return _event(stored)
+            heads, kept = _heads_at_end(session, row, status), _event(stored)
+        self._keeper.keep(heads)
+        return kept
 
     def update(
         self,
@@ -186,7 +198,46 @@ class StepThroughs:
             if title is not None:
                 record_act(session, owner, "step-through renamed", row.id, title=digest(row.id, title))
             session.flush()
-            return _step_through(row)
+            heads, changed = _heads_at_end(session, row, status), _step_through(row)
+        self._keeper.keep(heads)
+        return changed
+
+    def delete(self, owner: str, step_through_ids: Collection[str]) -> tuple[DeletedStepThrough, ...]:
+        """Erase the events and titles of all of them, or of none. Those that were deleted already are passed.
+
+        The audit trail tells who deleted what, and when; and of a chain that was not whole it tells that for good.
+        """
+        with self._database.writing() as session:
+            rows = [_own(session, owner, name, lock=True, alive=False) for name in sorted(set(step_through_ids))]
+            gone = [_erase(session, row) for row in rows if row.deleted_at is None]
+            session.flush()
+            heads = {row.id: chain.Head(row.length, row.head_hash) for row in rows if row.deleted_at is not None}
+            heads[CHAIN] = audit_head(session)
+        if not gone:
+            return ()
+        self.forget(one.id for one in gone)
+        self._keeper.keep(heads)
+        self._database.empty_journal()
+        return tuple(gone)
+
+    def deleted(self, owner: str, step_through_id: str) -> DeletedStepThrough | None:
+        """What is left of one that its owner deleted; None where there is none, or it is still there."""
+        with self._database.reading() as session:
+            try:
+                row = _own(session, owner, step_through_id, alive=False)
+            except NotFound:
+                return None
+            return None if row.deleted_at is None else _deleted(row)
+
+    def deleted_since(self, moment: datetime) -> tuple[DeletedStepThrough, ...]:
+        """For the server itself, whoever owned them."""
+        with self._database.reading() as session:
+            rows = session.scalars(select(StepThroughRow).where(StepThroughRow.deleted_at >= moment))
+            return tuple(map(_deleted, rows))
+
+    def forget(self, step_through_ids: Iterable[str]) -> None:
+        """Drop from memory what was read of them."""
+        self._lately.drop(step_through_ids)
 
     def verify(self, owner: str, step_through_id: str) -> Verdict:
         """Recompute the whole chain; the verdict names the first broken link."""
@@ -219,6 +270,11 @@ class _Lately:
                 self._events.popitem(last=False)
         return found
 
+    def drop(self, names: Iterable[str]) -> None:
+        with self._lock:
+            for name in names:
+                self._events.pop(name, None)
+
 
 def _events(session: Session, row: StepThroughRow, first: int) -> tuple[StoredEvent, ...]:
     """From the `first`-th on."""
@@ -239,7 +295,36 @@ def verify_chain(row: Any, links: Iterable[Any], anchors: Sequence[chain.Head] =
     broken_at, reason = result.broken_at, result.reason
     if broken_at is None and result.length > row.length:
         broken_at, reason = row.length, f"link {row.length} lies beyond the recorded end"
-    return Verdict(row.id, result.length, result.head, broken_at, reason)
+    return Verdict(row.id, result.length, result.head, broken_at, reason, result.back_at)
+
+
+def verify_deleted(row: Any, anchors: Sequence[chain.Head] = ()) -> Verdict:
+    """The same for a step-through that was deleted: whether its head, and all that is known from elsewhere, is among the
+    hashes that were kept of its events. They are no events any more, so none is counted."""
+    hashes = (chain_origin(row.id, row.cohort_hash, row.model_fingerprint), *_lines(row.link_hashes))
+    for head in (chain.Head(row.length, row.head_hash), *anchors):
+        if not 0 <= head.length < len(hashes):
+            return Verdict(row.id, 0, row.head_hash, len(hashes) - 1, f"link {len(hashes) - 1} is missing")
+        if hashes[head.length] != head.hash:
+            broken_at = max(head.length - 1, 0)
+            return Verdict(row.id, 0, row.head_hash, broken_at, f"link {broken_at} is not the one known from elsewhere")
+    reason = "" if len(hashes) == row.length + 1 else f"link {row.length} lies beyond the recorded end"
+    return Verdict(row.id, 0, row.head_hash, row.length if reason else None, reason)
+
+
+def _erase(session: Session, row: StepThroughRow) -> DeletedStepThrough:
+    links = session.connection().execute(select_links(EventRow).where(EventRow.step_through_id == row.id)).all()
+    verdict = verify_chain(row, links)
+    row.title, row.deleted_at, row.link_hashes = "", times.now(), "\n".join(link.hash for link in links)
+    session.flush()  # the trigger lets events of deleted ones go
+    session.execute(delete(EventRow).where(EventRow.step_through_id == row.id))
+    told = {"length": row.length, "head": row.head_hash, "links": digest(row.id, row.link_hashes)}
+    record_act(session, row.owner, "step-through deleted", row.id, broken=verdict.reason, **told)
+    return _deleted(row)
+
+
+def _lines(text: str | None) -> tuple[str, ...]:
+    return tuple(text.split("\n")) if text else ()
 
 
 # Made once: to put a statement together takes longer than to run it.
@@ -257,11 +342,17 @@ _KNOWN_EVENT = select(EventRow).where(
 )
 
 
-def _own(session: Session, owner: str, step_through_id: str, lock: bool = False) -> StepThroughRow:
+def _own(session: Session, owner: str, step_through_id: str, lock: bool = False, alive: bool = True) -> StepThroughRow:
+    """alive: refuse one that was deleted."""
     values = {"step_through": step_through_id, "owner": owner}
     row = session.scalars(_OWN_LOCKED if lock else _OWN, values).one_or_none()
     if row is None:
         raise NotFound("There is no such step-through of yours.")
+    if alive and row.deleted_at is not None:
+        raise NotFound(
+            f"You deleted this step-through on {row.deleted_at:%d %b %Y, %H:%M} UTC, so nothing more can be recorded in it. "
+            "Begin a new one."
+        )
     return row
 
 
@@ -270,6 +361,13 @@ def _append(session: Session, row: StepThroughRow, event: NewEvent) -> EventRow:
     session.add(stored)
     row.length, row.head_hash, row.updated_at = row.length + 1, stored.hash, times.from_text(stored.recorded_at)
     return stored
+
+
+def _heads_at_end(session: Session, row: StepThroughRow, status: str | None) -> dict[str, chain.Head]:
+    """What is signed when a step-through is finished, and nothing before: its head, and that of all acts until now."""
+    if status != "finished":
+        return {}
+    return {row.id: chain.Head(row.length, row.head_hash), CHAIN: audit_head(session)}
 
 
 def _checked_status(status: str) -> str:
@@ -289,6 +387,11 @@ def _event(row: EventRow) -> StoredEvent:
         previous_hash=row.previous_hash,
         hash=row.hash,
     )
+
+
+def _deleted(row: StepThroughRow) -> DeletedStepThrough:
+    assert row.deleted_at is not None
+    return DeletedStepThrough(row.id, row.deleted_at, _lines(row.link_hashes))
 
 
 def _step_through(row: StepThroughRow) -> StepThrough:

@@ -68,7 +68,11 @@ class CohortDataRow(Table):
 
 
 class StepThroughRow(Table):
-    """The head of one chain of events. Locked while an event is appended."""
+    """The head of one chain of events. Locked while an event is appended.
+
+    Stays after deletion, without title and events: `link_hashes`, one line for each event, then tells whether a head that
+    is known from elsewhere was this chain's. They tell nothing of the events: each covers a random id, which is gone too.
+    """
 
     __tablename__ = "step_throughs"
     __table_args__ = (Index(None, "owner", "updated_at"),)
@@ -85,6 +89,8 @@ class StepThroughRow(Table):
     head_hash: Mapped[str] = mapped_column(HASH)
     created_at: Mapped[datetime] = mapped_column(UtcTime)
     updated_at: Mapped[datetime] = mapped_column(UtcTime)
+    deleted_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    link_hashes: Mapped[str | None] = mapped_column(Text)
 
     # An UPDATE whose version is no longer the one that was read changes nothing and is reported as a conflict.
     __mapper_args__ = {"version_id_col": version}

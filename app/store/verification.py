@@ -5,8 +5,7 @@ Events are read a few thousand at a time and cohorts' tables one at a time, so t
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -18,20 +17,22 @@ from sqlalchemy.orm import Session
 
 from . import chain, faults
 from .audit import CHAIN, ORIGIN, audit_head
-from .errors import StoreInputError
 from .links import select_links
 from .records import Verdict
-from .step_throughs import verify_chain
+from .signed_heads import Heads, KnownHeads
+from .step_throughs import verify_chain, verify_deleted
 from .tables import AuditRow, EventRow, StepThroughRow
 
-Heads = Mapping[str, chain.Head]  # by step-through id, and "audit"
-HASHED = ("id", "cohort_hash", "model_fingerprint", "length", "head_hash")  # what a chain cannot be walked without
+# What a chain cannot be walked without.
+HASHED = ("id", "cohort_hash", "model_fingerprint", "length", "head_hash", "link_hashes")
 
 
 @dataclass(frozen=True)
 class Verification:
     """What was found: `broken` holds one verdict for each chain that is not whole, `faults` what else is wrong, in words.
 
+    deleted: how many of the step-throughs their owners deleted; of these the hashes of their events are held.
+    notes: what is no fault by itself, but should be known: clocks that were put back, and the like.
     anchored: how many chains were held against a head kept elsewhere.
     """
 
@@ -41,20 +42,22 @@ class Verification:
     broken: tuple[Verdict, ...]
     faults: tuple[str, ...] = ()
     anchored: int = 0
+    notes: tuple[str, ...] = ()
+    deleted: int = 0
 
     @property
     def intact(self) -> bool:
         return not self.broken and not self.faults
 
 
-def verify_everything(session: Session, heads: Heads | None = None) -> Verification:
+def verify_everything(session: Session, known: KnownHeads | None = None) -> Verification:
     """The file and its triggers, then all that is stored.
 
-    heads: exported earlier; every chain must still pass through its own.
+    known: heads from elsewhere; every chain must still pass through its own.
     """
     found = faults.damage(session) + faults.missing_triggers(session)
     try:
-        records = verify_records(session, heads)
+        records = verify_records(session, known)
     except SQLAlchemyError:
         if not found:
             raise
@@ -62,18 +65,19 @@ def verify_everything(session: Session, heads: Heads | None = None) -> Verificat
     return replace(records, faults=(*found, *records.faults))
 
 
-def verify_records(session: Session, heads: Heads | None = None) -> Verification:
+def verify_records(session: Session, known: KnownHeads | None = None) -> Verification:
     """All chains; each row by itself, against the data it speaks of, and against the acts."""
     try:
-        return _verify_records(session, heads or {})
+        return _verify_records(session, known or KnownHeads())
     except OperationalError as error:
         if not faults.is_undecodable(error):
             raise
     with faults.any_text(session):
-        return _verify_records(session, heads or {})
+        return _verify_records(session, known or KnownHeads())
 
 
-def _verify_records(session: Session, heads: Heads) -> Verification:
+def _verify_records(session: Session, known: KnownHeads) -> Verification:
+    heads = known.heads
     malformed = faults.malformed(session)
     rows = {row.id: row for row in session.execute(faults.as_stored(StepThroughRow))}
     unreadable = {row.id for row in rows.values() if not faults.is_readable(row, StepThroughRow, HASHED)}
@@ -90,10 +94,11 @@ def _verify_records(session: Session, heads: Heads) -> Verification:
             orphans.append(_missing(step_through_id))
             continue
         walked.add(step_through_id)
+        if row.deleted_at is not None:
+            verdicts.append(Verdict(row.id, 0, "", 0, "its events are there, although it was deleted"))
+            continue
         verdicts.append(verify_chain(row, (link[1:] for link in links), _anchors(heads, row.id)))
-    verdicts += [
-        verify_chain(row, (), _anchors(heads, row.id)) for row in rows.values() if row.id not in walked | unreadable
-    ]
+    verdicts += [_of_none(row, _anchors(heads, row.id)) for row in rows.values() if row.id not in walked | unreadable]
     audit = _verify_audit(session, heads)
     told = faults.read_acts(session)
     removed = (set(told.step_throughs) | set(heads)) - {CHAIN} - set(rows)
@@ -101,25 +106,19 @@ def _verify_records(session: Session, heads: Heads) -> Verification:
     broken += orphans + [_missing(step_through_id) for step_through_id in sorted(removed)]
     broken += [] if audit.intact else [audit]
     events = sum(verdict.length for verdict in verdicts)
-    others = (*malformed, *faults.contradictions(session, told))
-    return Verification(len(rows), events, audit.length, tuple(broken), others, len(heads))
+    unsigned = (_unsigned(row) for row in rows.values() if _must_be_signed(row) and row.id not in heads)
+    others = (*malformed, *faults.contradictions(session, told), *known.faults, *(unsigned if known.are_all else ()))
+    anchored = len(heads.keys() & {*rows, CHAIN})
+    notes = (*known.notes, *(_dated_back(verdict) for verdict in (*verdicts, audit) if verdict.back_at is not None))
+    deleted = sum(row.deleted_at is not None for row in rows.values())
+    return Verification(len(rows), events, audit.length, tuple(broken), others, anchored, notes, deleted)
 
 
-def export_heads(session: Session) -> str:
-    """The heads of all chains as JSON. Kept away from the database, they make later removal at the end visible."""
+def heads_of(session: Session) -> dict[str, chain.Head]:
+    """The heads of all chains, as their own rows tell them."""
     columns = select(StepThroughRow.id, StepThroughRow.length, StepThroughRow.head_hash).order_by(StepThroughRow.id)
     heads = {row.id: chain.Head(row.length, row.head_hash) for row in session.execute(columns)}
     heads[CHAIN] = audit_head(session)
-    return json.dumps({name: head._asdict() for name, head in heads.items()}, indent=1) + "\n"
-
-
-def read_heads(text: str) -> Heads:
-    try:
-        heads = {name: chain.Head(int(head["length"]), str(head["hash"])) for name, head in json.loads(text).items()}
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
-        heads = {}
-    if not heads:
-        raise StoreInputError("The file of heads is not one that `python -m app.store heads` wrote, or holds no heads.")
     return heads
 
 
@@ -133,12 +132,34 @@ def _all_links(session: Session) -> Iterator[Any]:
 def _verify_audit(session: Session, heads: Heads) -> Verdict:
     links = session.connection().execute(select_links(AuditRow).execution_options(yield_per=5000))
     found = chain.walk(CHAIN, ORIGIN, links, _anchors(heads, CHAIN))
-    return Verdict(CHAIN, found.length, found.head, found.broken_at, found.reason)
+    return Verdict(CHAIN, found.length, found.head, found.broken_at, found.reason, found.back_at)
+
+
+def _of_none(row: Any, anchors: tuple[chain.Head, ...]) -> Verdict:
+    """Of a step-through without events: it has just begun, or was deleted."""
+    return verify_chain(row, (), anchors) if row.deleted_at is None else verify_deleted(row, anchors)
 
 
 def _anchors(heads: Heads, name: str) -> tuple[chain.Head, ...]:
-    return (heads[name],) if name in heads else ()
+    return heads.get(name, ())
 
 
 def _missing(step_through_id: str) -> Verdict:
     return Verdict(step_through_id, 0, "", 0, "the step-through itself was removed")
+
+
+def _must_be_signed(row: Any) -> bool:
+    return row.status == "finished" or row.deleted_at is not None
+
+
+def _unsigned(row: Any) -> str:
+    ended = "finished" if row.deleted_at is None else "deleted"
+    return (
+        f"step-through {faults.shown(row.id)} is {ended}, but no signed head of it is there: the file was cut, or could "
+        "not be written then"
+    )
+
+
+def _dated_back(verdict: Verdict) -> str:
+    name = "the audit trail" if verdict.chain == CHAIN else f"step-through {faults.shown(verdict.chain)}"
+    return f"time ran backwards in {name}: link {verdict.back_at} is dated before the link before it"

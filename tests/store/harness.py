@@ -30,9 +30,10 @@ class PostgresServer:
     def data(self) -> str:
         return str(self.folder / "data")
 
-    def start(self) -> None:
+    def start(self, **settings: str) -> None:
         # The tests end processes, never the power: what reached the operating system counts as kept, so no fsync.
         options = f"-k {self.folder} -c listen_addresses='' -c fsync=off -c shared_buffers=16MB -c max_connections=60"
+        options += "".join(f" -c {name}={value}" for name, value in settings.items())
         self._run("pg_ctl", "-D", self.data, "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self, mode: str = "immediate") -> None:

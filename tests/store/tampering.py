@@ -14,7 +14,7 @@ LINK_COLUMNS = ("event_id", "kind", "recorded_at", "payload", "previous_hash", "
 @contextmanager
 def tampered(store: Store) -> Iterator[Connection]:
     """A connection without the triggers, whose changes are taken back at the end."""
-    with store._database.engine.connect() as connection:
+    with store.database.engine.connect() as connection:
         remove_triggers(connection)
         yield connection
         connection.rollback()

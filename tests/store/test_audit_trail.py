@@ -8,7 +8,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.store import Store, StoreInputError
-from app.store.verification import Verification, read_heads, verify_records
+from app.store.signed_heads import read_heads
+from app.store.verification import Verification, verify_records
 from tests.figures import Keep
 from tests.store.harness import OWNER, STRANGER, add_cohort, append_many, begin, table
 from tests.store.tampering import TAMPERINGS, cut_the_tail, tampered
@@ -27,7 +28,7 @@ from tests.store.tampering import TAMPERINGS, cut_the_tail, tampered
 )
 def test_the_database_itself_refuses_to_change_or_remove(store: Store, statement: str) -> None:
     append_many(store, begin(store), 2)
-    with pytest.raises(DBAPIError), store._database.engine.begin() as connection:
+    with pytest.raises(DBAPIError), store.database.engine.begin() as connection:
         connection.execute(text(statement))
     assert store.verify().intact
 
@@ -35,20 +36,20 @@ def test_the_database_itself_refuses_to_change_or_remove(store: Store, statement
 @pytest.mark.parametrize("table", ["events", "audit"])
 def test_nothing_is_replaced_by_inserting_over_it(store: Store, table: str) -> None:
     append_many(store, begin(store), 2)
-    if store._database.is_sqlite:
+    if store.database.is_sqlite:
         over = f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} WHERE sequence = 0"
     else:
         key = "(step_through_id, sequence)" if table == "events" else "(sequence)"
         over = f"INSERT INTO {table} SELECT * FROM {table} ON CONFLICT {key} DO UPDATE SET payload = '{{}}'"
-    with pytest.raises(DBAPIError, match="append-only"), store._database.engine.begin() as connection:
+    with pytest.raises(DBAPIError, match="append-only"), store.database.engine.begin() as connection:
         connection.execute(text(over))
 
 
 @pytest.mark.parametrize("table", ["events", "audit"])
 def test_a_table_is_not_emptied_at_once(store: Store, table: str) -> None:
     append_many(store, begin(store), 1)
-    statement = f"DELETE FROM {table}" if store._database.is_sqlite else f"TRUNCATE {table} CASCADE"
-    with pytest.raises(DBAPIError, match="append-only"), store._database.engine.begin() as connection:
+    statement = f"DELETE FROM {table}" if store.database.is_sqlite else f"TRUNCATE {table} CASCADE"
+    with pytest.raises(DBAPIError, match="append-only"), store.database.engine.begin() as connection:
         connection.execute(text(statement))
 
 
@@ -74,7 +75,7 @@ def test_flipped_deleted_and_reordered_events_are_found(store: Store) -> None:
 @pytest.mark.reliability
 def test_a_thousand_tamperings_are_found(store: Store, figure: Keep) -> None:
     undetected = count_undetected(store, 1000)
-    check = f"audit trail: events flipped, deleted, reordered ({store._database.url.get_backend_name()})"
+    check = f"audit trail: events flipped, deleted, reordered ({store.database.url.get_backend_name()})"
     figure(check, "all found, and the chain named", f"{1000 - undetected} of 1,000 found", undetected == 0)
     assert undetected == 0
 

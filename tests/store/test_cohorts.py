@@ -88,7 +88,7 @@ def test_deleting_erases_the_data_and_keeps_the_step_throughs(store: Store) -> N
     with pytest.raises(NotFound):
         store.step_throughs.create(OWNER, cohort.id, "model-1")
     assert len(store.step_throughs.events(OWNER, step_through.id)) == 2
-    with store._database.engine.connect() as connection:
+    with store.database.engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM cohort_data")).scalar() == 0
 
 
@@ -99,7 +99,7 @@ def test_nothing_of_a_deleted_table_is_left_in_the_files_of_sqlite(tmp_path: Pat
         frame = pd.DataFrame({"lactate": np.random.default_rng(0).normal(size=4000)})  # so that it is many pages
         cohort = store.cohorts.add(OWNER, "triage", frame, SCHEMA, "a" * 64)
         other.cohorts.frame(OWNER, cohort.id)
-        with store._database.engine.connect() as connection:
+        with store.database.engine.connect() as connection:
             parquet = connection.execute(text("SELECT parquet FROM cohort_data")).scalar_one()
         pieces = [parquet[start : start + 64] for start in range(1000, len(parquet) - 1000, 1000)]
         assert all(any(piece in held for held in contents(path)) for piece in pieces)
@@ -123,7 +123,7 @@ def test_a_table_that_another_release_wrote_in_other_bytes_is_the_same(store: St
     buffer = BytesIO()
     table().to_parquet(buffer, index=False, compression="snappy")
     data = {"parquet": buffer.getvalue(), "sha256": sha256(buffer.getvalue()).hexdigest()}
-    with store._database.engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         connection.execute(text("UPDATE cohort_data SET parquet = :parquet, sha256 = :sha256"), data)
     assert add_cohort(store) == first
 
@@ -145,7 +145,7 @@ def test_a_deleted_cohort_can_be_uploaded_again(store: Store) -> None:
 
 def test_damaged_data_are_noticed(store: Store) -> None:
     cohort = add_cohort(store)
-    with store._database.engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         connection.execute(text("UPDATE cohort_data SET sha256 = 'other'"))
     with pytest.raises(StoreError, match="damaged"):
         store.cohorts.frame(OWNER, cohort.id)

@@ -30,7 +30,7 @@ def test_verify_names_the_first_broken_link(store: Store, url: str, capsys: pyte
     append_many(store, step_through, 4)
     assert main(["--database", url, "verify"]) == 0
     assert "4 events" in capsys.readouterr().out
-    with store._database.engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         remove_triggers(connection)
         connection.execute(text("UPDATE events SET payload = '{}' WHERE sequence = 2"))
     assert main(["--database", url, "verify"]) == 1
@@ -49,7 +49,7 @@ def test_exported_heads_give_away_a_cut_tail(
     heads.write_text(capsys.readouterr().out)
     assert json.loads(heads.read_text())[step_through.id]["length"] == 4
     kept = store.step_throughs.events(OWNER, step_through.id)[1].hash
-    with store._database.engine.begin() as connection, without_triggers(connection):
+    with store.database.engine.begin() as connection, without_triggers(connection):
         connection.execute(text("DELETE FROM events WHERE sequence >= 2"))
         connection.execute(text("UPDATE step_throughs SET length = 2, head_hash = :kept"), {"kept": kept})
     assert main(["--database", url, "verify"]) == 0

@@ -2,11 +2,14 @@
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.orm import Session
 
 from app.store import Store
 from app.store.__main__ import main
+from app.store.verification import verify_records
+from tests.figures import Keep
 from tests.store.harness import OWNER, append_many, begin
-from tests.store.tampering import without_triggers
+from tests.store.tampering import tampered, without_triggers
 
 TAMPERED = {
     "DELETE FROM cohort_data": "its data are missing",
@@ -43,7 +46,7 @@ def fill(store: Store) -> None:
 
 
 def tamper(store: Store, statement: str) -> None:
-    with store._database.engine.begin() as connection, without_triggers(connection):
+    with store.database.engine.begin() as connection, without_triggers(connection):
         connection.execute(text(statement))
 
 
@@ -60,7 +63,7 @@ def test_a_change_is_named_and_the_rest_still_checked(
     store: Store, url: str, capsys: pytest.CaptureFixture[str], statement: str
 ) -> None:
     fill(store)
-    if not store._database.is_sqlite and (statement in SQLITE_ONLY or "AS BLOB" in statement):
+    if not store.database.is_sqlite and (statement in SQLITE_ONLY or "AS BLOB" in statement):
         statement = "DELETE FROM cohort_data"
     assert store.verify().intact
     tamper(store, statement)
@@ -85,8 +88,8 @@ def test_a_trigger_that_is_gone_or_does_nothing_is_named(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(store)
-    with store._database.engine.begin() as connection:
-        if store._database.is_sqlite:
+    with store.database.engine.begin() as connection:
+        if store.database.is_sqlite:
             name = "events_no_update"
             connection.execute(text(f"DROP TRIGGER {name}"))
             connection.execute(text(f"CREATE TRIGGER {name} BEFORE UPDATE ON events WHEN 0 BEGIN SELECT 1; END"))
@@ -99,9 +102,9 @@ def test_a_trigger_that_is_gone_or_does_nothing_is_named(
 
 def test_a_damaged_index_is_named(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     fill(store)
-    if not store._database.is_sqlite:
+    if not store.database.is_sqlite:
         return
-    with store._database.engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         connection.execute(text("PRAGMA writable_schema = ON"))
         other = "CREATE INDEX ix_jobs_state ON jobs (kind)"
         connection.execute(text("UPDATE sqlite_master SET sql = :sql WHERE name = 'ix_jobs_state'"), {"sql": other})
@@ -122,3 +125,21 @@ def test_what_the_program_itself_changes_is_no_fault(store: Store) -> None:
     store.models.forget(OWNER, "print-1")
     assert store.verify() == store.verify()
     assert store.verify().faults == () and store.verify().intact
+
+
+@pytest.mark.reliability
+def test_each_change_beside_the_chains_is_named(store: Store, figure: Keep) -> None:
+    fill(store)
+    is_sqlite, named = store.database.is_sqlite, 0
+    tried = {**TAMPERED, **(SQLITE_ONLY if is_sqlite else {})}
+    tried = {statement: words for statement, words in tried.items() if is_sqlite or "BLOB" not in statement}
+    for statement, words in tried.items():
+        with tampered(store) as connection:
+            connection.execute(text(statement))
+            found = verify_records(Session(connection))
+            said = [*found.faults, *(verdict.reason for verdict in found.broken)]
+            named += any(words in sentence for sentence in said)
+    assert store.verify().intact
+    check = f"data, schema, owner, title or times changed beside the chains ({store.database.url.get_backend_name()})"
+    figure(check, "each named, no stack trace", f"{named} of {len(tried)} named", named == len(tried))
+    assert named == len(tried)

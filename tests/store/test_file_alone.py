@@ -50,7 +50,7 @@ def test_a_sweep_makes_it_whole_and_waits_for_no_reader(file: Path, tmp_path: Pa
         append_many(store, step_through, 3)
         store.make_file_whole()
         assert events_in(file, tmp_path) == 3
-        with reader._database.reading() as session:
+        with reader.database.reading() as session:
             session.connection().exec_driver_sql("SELECT count(*) FROM events").scalar_one()
             append_many(store, step_through, 1)
             before = time.monotonic()

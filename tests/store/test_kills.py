@@ -41,7 +41,7 @@ def test_no_acknowledged_event_is_lost_when_writers_are_killed(store: Store, url
 @pytest.mark.reliability
 def test_no_acknowledged_event_is_lost_in_two_hundred_kills(store: Store, url: str, figure: Keep) -> None:
     acknowledged = kill_writers(store, url, kills=200)
-    check = f"kill -9 of a writer at 200 random moments ({store._database.url.get_backend_name()})"
+    check = f"kill -9 of a writer at 200 random moments ({store.database.url.get_backend_name()})"
     figure(check, "0 acknowledged events lost", f"0 of {acknowledged:,} lost", True)
 
 

@@ -51,7 +51,7 @@ def test_no_error_repeats_a_value(store: Store) -> None:
 def test_an_error_of_the_database_keeps_its_parameters_to_itself(store: Store) -> None:
     step_through = begin(store)
     append_many(store, step_through, 1)
-    with pytest.raises(StoreError) as caught, store._database.writing() as session:
+    with pytest.raises(StoreError) as caught, store.database.writing() as session:
         session.execute(
             text(
                 "INSERT INTO events SELECT step_through_id, sequence, event_id, kind, recorded_at, :canary, "
@@ -84,7 +84,7 @@ def test_a_full_disk_is_named_and_loses_nothing(tmp_path: Path, migrated_sqlite:
     append_many(store, step_through, 3)
     store.close()
     full = Store(f"sqlite:///{path}")
-    with full._database.engine.connect() as connection:
+    with full.database.engine.connect() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError, match="disk .* is full"):
@@ -101,7 +101,7 @@ def test_a_database_that_stays_busy_says_so(url: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(database_module, "SECONDS_TO_WAIT", 1)
     holder, waiter = Store(url), Store(url)
     step_through = begin(holder)
-    with holder._database.writing() as session:
+    with holder.database.writing() as session:
         session.execute(text("UPDATE step_throughs SET title = 'held'"))
         with pytest.raises(Busy, match="Try again"):
             append_many(waiter, step_through, 1)

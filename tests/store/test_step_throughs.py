@@ -255,7 +255,7 @@ def test_a_database_put_back_to_an_earlier_state_is_read_as_it_is(store: Store, 
     step_through = begin(store)
     append_many(store, step_through, 3)
     store.step_throughs.read_on(OWNER, step_through.id)[1]
-    with store._database.engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         remove_triggers(connection)
         connection.execute(delete(EventRow).where(EventRow.step_through_id == step_through.id, EventRow.sequence >= 1))
         first = connection.execute(

@@ -24,7 +24,7 @@ def test_a_hundred_thousand_events_are_verified(store: Store, figure: Keep) -> N
     found = store.verify()
     took, cpu = time.perf_counter() - before, time.process_time() - before_cpu
     figure(
-        f"verifying {found.events:,} events ({store._database.url.get_backend_name()})",
+        f"verifying {found.events:,} events ({store.database.url.get_backend_name()})",
         "< 1 s of processor",
         f"{took:.2f} s by the clock, {cpu:.2f} s of processor",
         cpu < 1,
@@ -43,7 +43,7 @@ def fill_one(store: Store, number: int) -> None:
         link = next_link(EventRow, step_through.id, head, NewEvent(new_uuid(), "observe", payload))
         rows.append({name: getattr(link, name) for name in chain.Link._fields} | {"step_through_id": step_through.id})
         head = chain.Head(sequence + 1, link.hash)
-    with store._database.writing() as session:
+    with store.database.writing() as session:
         session.execute(insert(EventRow), rows)
         row = session.get_one(StepThroughRow, step_through.id)
         row.length, row.head_hash = head.length, head.hash
