@@ -57,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.data_dir is not None:
         os.environ["L2M_DATA_DIR"] = str(options.data_dir.resolve())
     set_streamlit_defaults(options.address, port)
+    print("L2M is starting: it loads its model and the latest cohorts. The address comes when it answers.", flush=True)
     threading.Thread(target=announce, args=(options.address, port, not options.no_browser), daemon=True).start()
     try:
         return serve(listener, options.processes)

@@ -45,7 +45,7 @@ async def lifespan(app: st.App) -> AsyncIterator[dict[str, bool]]:
     await anyio.to_thread.run_sync(prepare)
     stop = threading.Event()
     here = services.get()
-    sweeps = (here.forget_deleted, here.store.make_file_whole)
+    sweeps = (here.forget_deleted, here.store.make_file_whole, here.store.sign_what_waits)
     keepers = [
         threading.Thread(target=keeper, args=(stop, *arguments), daemon=True)
         for keeper, arguments in ((here.runner.keep_moving, ()), (sweep_now_and_then, sweeps))
@@ -127,7 +127,8 @@ def on_script_error(error: Exception) -> bool:
 
 
 # Before Streamlit looks for such settings itself.
-sign_in.ask_by(sign_in.find_file(), services.get().settings.sign_in_hours)
+_settings = services.get().settings
+sign_in.ask_by(sign_in.find_file(), _settings.sign_in_hours, _settings.idle_minutes)
 # Cookies of sign-in and of uploads stay valid over a restart.
 os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.get().signer.derive("streamlit cookies"))
 log_filter.install()

@@ -40,6 +40,12 @@ class BoundedCache:
         done = future is not None and future.done() and future.exception() is None
         return future.result() if done and future is not None else None
 
+    def is_being_made(self, key: Hashable) -> bool:
+        """Whether the value is asked for and not there yet."""
+        with self._lock:
+            future = self._futures.get(key)
+        return future is not None and not future.done()
+
     def drop(self, is_unwanted: Callable[[Any], bool]) -> None:
         """Drops the values under these keys. A thread that waits for one of them still gets it."""
         with self._lock:

@@ -12,11 +12,11 @@ from pathlib import Path
 import l2m_core as l2m
 from app.cache import BoundedCache
 from app.settings import AppSettings
-from app.store import NotFound, Store, StoredCohort
+from app.store import NotFound, SignedHeads, Store, StoredCohort
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.memory import L2M
-from l2m_core.paths import model_folders
+from l2m_core.paths import all_folders, model_folders
 from l2m_core.schema import Schema
 
 DEFAULT_MODEL = "general"
@@ -29,7 +29,7 @@ class Catalogue:
 
     def __init__(self, settings: AppSettings) -> None:
         self.settings = settings.prepare()
-        self.store = Store(self.settings.database_url, migrate=True)
+        self.store = Store(self.settings.database_url, migrate=True, signed=SignedHeads.of(self.settings))
         self._models = BoundedCache(MODELS_IN_MEMORY)
         self._fingerprints: dict[Path, str] = {}
         self._cohorts = BoundedCache(CELLS_IN_MEMORY, weigh=lambda cohort: cohort.x.size)
@@ -43,8 +43,12 @@ class Catalogue:
             folders.setdefault(stored.name, Path(stored.folder))
         return folders
 
+    def known_models(self, owner: str) -> dict[str, Path]:
+        """The same and those that are offered to nobody, as earlier releases: step-throughs may have been made with one."""
+        return all_folders() | self.model_names(owner)
+
     def model(self, owner: str, name: str = DEFAULT_MODEL) -> L2M:
-        folder = self.model_names(owner).get(name)
+        folder = self.known_models(owner).get(name)
         if folder is None:
             raise ModelFileError(f"There is no model '{name}' any more. Choose another one.")
         return self._load(folder)
@@ -52,7 +56,7 @@ class Catalogue:
     def model_of(self, owner: str, fingerprint: str) -> L2M | None:
         """The model with this fingerprint; None when it is not here (any more)."""
         # Mostly it is a released one, for which the store need not be asked.
-        for folders in (model_folders, partial(self.model_names, owner)):
+        for folders in (all_folders, partial(self.model_names, owner)):
             for folder in folders().values():
                 if self._fingerprints.get(folder, fingerprint) == fingerprint:
                     model = self._load_or_none(folder)
@@ -90,6 +94,10 @@ class Catalogue:
                 f"Cohort '{stored.name}' is not shared with you any more. Upload its table yourself to go on."
             )
         return self._cohorts.get(stored.id, lambda: self._read_cohort(owner, stored))
+
+    def has_loaded(self, stored: StoredCohort) -> bool:
+        """Whether the cohort is in memory already."""
+        return self._cohorts.peek(stored.id) is not None
 
     def _read_cohort(self, owner: str, stored: StoredCohort) -> Cohort:
         frame = self.store.cohorts.frame(owner, stored.id)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 
+import anyio
 import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -16,7 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from app.host import downloads, hosts, services, sign_in, uploads
+from app.host import downloads, hosts, services, sign_in, sign_in_tries, uploads
 from app.host.identity import COOKIE, COOKIE_SECONDS
 from app.streamlit_contact import addresses, front_end, sign_in_cookies
 
@@ -42,6 +43,8 @@ class Guard:
         base = st.get_option("server.baseUrlPath").strip("/")
         self._media = f"/{base}{addresses.MEDIA}" if base else addresses.MEDIA
         self._for_any_host = {*_FOR_ANY_HOST, *(f"/{base}{path}" for path in _FOR_ANY_HOST)}
+        self._to_sign_in = tuple(f"/{base}{path}" if base else path for path in (addresses.LOG_IN, addresses.SIGNED_IN))
+        self._tries = sign_in_tries.Tries()
         self._has_logged = False
         self._policy = content_security_policy(front_end.inline_scripts())
 
@@ -58,9 +61,10 @@ class Guard:
         headers = Headers(scope=scope)
         cookies = headers.get("cookie", "")
         browser = read_browser(cookies)
-        refusal = self._refuse(scope["path"], cookies, browser)
+        refusal = self._refuse(scope, cookies, browser)
         answer = self._receiving(scope, headers) if refusal is None else PlainTextResponse(refusal[1], refusal[0])
-        await answer(scope, receive, self._with_headers(scope, send, browser))
+        send = self._with_headers(scope, send, browser)
+        await answer(scope, receive, self._counting_tries(scope, send) if refusal is None else send)
 
     def _is_foreign(self, scope: Scope) -> bool:
         """Whether it came under a name that is not ours, or from a page that is not."""
@@ -80,7 +84,10 @@ class Guard:
                 "requests without a word. If people come under another name, set STREAMLIT_BROWSER_SERVER_ADDRESS to it."
             )
 
-    def _refuse(self, path: str, cookies: str, browser: str | None) -> tuple[int, str] | None:
+    def _refuse(self, scope: Scope, cookies: str, browser: str | None) -> tuple[int, str] | None:
+        path = scope["path"]
+        if path in self._to_sign_in and sign_in.asked() is not None and self._tries.are_used_up(_address(scope)):
+            return 429, sign_in_tries.REFUSED
         if any(closed in path for closed in _CLOSED):
             return 404, "Not found"
         if (addresses.UPLOADS in path or path.startswith(self._media)) and is_stranger(cookies):
@@ -103,6 +110,21 @@ class Guard:
 
         return receive_file
 
+    def _counting_tries(self, scope: Scope, send: Send) -> Send:
+        """Where somebody comes back from the identity provider: whether they are signed in is told by the answer's cookies."""
+        is_try = scope["path"] == self._to_sign_in[-1] and re.search(
+            rb"(^|&)(code|error)=", scope.get("query_string", b"")
+        )
+        if not is_try or sign_in.asked() is None:
+            return send
+
+        async def send_and_count(message: Message) -> None:
+            if message["type"] == "http.response.start" and not sign_in_cookies.is_given(message["headers"]):
+                await anyio.to_thread.run_sync(self._tries.fail, _address(scope))
+            await send(message)
+
+        return send_and_count
+
     def _with_headers(self, scope: Scope, send: Send, browser: str | None) -> Send:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -124,6 +146,10 @@ class Guard:
             await send(message)
 
         return send_with_headers
+
+
+def _address(scope: Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else ""
 
 
 def is_page(path: str) -> bool:

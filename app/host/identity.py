@@ -7,12 +7,12 @@ installation's secret, which lies in the data folder. It stands for a browser, n
 from __future__ import annotations
 
 import hmac
-import os
 import secrets
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from app.private_files import SECRET_BYTES, create_secret, narrow
 from app.settings import SECRET
 from l2m_core.errors import ConfigError
 
@@ -51,29 +51,14 @@ def load_signer(data_dir: Path) -> Signer:
     path = data_dir / SECRET
     try:
         if not path.exists():
-            _create(path)
+            create_secret(path)
+        narrow(path)
         secret = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"The secret {path} cannot be used ({error.strerror}). Check its rights.") from None
-    if len(secret) != 32:
+    if len(secret) != SECRET_BYTES:
         raise ConfigError(f"The secret {path} is damaged. Delete it; everyone then gets a new identity.")
     return Signer(secret)
-
-
-def _create(path: Path) -> None:
-    """Writes a draft and links it under its name, so that two processes that start at once read the same secret."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(secrets.token_bytes(32))
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
 
 
 def user_owner(issuer: str, subject: str) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import traceback
+import warnings
 
 from app.streamlit_contact import loggers
+from l2m_core.tables.entered_values import UnseenLevelWarning
 
 
 class WithoutValues(logging.Filter):
@@ -23,5 +25,7 @@ class WithoutValues(logging.Filter):
 
 
 def install() -> None:
+    # It quotes the value. Whoever sent or entered it is told by other ways.
+    warnings.filterwarnings("ignore", category=UnseenLevelWarning)
     for name in (*loggers.OF_ERRORS, "uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(WithoutValues())

@@ -6,14 +6,19 @@ the content they were computed from, so that owners of the same content share th
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
+import math
+import os
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Hashable
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -23,12 +28,16 @@ from app.catalogue import Catalogue
 from app.host.identity import Signer, load_signer
 from app.jobs.runner import Runner
 from app.settings import AppSettings
-from app.store import StoredCohort
+from app.store import DeletedStepThrough, StoredCohort, StoreError
 from app.store.cohorts import from_parquet, to_parquet
 from l2m_core.cohort import Cohort
+from l2m_core.council.council import Council, Recipe
 from l2m_core.diagnostics import Diagnostics
-from l2m_core.errors import RangeWarning
+from l2m_core.errors import L2MError, RangeWarning
+from l2m_core.evidence.duration import Pace, measure_pace
 from l2m_core.memory import L2M, CohortMemory
+from l2m_core.model.interface import Progress
+from l2m_core.tables.first_look import FirstLook
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.table import Table
 
@@ -37,6 +46,9 @@ RESAMPLES = 8  # bootstrap samples of the cohort behind an uncertainty band
 FEWEST_RESAMPLES = 4
 MEMORY_BYTES = 1_500_000_000  # cached keys and values of all cohorts, their resamples included
 RESAMPLE_BYTES = 1_000_000_000  # of the resamples of one cohort
+COUNCILS = 64  # fitted councils in memory, of some megabytes each at most
+OTHERS_TRANSACTIONS = timedelta(minutes=1)  # what another process deleted may be dated so much before it can be seen
+LOW = 15  # priority of the thread that fits them: 0 is a page's, 19 the lowest
 FIRST_START = 300  # seconds: a secret younger than that was made by this start, in the front of several workers
 CELLS_OF_UPLOADS = 25_000_000  # of all uploaded tables in memory, and as many of the cohorts built from them
 
@@ -52,6 +64,7 @@ class Conditioned:
     wanted: SimpleQueue[tuple[Any, Any]] = field(default_factory=SimpleQueue)
     """Keys in `views` that somebody waits for, each with the view that makes it. The step-through page fills and empties it."""
     under_other_names: dict[str, Conditioned] = field(default_factory=dict)
+    under_councils: dict[str, Conditioned] = field(default_factory=dict)
 
     def named(self, name: str) -> Conditioned:
         """The same memory under the name that another owner gave the cohort. Its numbers are shared, not copied."""
@@ -60,6 +73,20 @@ class Conditioned:
             return self
         fresh = Conditioned(replace(self.memory, cohort=replace(cohort, name=name)))
         return self.under_other_names.setdefault(name, fresh)
+
+    def with_council(self, council: Council) -> Conditioned:
+        """The same memory, with its predictions blended with the council's: other numbers, so other views."""
+        if not council.members:
+            return self
+        fresh = Conditioned(self.memory.with_council(council))
+        return self.under_councils.setdefault(council.recipe.key, fresh)
+
+    def forget(self, event_hashes: frozenset[str]) -> None:
+        """Drops the views of these events, and all answers: they hold what was asked, but not for whom."""
+        self.views.drop(lambda key: key[0] in event_hashes)
+        self.memory.forget_answers()
+        for other in (*self.under_other_names.values(), *self.under_councils.values()):
+            other.forget(event_hashes)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -85,10 +112,18 @@ class Services(Catalogue):
         self.signer: Signer = load_signer(self.settings.data_dir)
         self.runner = Runner(self.store, self.settings)
         self.background = ThreadPoolExecutor(1, thread_name_prefix="l2m-background")
+        self._readers = ThreadPoolExecutor(1, thread_name_prefix="l2m-reader")  # somebody waits for what it does
+        self._shares: dict[tuple[str, str], float] = {}
         self._drafts = BoundedCache(CELLS_OF_UPLOADS, weigh=lambda cohort: cohort.x.size)
         self._tables = BoundedCache(CELLS_OF_UPLOADS, weigh=lambda table: table.rows * len(table.names))
         self._memories = BoundedCache(MEMORY_BYTES, weigh=_nbytes)
+        self._councils = BoundedCache(COUNCILS)
+        self._fitters = ThreadPoolExecutor(1, thread_name_prefix="l2m-council", initializer=_stand_back)
+        self._is_ending = threading.Event()
+        self._swept = datetime.now(UTC)
         self._diagnostics = BoundedCache(32)
+        self._paces = BoundedCache(32)
+        self._first_looks = BoundedCache(32)
 
     # -- cohorts ----------------------------------------------------------------------------------------------------
 
@@ -104,9 +139,13 @@ class Services(Catalogue):
         """A cohort that is not stored yet. `key` holds everything that it is made from, its table's key first."""
         return self._drafts.get(key, make)
 
+    def first_look(self, key: tuple[Hashable, ...], make: Callable[[], FirstLook]) -> FirstLook:
+        """What a table's columns hold. `key` holds everything that this is made from, the table's key or hash first."""
+        return self._first_looks.get(key, make)
+
     def forget_table(self, key: tuple[Hashable, ...]) -> None:
         """Drops an uploaded table that was stored or discarded, and what was built from it."""
-        for kept in (self._tables, self._drafts):
+        for kept in (self._tables, self._drafts, self._first_looks):
             kept.drop(lambda other: other[: len(key)] == key)
 
     def add_cohort(self, owner: str, cohort: Cohort) -> StoredCohort:
@@ -117,23 +156,68 @@ class Services(Catalogue):
         self._cohorts.get(stored.id, lambda: restored)  # opened next, most likely
         return stored
 
+    def shown_cohort(self, owner: str, stored: StoredCohort) -> Cohort:
+        """A cohort for somebody who looks at it, which the audit trail tells."""
+        cohort = self.cohort(owner, stored)
+        self.note_read(owner, "cohort read", stored.id)
+        return cohort
+
+    def note_read(self, owner: str, kind: str, subject: str) -> None:
+        """An act in the audit trail, once an hour. What cannot be noted now (a full disk) can still be read."""
+        try:
+            self.store.audit.record_once_an_hour(owner, kind, subject)
+        except StoreError as problem:
+            logger.error("That something was read is not in the audit trail. %s", problem)
+
     def delete_cohort(self, owner: str, cohort_id: str) -> None:
         """Deletes a cohort, what is in memory of it, and what jobs keep of its patients."""
         self.store.cohorts.delete(owner, cohort_id)
         self.runner.forget_cohort(cohort_id)
         self.forget_deleted()
 
+    def delete_step_throughs(self, owner: str, step_through_ids: Collection[str]) -> int:
+        """Deletes step-throughs and what is in memory of them. Returns how many there were still."""
+        gone = self.store.step_throughs.delete(owner, step_through_ids)
+        self._forget_step_throughs(gone)
+        return len(gone)
+
+    def _forget_step_throughs(self, gone: Collection[DeletedStepThrough]) -> None:
+        if not gone:
+            return
+        self.store.step_throughs.forget(one.id for one in gone)
+        hashes = frozenset(link for one in gone for link in one.link_hashes)
+        for kept in filter(None, map(self._memories.peek, self._memories.keys())):
+            if isinstance(kept, Conditioned):
+                kept.forget(hashes)
+                continue
+            for memory in kept:  # of bootstrap samples
+                memory.forget_answers()
+
     def forget_deleted(self) -> None:
-        """Drops from memory what is left of deleted cohorts, whichever process deleted them."""
+        """Drops from memory what is left of deleted cohorts and step-throughs, whichever process deleted them."""
+        began = datetime.now(UTC)
+        self._forget_step_throughs(self.store.step_throughs.deleted_since(self._swept - OTHERS_TRANSACTIONS))
+        self._swept = began
         cohorts = self.store.cohorts
         self._cohorts.drop(cohorts.deleted(self._cohorts.keys()).__contains__)
-        contents = {key[1] for key in self._memories.keys()} | {*self._diagnostics.keys()}
+        contents = {key[1] for kept in (self._memories, self._councils) for key in kept.keys()}
+        contents |= {*self._diagnostics.keys()}
         unused = contents - cohorts.still_stored(contents)
-        self._memories.drop(lambda key: key[1] in unused)
+        for kept in (self._memories, self._councils):
+            kept.drop(lambda key: key[1] in unused)
         self._diagnostics.drop(unused.__contains__)
+        self._first_looks.drop(lambda key: key[0] in unused)
 
     def diagnostics(self, cohort: Cohort) -> Diagnostics:
         return self._diagnostics.get(cohort.content_hash, cohort.diagnostics)
+
+    def pace(self, owner: str, stored: StoredCohort, model: L2M) -> Pace | None:
+        """How quickly evidence can be gathered on this cohort; None while that is tried, in the background. NaN where the
+        cohort cannot be read, which whoever starts is told."""
+        cohort = self.cohort(owner, stored)
+        key = (model.fingerprint, stored.content_hash)
+        tried = self._paces.start(key, partial(_try_pace, model, cohort), self.background)
+        return tried.result() if tried.done() else None
 
     # -- memories ---------------------------------------------------------------------------------------------------
 
@@ -141,11 +225,78 @@ class Services(Catalogue):
         """The model conditioned on this cohort. Each content is encoded once, whoever asks."""
         cohort = self.cohort(owner, stored)
         content = (model.fingerprint, stored.content_hash)
-        return self._memories.get(content, lambda: Conditioned(_condition(model, cohort))).named(stored.name)
+        return self._memories.get(content, partial(self._read, model, cohort)).named(stored.name)
+
+    def begin_reading(self, owner: str, stored: StoredCohort, model: L2M) -> None:
+        """Has the model read this cohort in the background, unless it has or does already. A refusal is kept for
+        whoever asks for `conditioned`."""
+        cohort = self.cohort(owner, stored)
+        self._memories.start(
+            (model.fingerprint, stored.content_hash), partial(self._read, model, cohort), self._readers
+        )
 
     def has_read(self, stored: StoredCohort, model: L2M) -> bool:
         """Whether the model's memory of this cohort is kept already."""
         return self._memories.peek((model.fingerprint, stored.content_hash)) is not None
+
+    def reading(self, stored: StoredCohort, model: L2M) -> float | None:
+        """Which share of this cohort the model has read so far; None where it is not being read, or has been read."""
+        content = (model.fingerprint, stored.content_hash)
+        return self._shares.get(content, 0.0) if self._memories.is_being_made(content) else None
+
+    def _read(self, model: L2M, cohort: Cohort) -> Conditioned:
+        content = (model.fingerprint, cohort.content_hash)
+
+        def note_progress(share: float) -> None:
+            self._shares[content] = share
+
+        try:
+            conditioned = Conditioned(condition(model, cohort, note_progress))
+        finally:
+            self._shares.pop(content, None)
+        self._begin_council(conditioned)
+        return conditioned
+
+    # -- councils ---------------------------------------------------------------------------------------------------
+
+    def _begin_council(self, conditioned: Conditioned) -> None:
+        """Fits the cohort's council in the background, where the installation wants one."""
+        if self.settings.council and not self._is_ending.is_set():
+            self._councils.start(conditioned.key, partial(self._fit_council, conditioned.memory), self._fitters)
+
+    def _fit_council(self, memory: CohortMemory) -> Council:
+        try:
+            return memory.fit_council(check=self._go_on)
+        except Exception as failure:
+            if not self._is_ending.is_set():
+                logger.warning("A council could not be fitted (%s): the model answers alone.", type(failure).__name__)
+            raise
+
+    def _go_on(self) -> None:
+        if self._is_ending.is_set():
+            raise CancelledError
+
+    def with_council(self, conditioned: Conditioned) -> Conditioned:
+        """With the cohort's council if it has been fitted by now; nobody waits for it."""
+        council = self._councils.peek(conditioned.key) if self.settings.council else None
+        return conditioned if council is None else conditioned.with_council(council)
+
+    def under(self, conditioned: Conditioned, recipe: Recipe | None) -> Conditioned:
+        """With the council of this recipe, which is fitted again unless it is kept: a step-through goes on with the
+        council that it began with, whatever the installation wants by now."""
+        if recipe is None:
+            return conditioned
+        kept = self._councils.peek(conditioned.key)
+        if kept is None or kept.recipe != recipe:
+            key = (*conditioned.key, recipe.key)
+            kept = self._councils.get(key, lambda: conditioned.memory.under(recipe).council)
+        return conditioned.with_council(kept)
+
+    def shut_down(self) -> None:
+        """Ends the background's threads, once they have finished what they are at."""
+        self._is_ending.set()
+        for executor in (self._readers, self.background, self._fitters):
+            executor.shutdown(wait=True, cancel_futures=True)
 
     def resampled(self, conditioned: Conditioned) -> tuple[CohortMemory, ...] | None:
         """Memories of bootstrap samples of the cohort. None while they are being made; empty where they would be too large."""
@@ -156,7 +307,17 @@ class Services(Catalogue):
         future = self._memories.start(
             (*conditioned.key, "resampled"), partial(memory.resampled, count), self.background
         )
-        return future.result() if future.done() else None
+        if not future.done():
+            return None
+        # Kept for the model alone and for every council: blending costs no reading.
+        return tuple(resampled.with_council(memory.council) for resampled in future.result())
+
+
+def _stand_back() -> None:
+    """Has this thread, and those that it starts, run when no other wants the processor."""
+    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)
 
 
 def _loss(settings: AppSettings) -> str:
@@ -173,12 +334,19 @@ def _loss(settings: AppSettings) -> str:
     )
 
 
-def _condition(model: L2M, cohort: Cohort) -> CohortMemory:
+def _try_pace(model: L2M, cohort: Cohort) -> Pace:
+    try:
+        return measure_pace(model, cohort)
+    except L2MError:
+        return Pace(math.nan, math.nan, math.nan)
+
+
+def condition(model: L2M, cohort: Cohort, progress: Progress) -> CohortMemory:
     """Conditions on the cohort without its source table: the memory is shared by content, the table is its owner's alone."""
     cohort = replace(cohort, source=None, source_rows=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the notes travel with the memory and are shown on the page
-        return model.condition(cohort)
+        return model.condition(cohort, progress=progress)
 
 
 _lock = threading.Lock()
@@ -200,5 +368,5 @@ def reset(make: Callable[[], Services] | None = None) -> None:
     with _lock:
         old, _services = _services, make() if make else None
     if old is not None:
-        old.background.shutdown(wait=True, cancel_futures=True)
+        old.shut_down()
         old.store.close()

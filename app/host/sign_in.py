@@ -15,12 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from app.settings import IDLE_MINUTES
 from app.streamlit_contact import sign_in_cookies
 from app.streamlit_contact.insides import InsideMissing
 from l2m_core.errors import ConfigError, L2MError
 
 VARIABLE = "L2M_SIGN_IN_FILE"
 NEEDED = ("redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url")
+MOST_ACTIVE = 10_000  # sign-ins remembered before those that are too old are forgotten
 
 logger = logging.getLogger("l2m.app")
 
@@ -70,14 +72,16 @@ def read(path: Path) -> dict[str, Any]:
 class SignIn:
     """Sign-in as this process asks for it. Streamlit gets its settings from here, and only usable ones."""
 
-    def __init__(self, file: Path, hours: float) -> None:
+    def __init__(self, file: Path, hours: float, idle_minutes: float) -> None:
         self.file = file
+        self.idle_minutes = idle_minutes
         self.hours = hours
         """How long a sign-in is good. A provider's own tokens may end within minutes, and nothing renews them here."""
         self.problem = ""
         """Why nobody can sign in now, as of `follow`; empty where they can."""
         self._mark: object = None
         self._ended: dict[object, float] = {}  # sign-ins that were ended here → when they would be too old anyway
+        self._active: dict[object, tuple[float, float]] = {}  # sign-ins → when a page was last asked for, and as above
 
     def is_signed_in(self, claims: Mapping[str, Any]) -> bool:
         """claims: what Streamlit knows of a visitor. A missing claim counts as not signed in."""
@@ -85,7 +89,25 @@ class SignIn:
             claims.get("is_logged_in") is True
             and time.time() < self._good_until(claims)
             and _name(claims) not in self._ended
+            and not self._is_idle(claims)
         )
+
+    @property
+    def remembered(self) -> int:
+        """Number of sign-ins whose latest activity is known."""
+        return len(self._active)
+
+    def is_active(self, claims: Mapping[str, Any]) -> None:
+        """Somebody who is signed in asks for a page, or presses something on it. What a page asks for by itself is nothing."""
+        now = time.time()
+        if len(self._active) > MOST_ACTIVE:
+            self._active = {name: kept for name, kept in self._active.items() if now < kept[1]}
+        self._active[_name(claims)] = now, self._good_until(claims)
+
+    def _is_idle(self, claims: Mapping[str, Any]) -> bool:
+        """A sign-in that this process has not seen yet begins to be idle now."""
+        last, _ = self._active.setdefault(_name(claims), (time.time(), self._good_until(claims)))
+        return time.time() - last > self.idle_minutes * 60
 
     def end(self, claims: Mapping[str, Any]) -> None:
         """Signs a person out, on every page that is open in the same browser too."""
@@ -139,10 +161,11 @@ def _name(claims: Mapping[str, Any]) -> object:
 _asked: SignIn | None = None
 
 
-def ask_by(file: Path | None, hours: float) -> None:
-    """From now on this process asks for sign-in as the file says, and again after so many hours. None: not at all."""
+def ask_by(file: Path | None, hours: float, idle_minutes: float = IDLE_MINUTES) -> None:
+    """From now on this process asks for sign-in as the file says, and again after so many hours, or so many minutes in which
+    nothing was asked for. None: not at all."""
     global _asked
-    _asked = None if file is None else SignIn(file, hours)
+    _asked = None if file is None else SignIn(file, hours, idle_minutes)
     if _asked is not None:
         _asked.follow()
 

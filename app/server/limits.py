@@ -1,4 +1,4 @@
-"""What connections that have not asked anything yet may take: time, and a number of places."""
+"""What connections that have not asked anything yet may take: time, and so many connections at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 PATIENCE = 10.0  # seconds within which a request's head must have come
+BODY_PATIENCE = 20.0  # seconds that its body may rest, or lag behind the slowest that is waited for
+SLOWEST_BODY = 500.0  # bytes in a second
 MOST_OF_ONE = 256  # of one address; many people may share one, a proxy's or a hospital's
 MOST_FILES = 65_536  # open at once, where the system names no limit or a useless one
 
@@ -76,5 +78,5 @@ def raise_file_limit() -> int:
 
 
 def waiting_connections() -> WaitingConnections[Connection]:
-    """They take at most half of the files, so that those who ask something find a place."""
+    """They take at most half of the files, so that those who ask something can connect."""
     return WaitingConnections(MOST_OF_ONE, raise_file_limit() // 2)
