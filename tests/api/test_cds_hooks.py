@@ -1,0 +1,105 @@
+"""CDS Hooks: discovery, one card for an open chart, and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from app.api import cds_hooks
+from tests.api.conftest import refusal
+from tests.patients.ward import bundle, observation, patient
+
+
+def chart(*entries: dict, **facts: Any) -> dict:
+    return {
+        "hook": "patient-view",
+        "hookInstance": "5f8c0d0e-0000-4000-8000-000000000000",
+        "context": {"userId": "Practitioner/1", "patientId": "a"},
+        "prefetch": {
+            "patient": patient(gender="male")["resource"],
+            "observations": {**bundle(*entries), "type": "searchset"},
+        },
+        **facts,
+    }
+
+
+def service(cohorts: dict[str, str], name: str = "ward") -> str:
+    return f"/cds-services/l2m-{cohorts[name]}"
+
+
+def test_discovery_lists_the_shared_cohorts_that_have_codes(client: httpx.Client, cohorts: dict[str, str]) -> None:
+    (told,) = client.get("/cds-services").json()["services"]
+    assert told["hook"] == "patient-view" and told["id"] == f"l2m-{cohorts['ward']}"
+    assert told["title"] and "Research use only" in told["description"]
+    assert told["prefetch"]["patient"] == "Patient/{{context.patientId}}"
+    assert "code=http://loinc.org|30525-0," in told["prefetch"]["observations"]
+
+
+def test_an_open_chart_gets_one_card_that_ranks(client: httpx.Client, cohorts: dict[str, str]) -> None:
+    sent = chart(
+        observation("2524-7", 3.5),
+        observation("2951-2", 133, of="https://ehr.example/fhir/Patient/a"),
+        observation("2160-0", 1.1, "mg/dL"),
+        observation("2524-7", 29.0, of="Patient/b"),
+    )
+    (card,) = client.post(service(cohorts), json=sent).json()["cards"]
+    assert 0 < len(card["summary"]) <= 140 and card["indicator"] == "info" and "ward" in card["source"]["label"]
+    assert "**died**: yes" in card["detail"] and "\n1. " in card["detail"]
+    assert "2160\\-0: No feature of this cohort has this code" in card["detail"]
+    assert "1 × resource of another patient" in card["detail"] and "Research use only" in card["detail"]
+    assert "suggestions" not in card  # it ranks, and proposes no order
+    asked = {"patient": {"sex": "M", "lactate": 3.5, "sodium": 133}}
+    advice = client.post(f"/v1/cohorts/{cohorts['ward']}/advice", json=asked).json()["patients"][0]
+    assert card["summary"] == advice["verdict"]["sentence"]
+
+
+@pytest.mark.parametrize(
+    "prefetch", [None, {}, {"patient": None, "observations": None}, {"patient": patient()["resource"]}]
+)
+def test_without_its_resources_the_service_asks_nobody(
+    client: httpx.Client, cohorts: dict[str, str], prefetch: Any
+) -> None:
+    answer = client.post(service(cohorts), json=chart(prefetch=prefetch))
+    assert "This server asks nobody" in refusal(answer, 412)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"hook": "order-sign"}, "answers the hook 'patient-view'"),
+        ({"context": {}}, "no patientId"),
+        ({"context": []}, "no patientId"),
+        ({"context": {"patientId": "b"}}, "not the one whose chart is open"),
+    ],
+)
+def test_a_request_that_is_not_for_this_chart_is_refused(
+    client: httpx.Client, cohorts: dict[str, str], changed: dict, words: str
+) -> None:
+    assert words in refusal(client.post(service(cohorts), json=chart(**changed)), 422)
+
+
+def test_somebody_elses_service_reads_like_none(client: httpx.Client, cohorts: dict[str, str]) -> None:
+    for path in (service(cohorts, "private"), "/cds-services/l2m-x", "/cds-services/other"):
+        refusal(client.post(path, json=chart()), 404)
+
+
+def test_a_name_is_never_markdown() -> None:
+    assert cds_hooks.plain("![x](http://evil) <b>*sodium*</b>\n# head") == (
+        r"\!\[x\]\(http\://evil\) \<b\>\*sodium\*\</b\> \# head"
+    )
+
+
+def test_a_long_verdict_is_cut_to_what_a_summary_may_have() -> None:
+    quantiles = {"5% quantile": 1, "50% quantile": 4, "95% quantile": 19.5}
+    answer = {
+        "verdict": {"sentence": "x" * 300},
+        "belief": {"outcome": "length of stay", "quantiles": quantiles},
+        "ranking": [],
+        "not_used": [{"what": f"c{number}", "why": "why."} for number in range(9)],
+        "notes": [],
+    }
+    made = cds_hooks.card("ward", answer, ())
+    assert len(made["summary"]) == 140 and "median 4, 90 of 100 between 1 and 19.5" in made["detail"]
+    assert "And 4 more that were not used" in made["detail"]
