@@ -32,6 +32,7 @@ def settings_of(plain: dict[str, Any]) -> EvidenceSettings:
 
 def kept_under(cohort: Cohort, settings: EvidenceSettings) -> dict[str, Any]:
     """The settings that evidence is found by, with what the column of patients says: the cohort's content leaves it out."""
+    settings = settings.of(cohort)
     plain = asdict(settings)
     if settings.patients:
         plain["grouping"] = grouping(cohort, settings.patients)

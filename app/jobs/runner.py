@@ -11,16 +11,16 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from app.jobs import folders
+from app.jobs.queue_lock import queue_locked
 from app.settings import AppSettings
-from app.store import Conflict, Job, Store, StoreError
+from app.store import Conflict, Job, Store
 from l2m_core.errors import ConfigError, L2MError
+from l2m_core.plugins import OFFERED, SWITCH
 
 logger = logging.getLogger("l2m.jobs")
 
@@ -50,9 +50,12 @@ class Runner:
     def submit(self, owner: str, kind: str, config: Mapping[str, Any]) -> Job:
         """Queues a job, and starts it if it is first."""
         self._check_right(owner, kind)
-        waiting = sum(job.active for job in self.store.jobs.list(owner))
-        if waiting >= MOST_WAITING:
-            raise ConfigError(f"{waiting} of your jobs wait or run already. Let some finish, or stop them.")
+        unfinished = sum(job.active for job in self.store.jobs.list(owner))
+        if unfinished >= MOST_WAITING:
+            raise ConfigError(
+                f"You already have {unfinished} jobs that are waiting or running; more than {MOST_WAITING} are not taken. "
+                "Let some finish, or stop them."
+            )
         job = self.store.jobs.add(owner, kind, dict(config))
         self.store.jobs.set_log_path(owner, job.id, f"{job.id}/{folders.LOG}")
         self.pump(PATIENCE)
@@ -91,7 +94,7 @@ class Runner:
         patience: seconds to wait for another process that is doing the same. Who looks again soon need not wait.
         """
         self._children = [child for child in self._children if child.poll() is None]  # polling reaps those that ended
-        with _locked(self.settings.jobs_dir / "queue.lock", patience) as mine:
+        with queue_locked(self.settings.jobs_dir, patience) as mine:
             if not mine:
                 return
             for crashed in self.store.jobs.sweep(seconds_to_start=FOREVER):
@@ -152,17 +155,20 @@ class Runner:
 
 
 def worker_environment(settings: AppSettings) -> dict[str, str]:
-    """The worker's environment variables. The database's address goes here because other users can read a command line."""
+    """The worker's environment variables. The database's address goes here because other users can read a command line; with
+    a password that lies in a file, the worker reads that file too."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("STREAMLIT_")}
     path = os.pathsep.join([str(_HOME), *filter(None, [kept.get("PYTHONPATH")])])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(settings.job_threads))
+    url = {} if kept.get("L2M_DATABASE_PASSWORD_FILE") else {"L2M_DATABASE_URL": settings.database_url}
     return {
         **kept,
         **threads,
+        **url,
         "PYTHONPATH": path,
         "PYTHONUNBUFFERED": "1",
         "L2M_DATA_DIR": str(settings.data_dir),
-        "L2M_DATABASE_URL": settings.database_url,
+        SWITCH: OFFERED,  # whoever writes settings on a page must not choose code to import
     }
 
 
@@ -179,50 +185,3 @@ def _hand_over(child: subprocess.Popen[bytes], claim: str) -> None:
             pipe.write(f"{claim}\n".encode())
     except OSError:  # it ended already; the sweep will say so
         pass
-
-
-@contextmanager
-def _locked(path: Path, patience: float) -> Iterator[bool]:
-    """Locks the file. Yields whether the lock was got within `patience` seconds."""
-    try:
-        file = path.open("a+b")
-    except OSError as error:
-        raise StoreError(f"The folder of jobs cannot be written to ({error.strerror}).") from error
-    with file:
-        deadline = time.monotonic() + patience
-        while not (mine := _lock(file)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        try:
-            yield mine
-        finally:
-            if mine:
-                _unlock(file)
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: IO[bytes]) -> bool:
-        try:
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(file: IO[bytes]) -> None:
-        file.seek(0)
-        msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
-
-else:
-    import fcntl
-
-    def _lock(file: IO[bytes]) -> bool:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
-
-    def _unlock(file: IO[bytes]) -> None:
-        fcntl.flock(file, fcntl.LOCK_UN)

@@ -12,6 +12,7 @@ import yaml
 from app.jobs import folders, trainer
 from app.jobs.work import Outcome, Stopped, Work
 from l2m_core.errors import ConfigError, L2MError
+from l2m_core.plugins import is_address
 from l2m_core.settings import NO_LINES
 
 EVALUATE, REPRODUCE = "evaluate", "reproduce"
@@ -83,6 +84,8 @@ def _check_names(where: str, value: Any) -> None:
     elif isinstance(value, list | tuple | set):
         for inner in value:
             _check_names(where, inner)
+    elif isinstance(value, str) and is_address(value):
+        raise ConfigError(f"'{where}' names code to import ({value}), which is done from the command line only.")
     elif isinstance(value, str) and (value in (".", "..") or any(mark in value for mark in "/\\\0~")):
         raise ConfigError(f"'{where}' must be a plain name, not a place on this computer.")
 

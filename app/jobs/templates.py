@@ -36,7 +36,9 @@ def of(job: str) -> list[Template]:
     found = []
     for path in sorted((trainer.home() / "configs").glob("*.yaml")):
         text = path.read_text(encoding="utf-8")
-        if _job_of(text) == job:
+        if _job_of(text) == job and not re.search(
+            r"^  data:", text, re.MULTILINE
+        ):  # files of the command line's computer
             found.append(Template(path.stem, without_decided(job, text)))
     return sorted(found, key=lambda template: (template.name != "smoke", template.name))
 

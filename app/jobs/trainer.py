@@ -23,6 +23,7 @@ from app.jobs.work import Work
 from app.settings import AppSettings
 from app.store import processes
 from l2m_core.errors import ConfigError
+from l2m_core.plugins import is_address
 from l2m_core.settings import NO_LINES, parse_settings
 
 LARGEST_CONFIG = 100_000  # characters
@@ -78,7 +79,21 @@ def read_settings(job: str, text: str) -> dict[str, Any]:
     for name in settings:
         if name in DECIDED[job]:
             raise ConfigError(f"'{name}' is decided by the fields of this page. Remove it from the settings.")
+    if isinstance(settings.get("prior"), dict) and settings["prior"].get("data") is not None:
+        # A path would have this installation read a file of its own for whoever writes the settings.
+        raise ConfigError("'prior.data' names a file of this computer. Such a training is run from the command line.")
+    _refuse_addresses(settings)
     return settings
+
+
+def _refuse_addresses(value: Any) -> None:
+    """`module:object` would have this installation import code for whoever writes the settings."""
+    if isinstance(value, str) and is_address(value):
+        raise ConfigError(f"'{value}' names code to import. Such a training is run from the command line.")
+    if isinstance(value, dict):
+        value = list(value.values())
+    for inner in value if isinstance(value, list) else ():
+        _refuse_addresses(inner)
 
 
 def check(job: str, text: str, decided: Mapping[str, Any], settings: AppSettings) -> Checked:

@@ -32,7 +32,7 @@ def services(tmp_path: Path) -> Iterator[Services]:
     made = Services(AppSettings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
     yield made
     end_jobs(made)
-    made.background.shutdown()
+    made.shut_down()
     made.store.close()
 
 

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from app.jobs import study_jobs, templates, trainer
+from app.jobs.runner import worker_environment
+from app.settings import AppSettings
 from l2m_core.errors import LONGEST_MESSAGE, ConfigError
 from l2m_core.settings import build_settings, to_plain
 from tests.core.opened import outside, watched
@@ -104,6 +106,24 @@ def test_a_place_in_the_options_of_an_evaluation_is_refused(name: str, place: st
         study_jobs.options(yaml.safe_dump({name: place}))
 
 
+@pytest.mark.parametrize("name", ["os:system", "tools.deep:Thing"])
+def test_code_to_import_is_nobody_s_to_name_on_a_page(name: str) -> None:
+    for text in ({"prior": {"name": name}}, {"prior": {"settings": {"parts": [{"prior": name}]}}}):
+        with pytest.raises(ConfigError, match="names code to import"):
+            trainer.read_settings("predictor", yaml.safe_dump(text))
+    for key in ("methods", "cohorts"):
+        with pytest.raises(ConfigError, match="names code to import"):
+            study_jobs.options(yaml.safe_dump({key: ["l2m", name]}))
+    for value in ([{"name": "a", "prior": name}], {name: {"hidden": 4}}):
+        with pytest.raises(ConfigError, match="names code to import"):
+            study_jobs.overrides(yaml.safe_dump({"families": value}))
+
+
+def test_the_processes_of_a_page_s_jobs_import_no_code_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("L2M_PLUGINS", "any")
+    assert worker_environment(AppSettings.from_environment({}))["L2M_PLUGINS"] == "offered"
+
+
 READERS = [study_jobs.options, study_jobs.overrides, partial(trainer.read_settings, "predictor")]
 
 
@@ -174,3 +194,10 @@ def test_odd_texts_are_refused_in_words(text: str) -> None:
             except ConfigError as refusal:
                 assert str(refusal)
         assert found == []
+
+
+@pytest.mark.parametrize("job", ["predictor", "policy", "gain"])
+def test_a_prior_may_not_name_a_file_of_this_computer(job: str) -> None:
+    text = "prior: {name: semi_synthetic, data: {source: table, path: /etc/passwd, outcome: root}}"
+    with pytest.raises(ConfigError, match=r"prior\.data"):
+        trainer.read_settings(job, text)

@@ -15,7 +15,8 @@ import pytest
 from app.host.services import Services
 from app.jobs import folders
 from app.jobs.evidence_job import settings_of
-from app.jobs.runner import MOST_WAITING, Runner, _locked, worker_environment
+from app.jobs.queue_lock import queue_locked
+from app.jobs.runner import MOST_WAITING, Runner, worker_environment
 from app.settings import AppSettings
 from app.store import Conflict, NotFound
 from l2m_core.errors import ConfigError
@@ -30,9 +31,8 @@ def test_evidence_is_gathered_in_another_process_and_stored(services: Services, 
     done = ended(runner, job)
     assert (done.state, done.progress) == ("done", 1.0), done.message
     assert "the model's order" in done.message
-    stored = services.store.evidence.find(
-        OWNER, ward.content_hash, services.model(OWNER).fingerprint, asdict(settings_of(SETTINGS))
-    )
+    settings = {**asdict(settings_of(SETTINGS)), "patients": ""}  # no column tells patients apart
+    stored = services.store.evidence.find(OWNER, ward.content_hash, services.model(OWNER).fingerprint, settings)
     assert stored is not None
     found = Evidence.from_data(stored.results)
     assert found is not None and found.asked == 15
@@ -127,7 +127,7 @@ def test_the_queue_moves_on_when_nobody_looks_at_it(services: Services, runner: 
 
 
 def test_a_press_waits_for_its_turn_at_the_queue(services: Services, runner: Runner, ward) -> None:
-    with _locked(services.settings.jobs_dir / "queue.lock", 0.0) as mine:
+    with queue_locked(services.settings.jobs_dir, 0.0) as mine:
         assert mine
         waiting = services.store.jobs.add(OWNER, "evidence", {"cohort": ward.id, "model": "general", "settings": 7})
         runner.pump()  # somebody else is at it
@@ -209,7 +209,7 @@ def test_nobody_can_fill_the_queue(services: Services, ward) -> None:
     runner = Runner(services.store, replace(services.settings, jobs_at_once=0))
     for _ in range(MOST_WAITING):
         ask(runner, ward)
-    with pytest.raises(ConfigError, match="of your jobs wait"):
+    with pytest.raises(ConfigError, match=f"already have {MOST_WAITING} jobs that are waiting or running"):
         ask(runner, ward)
 
 
