@@ -7,4 +7,6 @@ UPLOADS = "/_stcore/upload_file"  # then /session/file
 MEDIA = "/media/"  # then the id of a file
 METRICS = "/_stcore/metrics"
 AGENT = "/_stcore/agent/"
+LOG_IN = "/auth/login"
+SIGNED_IN = "/oauth2callback"  # where the identity provider sends a browser back to
 NOT_PAGES = ("/_stcore/", "/static/", MEDIA, "/component/")

@@ -6,7 +6,7 @@ There is no plainer way where a part is missing: then nobody counts as signed in
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.streamlit_contact.insides import InsideMissing, attribute, inside
@@ -32,6 +32,17 @@ def claims_in(cookies: Mapping[str, str]) -> dict[str, Any]:
     except ValueError:
         return {}
     return claims if isinstance(claims, dict) else {}
+
+
+def is_given(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a response's headers hand out a cookie of somebody who is signed in."""
+    try:
+        name = str(inside("streamlit.web.server.starlette.starlette_server_config", "USER_COOKIE_NAME"))
+    except InsideMissing as missing:
+        missing.log("every sign-in counts as one that failed")
+        return False
+    given = [value.decode("latin-1") for header, value in headers if header.lower() == b"set-cookie"]
+    return any(text.startswith(name) and "max-age=0" not in text.lower() for text in given)
 
 
 def _signed_text(cookies: Mapping[str, str]) -> bytes | None:

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import hashlib
-import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from itertools import groupby
 
-import pandas as pd
 import streamlit as st
 
 from app.host import services
-from app.ui import labels, notices, schema_table, state
+from app.ui import cohort_words, column_editor, grouped_findings, labels, notices, schema_table, state
+from app.ui.draft_cohort import (
+    Draft,
+    completed,
+    completed_cohort,
+    edited,
+    editors_of,
+    feature_names,
+    guess_roles,
+    look_at,
+    read_cohort,
+)
 from l2m_core.cohort import Cohort
-from l2m_core.diagnostics import SENTINEL
+from l2m_core.diagnostics import SENTINEL, Diagnostics
 from l2m_core.errors import CohortError, L2MError
-from l2m_core.schema import Schema
+from l2m_core.schema import Overrides
+from l2m_core.tables.first_look import FirstLook
+from l2m_core.tables.panels import recorded_together
+from l2m_core.tables.reading_notes import KINDS, reading_report
+from l2m_core.tables.role_guesses import RoleGuess, guess_outcome
 from l2m_core.tables.table import Table
 
 DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"
 SCHEMA_UPLOAD = "cohort-draft-schema"
 SECTION = "draft"
-MOST_WARNINGS = 12
+AS_EXPECTED = ("number", "level")  # kinds of notes on the reading that say nothing new
+MOST_PANELS = 6
 DECIMALS = {"told from the cells": None, "point: 1.5": ".", "comma: 1,5": ","}
-USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died", "death", "mortality", "event")
 
 
 def begin() -> None:
@@ -44,14 +58,15 @@ def begin() -> None:
     st.session_state[DRAFT] = {
         "key": key,
         "name": name[:120],
-        "outcome": guess_outcome(table),
+        "outcome": guess_outcome(table.names),
+        "of_outcome": {},  # further settings of the outcome, from a YAML file
         "positive": None,
         "kind": None,
         "censored": "refuse",
         "missing": "",
         "decimal": None,
-        "stated": None,
-        "round": 0,
+        "features": {},  # column → what was stated of it
+        "round": 0,  # of the editors: they begin anew where columns change
     }
 
 
@@ -61,9 +76,10 @@ def discard() -> None:
         services.get().forget_table(tuple(draft["key"]))
 
 
-def guess_outcome(table: Table) -> str:
-    usual = [name for name in table.names if name.casefold().strip() in USUAL_OUTCOMES]
-    return usual[-1] if usual else table.names[-1]
+def is_open() -> bool:
+    """Whether a file is being looked over; otherwise what waits to be said about it is shown by `show`."""
+    draft = st.session_state.get(DRAFT)
+    return draft is not None and services.get().known_table(tuple(draft["key"])) is not None
 
 
 def show() -> None:
@@ -76,23 +92,39 @@ def show() -> None:
     if table is None:
         notices.show("info", "The uploaded file is no longer in memory. Choose it again.")
         return
-    with st.container(border=True, key="draft"):
+    with st.container(key="draft"):
         st.subheader(f"New cohort from {labels.markdown(draft['name'])}", anchor=False)
         st.caption(f"{table.rows:,} rows, {len(table.names)} columns. Nothing is stored until you save.")
-        cohort, refusal = _build(table, draft)
-        _ask_for_outcome(table, draft, cohort)
-        if refusal is not None:
-            notices.show("error", refusal)
-        _ask_for_schema(table, draft, cohort)
-        if cohort is not None:
-            _tell(cohort)
-        with st.container(horizontal=True):
-            st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:", on_click=_save)
-            st.button("Discard", key="draft-discard", on_click=discard)
+        with notices.shown_refusals():
+            _show(table, draft)
 
 
-def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> None:
-    columns = st.columns([2, 2, 1.4, 1.6])
+def _show(table: Table, draft: Draft) -> None:
+    look = look_at(table, draft)
+    settings = edited(table, draft)
+    cohort, refusal = read_cohort(table, draft, look, settings)
+    diagnostics = None if cohort is None else services.get().diagnostics(cohort)
+    guesses = guess_roles(look, diagnostics)
+    decided = {name: said["role"] for name, said in settings.items() if said.get("role")}
+    settled = completed(look, guesses, settings)
+    _ask_for_outcome(table, draft, cohort, refusal)
+    if refusal is not None:
+        notices.show("error", refusal)
+    if cohort is not None and diagnostics is not None:
+        _sum_up(cohort, diagnostics, {name: said["role"] for name, said in settled.items()}, guesses, decided)
+    with st.container(horizontal=True):
+        st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:", on_click=_save)
+        st.button("Discard", key="draft-discard", on_click=discard)
+    if cohort is not None:
+        _tell(cohort)
+    _ask_for_columns(table, draft, look, settled, guesses, cohort)
+
+
+# -- the outcome, and how cells are read ----------------------------------------------------------------------------
+
+
+def _ask_for_outcome(table: Table, draft: Draft, cohort: Cohort | None, refusal: str | None) -> None:
+    columns = st.columns([2, 2, 1.6])
     columns[0].text_input("Name of the cohort", value=draft["name"], max_chars=120, key="draft-name")
     columns[1].selectbox(
         "Outcome: the column to predict",
@@ -101,13 +133,22 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
         index=table.names.index(draft["outcome"]),
         on_change=_restate,
     )
-    kinds = ("detect from the values", "binary", "multiclass", "continuous")
-    columns[2].selectbox("Kind of outcome", kinds, key="draft-kind", on_change=_restate)
     if cohort is not None and cohort.kind == "binary":
-        columns[3].selectbox(
+        columns[2].selectbox(
             "Class that counts as positive", cohort.classes[::-1], key="draft-positive", on_change=_restate
         )
-    texts, limits, signs = st.columns([3.4, 1.8, 1.8])
+    with st.expander("Reading options", expanded=refusal is not None, type="compact"):
+        _ask_how_to_read()
+
+
+def _ask_how_to_read() -> None:
+    kinds, texts, limits, signs = st.columns([1.6, 2.4, 1.4, 1.8])
+    kinds.selectbox(
+        "Kind of outcome",
+        ("detect from the values", "binary", "multiclass", "continuous"),
+        key="draft-kind",
+        on_change=_restate,
+    )
     texts.text_input(
         "Other codes for not measured",
         key="draft-missing",
@@ -133,21 +174,16 @@ def _ask_for_outcome(table: Table, draft: dict[str, Any], cohort: Cohort | None)
     )
 
 
-def _tell(cohort: Cohort) -> None:
-    """Shows what was inferred, and what should be stated before saving."""
-    for finding in services.get().diagnostics(cohort).findings:
-        if finding.code == SENTINEL:
-            notices.show("warning", finding.sentence)
-    for warning in cohort.warnings[:MOST_WARNINGS]:
-        st.caption(f":material/info: {labels.markdown(warning)}")
-
-
 def _restate() -> None:
-    """Callback of the outcome's fields; roles and units stated so far are kept."""
+    """Callback of the outcome's fields; what was stated of the columns is kept."""
     draft = st.session_state[DRAFT]
     kind = st.session_state.get("draft-kind")
     outcome = st.session_state["draft-outcome"]
     same = outcome == draft["outcome"]
+    table = services.get().known_table(tuple(draft["key"]))
+    if not same and table is not None:
+        draft = {**draft, "features": edited(table, draft), "of_outcome": {}, "round": draft["round"] + 1}
+        st.session_state.pop("draft-positive", None)
     st.session_state[DRAFT] = {
         **draft,
         "outcome": outcome,
@@ -156,38 +192,104 @@ def _restate() -> None:
         "censored": st.session_state.get("draft-censored", draft["censored"]),
         "missing": st.session_state.get("draft-missing", draft["missing"]),
         "decimal": DECIMALS.get(st.session_state.get("draft-decimal", "")),
-        "stated": draft["stated"] if same else None,
-        "round": draft["round"] + (not same),
     }
-    if not same:
-        st.session_state.pop("draft-positive", None)
 
 
-def _ask_for_schema(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> None:
-    st.caption(
-        "Say what each column is. Set **role** to *baseline* for what is known from the start, to *ignored* for what "
-        "must not be used. All other columns can be measured."
-    )
-    schema_table.edit(_rows(table, draft, cohort), _editor(draft))
-    st.file_uploader(
-        "Or load the schema from a YAML file",
-        type=["yaml", "yml"],
-        key=SCHEMA_UPLOAD,
-        on_change=_take_yaml,
-        max_upload_size=5,
-    )
+# -- what was understood --------------------------------------------------------------------------------------------
 
 
-def _rows(table: Table, draft: dict[str, Any], cohort: Cohort | None) -> pd.DataFrame:
-    """The rows the editor starts from: as inferred, else as stated, else the bare names."""
-    names = tuple(name for name in table.names if name != draft["outcome"])
-    if cohort is None and draft["stated"]:
-        return schema_table.table_of_settings(names, draft["stated"]["features"])
-    return schema_table.table_of(cohort.schema if cohort else None, names)
+def _sum_up(
+    cohort: Cohort,
+    diagnostics: Diagnostics,
+    roles: Mapping[str, str],
+    guesses: Mapping[str, RoleGuess],
+    decided: Mapping[str, str],
+) -> None:
+    outcome = cohort.schema.outcome
+    st.markdown(f"**{labels.markdown(cohort_words.sentence(roles, outcome, diagnostics))}.**")
+    questions = cohort_words.questions(roles, guesses, decided, outcome, diagnostics)
+    if questions:
+        notices.show("warning", "\n".join(questions))
 
 
-def _editor(draft: dict[str, Any]) -> str:
-    return f"draft-editor-{draft['key'][1][:12]}-{draft['round']}"
+def _tell(cohort: Cohort) -> None:
+    """Shows what was read how, and what should be stated before saving."""
+    found = services.get().diagnostics(cohort).findings
+    grouped_findings.show(finding for finding in found if finding.code == SENTINEL)
+    of_columns = [warning for warning in cohort.warnings if warning.startswith("Column ")]
+    _tell_in_lines(warning for warning in cohort.warnings if warning not in of_columns)
+    notes = [note for note in reading_report(cohort) if note.kind not in AS_EXPECTED]
+    if not notes and not of_columns:
+        return
+    with st.expander("What was read how", type="compact"):
+        for kind, together in groupby(notes, key=lambda note: note.kind):
+            st.markdown(f"**{labels.markdown(KINDS[kind])}**")
+            for note in together:
+                st.caption(labels.markdown(note.text))
+        if of_columns:
+            st.markdown("**In detail**")
+            _tell_in_lines(of_columns)
+
+
+def _tell_in_lines(warnings: Iterable[str]) -> None:
+    """One line for all that differ only in their columns."""
+    for group in grouped_findings.similar(warnings):
+        st.caption(f":material/info: {labels.markdown(grouped_findings.in_one_line(group))}")
+
+
+# -- the columns ----------------------------------------------------------------------------------------------------
+
+
+def _ask_for_columns(
+    table: Table,
+    draft: Draft,
+    look: FirstLook,
+    settings: column_editor.Settings,
+    guesses: Mapping[str, RoleGuess],
+    cohort: Cohort | None,
+) -> None:
+    editors, names = editors_of(draft), feature_names(table, draft)
+    st.markdown("**What is each column?** Known from the start, a test that can be measured, or not to be used.")
+    in_rows = column_editor.show(names, look, settings, guesses, editors.rows)
+    with st.expander("Costs, turnaround, panels and ranges (optional)", expanded=not in_rows):
+        if cohort is not None:
+            _suggest_panels(cohort, settings)
+        st.caption(
+            "You set these; the program never guesses a cost. Features with the same panel are measured together."
+        )
+        # What the grid starts from has none of its own changes, or each would begin it anew.
+        before = draft["features"] if in_rows else completed(look, guesses, draft["features"])
+        schema_table.edit(schema_table.table_of(names, before), editors.grid, not in_rows)
+        st.file_uploader(
+            "Or load the schema from a YAML file",
+            type=["yaml", "yml"],
+            key=SCHEMA_UPLOAD,
+            on_change=_take_yaml,
+            max_upload_size=5,
+        )
+
+
+def _suggest_panels(cohort: Cohort, settings: column_editor.Settings) -> None:
+    names = [
+        name for name in cohort.names if settings[name]["role"] == "acquirable" and not settings[name].get("group")
+    ]
+    r = cohort.r[:, [cohort.names.index(name) for name in names]]
+    for number, members in enumerate(recorded_together(names, r)[:MOST_PANELS]):
+        shown = ", ".join(labels.short(name) for name in members[:8]) + (" …" if len(members) > 8 else "")
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"Always recorded together: {labels.markdown(shown)}")
+            st.button("Make a panel", key=f"draft-panel-{number}", on_click=_make_panel, args=(members,))
+
+
+def _make_panel(members: tuple[str, ...]) -> None:
+    draft = st.session_state[DRAFT]
+    table = services.get().known_table(tuple(draft["key"]))
+    if table is None:
+        return
+    features = edited(table, draft)
+    for name in members:
+        features[name] = {**features.get(name, {}), "group": labels.short(" ".join(members), 60)}
+    st.session_state[DRAFT] = {**draft, "features": features, "round": draft["round"] + 1}
 
 
 def _take_yaml() -> None:
@@ -196,15 +298,19 @@ def _take_yaml() -> None:
     if upload is None:
         return
     with notices.refusals(SECTION):
-        schema = Schema.from_yaml(read_text(upload.getvalue()))
-        settings = schema_table.stated(schema_table.table_of(schema), schema.outcome, schema)
+        stated = Overrides.from_yaml(read_text(upload.getvalue()))
+        outcome = stated.outcome.get("name", draft["outcome"])
+        table = services.get().known_table(tuple(draft["key"]))
+        if table is not None and outcome not in table.names:
+            raise CohortError(f"The schema's outcome '{outcome}' is no column of this file.")
         st.session_state[DRAFT] = {
             **draft,
-            "outcome": schema.outcome.name,
-            "stated": settings,
+            "outcome": outcome,
+            "of_outcome": {key: value for key, value in stated.outcome.items() if key != "name"},
+            "features": {name: dict(settings) for name, settings in stated.features.items()},
             "round": draft["round"] + 1,
         }
-        st.session_state["draft-outcome"] = schema.outcome.name
+        st.session_state["draft-outcome"] = outcome
 
 
 def read_text(data: bytes) -> str:
@@ -214,53 +320,18 @@ def read_text(data: bytes) -> str:
         raise CohortError("The YAML file is not UTF-8 text. Save it as UTF-8.") from None
 
 
-def _build(table: Table, draft: dict[str, Any]) -> tuple[Cohort | None, str | None]:
-    """The cohort as stated so far, or why it cannot be made. Cohorts are cached by what they are made from."""
-    settings = draft["stated"] or {"outcome": {}, "features": []}
-    outcome = {**settings["outcome"], "name": draft["outcome"]}
-    if draft["kind"]:
-        outcome = {"name": draft["outcome"], "kind": draft["kind"]}
-    plain = {**settings, "outcome": outcome}
-    missing = tuple(text.strip() for text in draft["missing"].split(",") if text.strip())
-    choices = (draft["positive"], draft["censored"], missing, draft["decimal"])
-    key = (*draft["key"], json.dumps(plain, sort_keys=True), *choices)
-
-    def make() -> Cohort:
-        return Cohort.from_table(
-            table, schema=plain, positive=choices[0], censored=choices[1], missing=missing, decimal=choices[3]
-        )
-
-    try:
-        return services.get().built(key, make), None
-    except L2MError as refusal:
-        if draft["positive"] is not None and "positive is" in str(refusal):
-            return _build(table, {**draft, "positive": None})
-        return None, str(refusal)
-
-
 def _save() -> None:
     draft = st.session_state.get(DRAFT)
     table = None if draft is None else services.get().known_table(tuple(draft["key"]))
     if draft is None or table is None or state.is_echo("save cohort"):
         return
-    current, _ = _build(table, draft)
-    edited = schema_table.edited(_rows(table, draft, current), _editor(draft))
-    outcome = current.schema.outcome if current else {"name": draft["outcome"]}
-    settings = schema_table.stated(edited, outcome, current.schema if current else None)
-    # What was entered is kept, whether or not it can be saved: the next editor starts from it.
-    st.session_state[DRAFT] = {**draft, "stated": settings, "round": draft["round"] + 1}
-    cohort, refusal = _build(table, st.session_state[DRAFT])
-    if cohort is None:
-        return
-    if current is None:  # it was refused so far, so nobody has seen what it is read as
-        state.notify("info", "The file can be read now. Check the columns, then save.", SECTION)
-        return
     with notices.refusals(SECTION):
+        cohort = completed_cohort(table, draft)
+        if cohort is None:  # the page says why
+            return
         name = st.session_state.get("draft-name", "").strip() or draft["name"]
         saved = services.get().add_cohort(state.owner(), replace(cohort, name=name))
         state.acted("save cohort")
         state.open_id(state.COHORT, saved.id)
         state.notify("success", f"'{saved.name}' is stored as version {saved.version}.")
-        for warning in cohort.warnings[:MOST_WARNINGS]:
-            state.notify("info", warning)
         discard()

@@ -7,7 +7,7 @@ from typing import Literal
 
 import streamlit as st
 
-from app.host import downloads
+from app.host import downloads, services
 from app.streamlit_contact import media
 from app.ui import state
 
@@ -18,19 +18,26 @@ def button(
     file_name: str,
     mime: str,
     key: str,
+    act: tuple[str, str],
     width: Literal["stretch", "content"] = "content",
+    type: Literal["secondary", "tertiary"] = "secondary",
 ) -> None:
-    """A download button. `make` returns the file's content; it runs when the button is pressed, outside the page's script."""
-    browser = state.browser()
+    """A download button. `make` returns the file's content; it runs when the button is pressed, outside the page's script.
+
+    act: what the audit trail tells of it, before the file is handed out: a kind, and the id of what is exported.
+    """
+    owner, browser = state.owner(), state.browser()
+    kind, subject = act
 
     def build() -> bytes:
         content = make()
+        services.get().store.audit.record(owner, kind, subject, file=file_name.rpartition(".")[2])
         data = content.encode() if isinstance(content, str) else content
         downloads.allow(media.file_id(data, mime, file_name), browser)
         return data
 
     icon = ":material/download:"
-    st.download_button(label, build, file_name, mime, key, icon=icon, on_click="ignore", width=width)
+    st.download_button(label, build, file_name, mime, key, icon=icon, on_click="ignore", width=width, type=type)
 
 
 def file_name(*parts: str, ending: str) -> str:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
-from app.ui import labels, wording
+from app.ui import labels, state, wording
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature
+from l2m_core.tables.precision import number_shown, recorded_decimals, sensible_step, shown_decimals, usual_range
 
 EXACT = "exact"
+UNUSUAL = "l2m.unusual"
+ROWS_TO_LOOK_AT = 5_000  # for the usual range and precision of a feature; of more rows, as many evenly spaced ones
 # One sign each: a tablet has no room for more.
 LIMITS = {EXACT: "=", "below": labels.markdown("<"), "above": labels.markdown(">")}
 
 
-def help_text(feature: Feature) -> str | None:
-    """The tooltip of a field: description, reference range, allowed range."""
-    parts = [feature.description]
+def help_text(feature: Feature, usual: str = "") -> str | None:
+    """The tooltip of a field: description, usual range in the cohort, reference range, allowed range."""
+    parts = [feature.description, f"In this cohort {usual}" if usual else ""]
     if reference := wording.reference_text(feature):
         parts.append(f"Reference {reference}")
     if feature.range_text:
@@ -27,8 +32,11 @@ def help_text(feature: Feature) -> str | None:
     return ". ".join(labels.markdown(part) for part in parts if part) or None
 
 
-def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None) -> None:
-    """The widget of one feature; empty is allowed. Its value is in the session state under `key`."""
+def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None, expected: str = "") -> None:
+    """The widget of one feature; empty is allowed. Its value is in the session state under `key`.
+
+    expected: what the result is likely to be for this patient, in place of the cohort's usual range.
+    """
     label = labels.markdown(labels.name_with_unit(feature.name, feature.unit))
     if value is not None:
         st.session_state.setdefault(key, value)
@@ -36,11 +44,11 @@ def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None) -> None:
         st.number_input(
             label,
             value=None,
-            step=_step(cohort, feature.name),
+            step=written(cohort, feature.name).step,
             format="%g",
             key=key,
-            help=help_text(feature),
-            placeholder="not known",
+            help=help_text(feature, written(cohort, feature.name).usual),
+            placeholder=expected or written(cohort, feature.name).usual or "not known",
             required=False,
         )
     else:
@@ -91,10 +99,42 @@ def unlike_the_cohort(cohort: Cohort, feature: Feature, value: Any) -> str | Non
         return None
     side, bound = ("above", high) if value > high else ("below", low)
     extreme = "highest" if value > high else "lowest"
+    shown = number_shown(bound, written(cohort, feature.name).recorded)
     return (
         f"{labels.plain(feature.name)} = {labels.with_unit(f'{value:g}', feature.unit)} is {side} every value in the "
-        f"cohort ({extreme}: {labels.with_unit(f'{bound:g}', feature.unit)}). Check the number and its unit."
+        f"cohort ({extreme}: {labels.with_unit(shown, feature.unit)}). Check the number and its unit."
     )
+
+
+class Unconfirmed(Exception):
+    """A value lies outside everything in the cohort and was not confirmed yet."""
+
+
+def ask_about_unusual(cohort: Cohort, values: Mapping[str, Any]) -> None:
+    """Raises Unconfirmed for values outside everything in the cohort; asked again with the same values, they are
+    confirmed."""
+    sentences = [unlike_the_cohort(cohort, cohort.feature(name), value) for name, value in values.items()]
+    found = [sentence for sentence in sentences if sentence]
+    if found:
+        cohort.encode(dict(values))  # what is refused anyway needs no question
+    if found and st.session_state.get(UNUSUAL) != repr(values):
+        st.session_state[UNUSUAL] = repr(values)
+        raise Unconfirmed("\n".join(found))
+
+
+def say_unconfirmed(question: Unconfirmed, button: str, section: str) -> None:
+    """The question beside the button that confirms. A double click confirms nothing: see `is_just_asked`."""
+    state.acted(UNUSUAL)
+    state.notify("warning", f"{question}\nPress {button} again to keep it as it is.", section)
+
+
+def is_just_asked() -> bool:
+    """Whether the question is so fresh that a press was not meant to answer it."""
+    return state.is_echo(UNUSUAL)
+
+
+def forget_unusual() -> None:
+    st.session_state.pop(UNUSUAL, None)
 
 
 def recorded_range(cohort: Cohort, name: str) -> tuple[float, float]:
@@ -129,7 +169,35 @@ def _ranges(cohort: Cohort) -> dict[str, tuple[float, float]]:
     return ranges
 
 
-def _step(cohort: Cohort, name: str) -> float:
-    column = cohort.x[:, cohort.names.index(name)]
-    column = column[~np.isnan(column)]
-    return 1.0 if np.all(column == np.round(column)) else 0.1
+@dataclass(frozen=True)
+class Written:
+    """How numbers of a feature are written. step: of its field; usual: its usual range in words, without the unit;
+    recorded: decimals in the cohort; shown: decimals of a quantile."""
+
+    step: float
+    usual: str
+    recorded: int
+    shown: int
+
+
+def written(cohort: Cohort, name: str) -> Written:
+    return _written(cohort)[name]
+
+
+def in_precision(cohort: Cohort, name: str, value: float) -> str:
+    """A quantile of a feature, or another number that nobody entered, as finely as it is worth showing."""
+    return number_shown(value, written(cohort, name).shown)
+
+
+@lru_cache(maxsize=32)
+def _written(cohort: Cohort) -> dict[str, Written]:
+    rows = cohort.x[:: max(1, len(cohort) // ROWS_TO_LOOK_AT)]
+    return {
+        feature.name: _of_numbers(rows[:, i]) for i, feature in enumerate(cohort.features) if feature.kind == "number"
+    }
+
+
+def _of_numbers(values: np.ndarray) -> Written:
+    found, decimals = usual_range(values), shown_decimals(values)
+    usual = "" if found is None else "usually " + " to ".join(number_shown(end, decimals) for end in found)
+    return Written(sensible_step(values), usual, recorded_decimals(values), decimals)

@@ -10,6 +10,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
+# Numbers are said in the same words wherever a belief is said.
+from l2m_core.step_through.words import counted as counted
+from l2m_core.step_through.words import number as number
+from l2m_core.step_through.words import percent as percent
+from l2m_core.step_through.words import points as points
+from l2m_core.step_through.words import with_unit as with_unit
+
 # An invisible character without width, at which emoji codes, directives, links and typographic arrows fall apart.
 JOINER = "\u2060"
 # What markdown reacts to wherever it stands; an underscore only where it is not between letters or digits.
@@ -78,13 +85,6 @@ def short(text: object, longest: int = 28) -> str:
     return f"{shown[:head]}…{shown[-(longest - 1 - head) :]}"
 
 
-def number(value: float) -> str:
-    """Up to four significant digits, thousands kept apart."""
-    if value != value:
-        return "—"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
 def ratio(value: float) -> str:
     """Two significant digits and never a power of ten; tiny ratios are shown as '<0.0001'."""
     if 0 < value < 0.0001:
@@ -99,26 +99,9 @@ def gain(value: float) -> str:
     return f"{value if abs(value) >= SMALL_GAIN else 0:.3f}"
 
 
-def with_unit(text: str, unit: str) -> str:
-    return f"{text} {unit}" if unit else text
-
-
 def name_with_unit(name: object, unit: str) -> str:
     """'lactate (mmol/L)', for axes and fields."""
     return with_unit(plain(name), f"({unit})" if unit else "")
-
-
-def counted(count: int, noun: str) -> str:
-    """'1 test', '2 tests'."""
-    return f"{count:,} {noun}{'' if abs(count) == 1 else 's'}"
-
-
-def percent(probability: float) -> str:
-    if 0 < probability < 0.005:
-        return "<1%"
-    if 0.995 < probability < 1:
-        return ">99%"
-    return f"{probability:.0%}"
 
 
 def of_100(probability: float) -> str:

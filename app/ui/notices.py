@@ -37,6 +37,8 @@ def show_waiting(section: str = "page") -> None:
     """Shows the messages that actions left for this section of the page."""
     for notice in state.take_notices(section):
         show(notice["severity"], notice["sentence"])
+        if notice["severity"] == "success":  # in view wherever the page is scrolled to
+            st.toast(labels.markdown(notice["sentence"]), icon=_ICONS["success"])
 
 
 @contextmanager

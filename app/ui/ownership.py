@@ -24,6 +24,7 @@ def show(
             key=key,
             on_change=_share,
             args=(share, identifier, key),
+            help="Programs that have the token of l2m serve may use it too, where that runs",
         )
         with st.popover(f"Delete this {what}", icon=":material/delete:"):
             st.write(erased)

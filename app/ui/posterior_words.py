@@ -8,6 +8,7 @@ from app.ui import labels
 from l2m_core.schema import Outcome
 
 AFFIRMATIVE = {"1", "yes", "y", "true", "t", "positive", "pos", "present"}
+NO_NEWS = 0.01  # of the 90% interval's width: smaller changes of a continuous outcome are not reported
 MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"  # of a continuous outcome, as the trace names them
 
 
@@ -17,6 +18,14 @@ def positive(outcome: Outcome) -> str:
     if name.casefold() in AFFIRMATIVE:
         return labels.plain(outcome.name)
     return f"{labels.plain(outcome.name)}: {labels.plain(name)}"
+
+
+def happened(outcome: Outcome) -> str:
+    """What the patients who had the outcome had, to follow a number of them: 'sepsis', 'died in hospital', 'status 2'."""
+    name = outcome.classes[1]
+    if name.casefold() in AFFIRMATIVE:
+        return labels.plain(outcome.name)
+    return labels.plain(name) if any(sign.isalpha() for sign in name) else f"{labels.plain(outcome.name)} {name}"
 
 
 def leading(outcome: Outcome, posterior: Mapping[str, float]) -> str:
@@ -82,13 +91,17 @@ def sentence(outcome: Outcome, posterior: Mapping[str, float]) -> str:
 
 
 def change(outcome: Outcome, now: Mapping[str, float], before: Mapping[str, float] | None, key: str) -> str:
-    """The change since the last step, signed: '+6 points', '−12.4', 'unchanged'."""
+    """The change since the last step, signed: '+6 points', '−12.4', 'unchanged'.
+
+    Of probabilities it is the difference of the percentages that people read, so that 21% becomes 22% by 1 point. Of
+    numbers, what is small beside how unsure the prediction is is no news.
+    """
     if before is None:
         return ""
-    difference = now[key] - before[key]
     if outcome.kind == "continuous":
-        return (
-            "unchanged" if difference == 0 else f"{'+' if difference > 0 else '−'}{float(f'{abs(difference):.3g}'):g}"
-        )
-    points = round(100 * difference)
+        difference = now[key] - before[key]
+        if abs(difference) < NO_NEWS * (now[HIGH] - now[LOW]):
+            return "unchanged"
+        return f"{'+' if difference > 0 else '−'}{float(f'{abs(difference):.3g}'):g}"
+    points = round(100 * now[key]) - round(100 * before[key])
     return "unchanged" if points == 0 else f"{'+' if points > 0 else '−'}{labels.counted(abs(points), 'point')}"

@@ -1,67 +1,50 @@
-"""A schema as an editable table, and the table as schema settings."""
+"""What is stated of each column as a grid: for what is needed rarely, and for everything where rows cannot be drawn."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from l2m_core.schema import FEATURE_KINDS, ROLES, Feature, Outcome, Schema
+from l2m_core.schema import FEATURE_KINDS, ROLES, Feature
 
-TEXTS = ("unit", "group", "description")
-NUMBERS = ("cost", "turnaround", "minimum", "maximum", "reference_low", "reference_high")
-COLUMNS = (
-    "name",
-    "role",
-    "kind",
-    "unit",
-    "cost",
-    "turnaround",
-    "group",
-    "minimum",
-    "maximum",
-    "reference_low",
-    "reference_high",
-    "description",
-)
+TEXTS = ("unit", "group", "description", "code")
+LIMITS = ("minimum", "maximum", "reference_low", "reference_high")
+NUMBERS = ("cost", "turnaround", *LIMITS)
+IN_ROWS = ("role", "kind", "unit")  # what the rows of columns show; the grid has it only where there are no rows
+COLUMNS = ("name", *IN_ROWS, "cost", "turnaround", "group", *LIMITS, "description", "code")
 NARROWEST, WIDEST = 80, 280  # pixels of a column that is as wide as its texts
+DEFAULTS = Feature("default")
 
 
-def table_of(schema: Schema | None, names: tuple[str, ...] = ()) -> pd.DataFrame:
-    """One row for each feature; without a schema, only the names of the columns."""
-    features = schema.features if schema else [Feature(name) for name in names]
-    rows = [[getattr(feature, column) for column in COLUMNS] for feature in features]
+def table_of(names: Sequence[str], settings: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """One row for each column, with what is stated of it, else with the defaults."""
+    rows = [[name, *(_shown(settings.get(name, {}), column) for column in COLUMNS[1:])] for name in names]
     table = pd.DataFrame(rows, columns=list(COLUMNS))
     for column in NUMBERS:
         table[column] = table[column].astype("float64")
     for column in TEXTS:
         table[column] = table[column].fillna("").astype(str)
-    if schema is None:
-        table["kind"] = None
     return table
 
 
-def table_of_settings(names: tuple[str, ...], features: list[dict[str, Any]]) -> pd.DataFrame:
-    """The settings stated for each column, where no valid schema can be made of them yet."""
-    said = {settings["name"]: settings for settings in features}
-    table = table_of(None, names)
-    for column in COLUMNS[1:]:
-        values = [said.get(name, {}).get(column, default) for name, default in zip(names, table[column], strict=True)]
-        table[column] = pd.Series(values, dtype=table[column].dtype, index=table.index)
-    return table
+def _shown(stated: Mapping[str, Any], column: str) -> Any:
+    return stated.get(column, None if column == "kind" else getattr(DEFAULTS, column))
 
 
-def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
+def edit(table: pd.DataFrame, key: str, with_roles: bool) -> None:
     """The editor. Limits given here help while typing; the core checks everything again."""
     number = st.column_config.NumberColumn
-    return st.data_editor(
+    st.data_editor(
         table,
         key=key,
         hide_index=True,
         width="stretch",
         alt="Schema: one row for each feature, editable",
         height=min(620, 38 + 35 * max(len(table), 1)),
+        column_order=[column for column in COLUMNS if with_roles or column not in IN_ROWS],
         column_config={
             "name": st.column_config.TextColumn("feature", disabled=True, pinned=True, width="medium"),
             "role": st.column_config.SelectboxColumn(
@@ -86,6 +69,9 @@ def edit(table: pd.DataFrame, key: str) -> pd.DataFrame:
             "reference_low": number("reference from", help="Shown, never enforced"),
             "reference_high": number("reference to", help="Shown, never enforced"),
             "description": st.column_config.TextColumn(width="large"),
+            "code": st.column_config.TextColumn(
+                "LOINC code", help="By which results from other systems are recognised, such as 2524-7"
+            ),
         },
     )
 
@@ -96,36 +82,22 @@ def width_of(texts: pd.Series) -> int:
     return min(WIDEST, max(NARROWEST, 8 * longest + 24))
 
 
-def edited(table: pd.DataFrame, key: str) -> pd.DataFrame:
-    """For callbacks: the table with all edits in the editor, also those that no page run has seen yet."""
-    changed = table.copy()
-    for row, changes in st.session_state.get(key, {}).get("edited_rows", {}).items():
-        for column, value in changes.items():
-            if column in COLUMNS and column != "name" and 0 <= int(row) < len(changed):
-                changed[column] = changed[column].astype(object)
-                changed.loc[changed.index[int(row)], column] = value
-    return changed
+def edits(key: str) -> dict[int, dict[str, Any]]:
+    """Row → its changed cells, also those that no page run has seen yet; None where a cell was emptied."""
+    found = st.session_state.get(key, {}).get("edited_rows", {})
+    return {
+        int(row): {column: value for column, value in changes.items() if column in COLUMNS and column != "name"}
+        for row, changes in found.items()
+    }
 
 
-def stated(table: pd.DataFrame, outcome: Outcome | dict[str, Any], before: Schema | None) -> dict[str, Any]:
-    """The table as settings for the core; empty cells are left to be inferred."""
-    earlier = {feature.name: feature for feature in before.features} if before else {}
-    features = []
-    for row in table.to_dict("records"):
-        settings = {name: value for name, value in row.items() if not _is_empty(value)}
-        known = earlier.get(str(row["name"]))
-        if known is not None and known.levels and known.kind == settings.get("kind"):
-            settings["levels"] = list(known.levels)
-        features.append(settings)
-    return {"outcome": _outcome(outcome), "features": features}
-
-
-def _outcome(outcome: Outcome | dict[str, Any]) -> dict[str, Any]:
-    if isinstance(outcome, dict):
-        return outcome
-    settings = {"name": outcome.name, "kind": outcome.kind, "unit": outcome.unit, "description": outcome.description}
-    return {**{k: v for k, v in settings.items() if v}, **({"classes": outcome.classes} if outcome.classes else {})}
+def stated(settings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """As the core reads them: what is empty is left to be inferred."""
+    return [
+        {"name": name, **{key: value for key, value in said.items() if not _is_empty(value)}}
+        for name, said in settings.items()
+    ]
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or value is pd.NA or value != value or (isinstance(value, str) and not value.strip())
+    return value is None or value is pd.NA or value != value or (isinstance(value, str | tuple) and not value)

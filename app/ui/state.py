@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -22,6 +23,7 @@ _BROWSER = "l2m.browser"
 _NOTICES = "l2m.notices"
 _NONCE = "l2m.nonce"
 _LAST = "l2m.last_action"
+_TURNING = "l2m.turning_to"
 _OPEN = {STEP_THROUGH: "l2m.open.step", COHORT: "l2m.open.cohort", TRACE: "l2m.open.trace"}
 
 ECHO_SECONDS = 0.7  # a second click within this time of seeing the new state was meant for the old one
@@ -58,6 +60,13 @@ def sign_in_is_required() -> bool:
     return not asked.is_signed_in(st.user)
 
 
+def is_active() -> None:
+    """Whoever is signed in asks for a page."""
+    asked = sign_in.asked()
+    if asked is not None:
+        asked.is_active(st.user)
+
+
 def sign_in_problem() -> str:
     """Why nobody can sign in now: what the file with its settings lacks. Empty where they can."""
     asked = sign_in.asked()
@@ -88,7 +97,7 @@ def sign_out() -> None:
 def opened(what: str) -> str | None:
     """The id of the step-through or cohort that is open: from the address, else from this session."""
     in_address = st.query_params.get(what)
-    if in_address is not None and _is_id(in_address):
+    if in_address is not None and is_id(in_address):
         st.session_state[_OPEN[what]] = in_address
         return str(in_address)
     remembered = st.session_state.get(_OPEN[what])
@@ -107,7 +116,23 @@ def open_id(what: str, identifier: str | None) -> None:
         st.query_params[what] = identifier
 
 
-def _is_id(text: str) -> bool:
+def turn_to(page: str) -> None:
+    """In a press's callback: opens another page, by its file."""
+    st.session_state[_TURNING] = page
+    st.switch_page(page)
+
+
+def keep_turning(here: str) -> None:
+    """Opens the page that a press turned to, if this is still another one. A timer of the page before may ask for that page
+    at the same moment, and Streamlit then draws the one that was asked for last. here: this page's path."""
+    page = st.session_state.get(_TURNING)
+    if page is None or Path(page).stem == here:
+        st.session_state.pop(_TURNING, None)
+    else:
+        st.switch_page(page)
+
+
+def is_id(text: str) -> bool:
     try:
         return str(uuid.UUID(text)) == text
     except ValueError:

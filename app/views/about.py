@@ -70,12 +70,8 @@ def show() -> None:
 
 def _model(owner: str, name: str) -> None:
     model = services.get().model(owner, name)
-    trained = model.release.trained
     st.caption(f"Fingerprint `{model.fingerprint[:16]}…`")
-    st.markdown(
-        f"Trained for up to {trained.features} features, {trained.context_rows:,} context rows, {trained.classes} "
-        f"classes; outcomes: {', '.join(trained.outcomes)}."
-    )
+    st.markdown(model.release.trained.sentence)
     if model.card:
         st.markdown(labels.card(model.card))
     else:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import streamlit as st
 
 from app.examples import EXAMPLES
 from app.host import services
 from app.store import NotFound, StoredCohort
-from app.ui import charts, cohort_draft, downloads, labels, notices, ownership, schema_table, state
+from app.ui import charts, cohort_draft, grouped_findings, labels, notices, ownership, schema_editor, state
 from app.ui.metrics import metric
+from app.ui.step_through import conditioning
+from l2m_core.answering.trained_range import WITHIN
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError
-from l2m_core.schema import Overrides
 from l2m_core.tables.restoring import newer_readings
 
 STEP_PAGE = "views/step_through.py"
@@ -21,7 +24,9 @@ ERASED = "Its data and the evidence drawn from them are erased. Step-throughs st
 def show() -> None:
     owner = state.owner()
     stored = services.get().store.cohorts.list(owner)
-    draft = st.session_state.get(cohort_draft.DRAFT)
+    if cohort_draft.is_open():  # nothing else, so that the form and what is said about it are in view
+        cohort_draft.show()
+        return
     if not stored:
         st.title("Learning to Measure", anchor=False)
         st.markdown(
@@ -37,13 +42,13 @@ def show() -> None:
     left, right = st.columns([3, 1.25], vertical_alignment="bottom")
     with left:
         chosen = _choose(owner, stored)
-    with right.popover("Add a cohort", icon=":material/add:", width="stretch"):
+    # Its key changes with the cohort that is open, which closes it: it does not lie over what was opened from it.
+    with right.popover("Add a cohort", icon=":material/add:", width="stretch", key=f"add-cohort-{chosen.id}"):
         _ways_to_open(owner, stored, narrow=True)
     notices.show_waiting()
     cohort_draft.show()
-    if draft is None:
-        with notices.shown_refusals():
-            _show_cohort(owner, chosen)
+    with notices.shown_refusals():
+        _show_cohort(owner, chosen)
 
 
 # -- opening --------------------------------------------------------------------------------------------------------
@@ -111,7 +116,7 @@ def _turn_to_chosen() -> None:
 
 
 def _show_cohort(owner: str, stored: StoredCohort) -> None:
-    cohort = services.get().cohort(owner, stored)
+    cohort = services.get().shown_cohort(owner, stored)
     _summary(cohort)
     for note in newer_readings(cohort):
         st.caption(f":material/info: {labels.markdown(note)}")
@@ -124,13 +129,15 @@ def _show_cohort(owner: str, stored: StoredCohort) -> None:
             on_click=_start,
             args=(stored.id,),
         )
+    with suppress(L2MError):  # of a model that is not here the check below tells
+        conditioning.show_reading(owner, stored, services.get().model(owner))
     check, schema, manage = st.tabs(["Check before use", "Schema", "Manage"], key="cohort-tabs", on_change="rerun")
     if check.open:
         with check:
             _check(owner, cohort)
     if schema.open:
         with schema:
-            _schema(owner, stored, cohort)
+            schema_editor.show(stored, cohort)
     if manage.open:
         with manage:
             _manage(owner, stored)
@@ -139,7 +146,7 @@ def _show_cohort(owner: str, stored: StoredCohort) -> None:
 def _start(cohort_id: str) -> None:
     state.open_id(state.COHORT, cohort_id)
     state.open_id(state.STEP_THROUGH, None)
-    st.switch_page(STEP_PAGE)
+    state.turn_to(STEP_PAGE)
 
 
 def _summary(cohort: Cohort) -> None:
@@ -172,19 +179,15 @@ def _check(owner: str, cohort: Cohort) -> None:
             for sentence in outside:
                 notices.show("warning", sentence)
             if not outside:
-                notices.show(
-                    "success", "Rows, features and classes are within the range that the model was trained on."
-                )
-        shown = [finding for finding in diagnostics.findings if finding.severity != "info"]
-        for finding in shown[:8]:
-            notices.show("error" if finding.severity == "critical" else "warning", finding.sentence)
-        if not shown:
+                notices.show("success", WITHIN)
+        grouped_findings.show(finding for finding in diagnostics.findings if finding.severity != "info")
+        if all(finding.severity == "info" for finding in diagnostics.findings):
             notices.show("success", "No warnings: support, leaks, copies and missingness were checked.")
-        rest = [*shown[8:], *(f for f in diagnostics.findings if f.severity == "info")]
+        rest = [finding for finding in diagnostics.findings if finding.severity == "info"]
         if rest:
-            with st.expander(f"{len(rest)} more notes"):
-                for finding in rest[:100]:
-                    st.caption(labels.markdown(finding.sentence))
+            with st.expander(labels.counted(len(rest), "more note")):
+                for group in grouped_findings.grouped(rest):
+                    st.caption(labels.markdown(grouped_findings.headline(group)))
     with right:
         st.subheader("What is recorded", anchor=False)
         charts.draw(charts.recorded_map(cohort.r, cohort.names), "recorded-map")
@@ -198,79 +201,6 @@ def _check(owner: str, cohort: Cohort) -> None:
             alt="How often each feature was recorded, overall and by class",
             column_config={column: st.column_config.NumberColumn(format="percent") for column in shares},
         )
-
-
-# -- schema ---------------------------------------------------------------------------------------------------------
-
-
-def _schema(owner: str, stored: StoredCohort, cohort: Cohort) -> None:
-    st.caption("You set costs, turnaround, units and ranges. Saving makes a new version of the cohort.")
-    notices.show_waiting("schema")
-    schema_table.edit(schema_table.table_of(cohort.schema), _editor(stored))
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.button(
-            "Save as a new version",
-            key="schema-save",
-            type="primary",
-            icon=":material/save:",
-            on_click=_save_schema,
-            args=(stored.id,),
-        )
-        downloads.button(
-            "Schema as YAML",
-            cohort.schema.to_yaml,
-            downloads.file_name(stored.name, "schema", ending="yaml"),
-            "application/yaml",
-            "schema-download",
-        )
-        st.file_uploader(
-            "Load the schema from a YAML file",
-            type=["yaml", "yml"],
-            key="schema-upload",
-            max_upload_size=5,
-            on_change=_take_schema,
-            args=(stored.id,),
-        )
-
-
-def _editor(stored: StoredCohort) -> str:
-    return f"schema-editor-{stored.id}"
-
-
-def _save_schema(cohort_id: str) -> None:
-    if state.is_echo("save schema"):
-        return
-    with notices.refusals("schema"):
-        owner = state.owner()
-        stored = services.get().store.cohorts.get(owner, cohort_id)
-        schema = services.get().cohort(owner, stored).schema
-        edited = schema_table.edited(schema_table.table_of(schema), _editor(stored))
-        settings = schema_table.stated(edited, schema.outcome, schema)
-        _store_version(owner, stored, Overrides.from_data(settings))
-
-
-def _take_schema(cohort_id: str) -> None:
-    upload = st.session_state["schema-upload"]
-    if upload is None:
-        return
-    with notices.refusals("schema"):
-        owner = state.owner()
-        stored = services.get().store.cohorts.get(owner, cohort_id)
-        _store_version(owner, stored, Overrides.from_yaml(cohort_draft.read_text(upload.getvalue())))
-
-
-def _store_version(owner: str, stored: StoredCohort, overrides: Overrides) -> None:
-    frame = services.get().cohort(owner, stored).frame()
-    saved = services.get().add_cohort(owner, Cohort.from_frame(frame, schema=overrides, name=stored.name))
-    state.acted("save schema")
-    same = saved.content_hash == stored.content_hash
-    state.notify(
-        "info" if same else "success",
-        "Nothing was changed."
-        if same
-        else f"'{saved.name}' is stored as version {saved.version}; earlier versions stay.",
-    )
-    state.open_id(state.COHORT, saved.id)
 
 
 # -- managing -------------------------------------------------------------------------------------------------------

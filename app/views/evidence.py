@@ -32,7 +32,7 @@ def show() -> None:
 
 
 def _show_cohort(owner: str, stored: StoredCohort, model: str) -> None:
-    cohort = services.get().cohort(owner, stored)
+    cohort = services.get().shown_cohort(owner, stored)
     fingerprint = services.get().model(owner, model).fingerprint
     known = [
         (kept, evidence)

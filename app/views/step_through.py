@@ -7,7 +7,8 @@ import streamlit as st
 from app.host import services
 from app.store import NotFound
 from app.streamlit_contact.batched_delivery import batched_delivery
-from app.ui import labels, notices, state
+from app.ui import inputs, labels, notices, state
+from app.ui.headings import heading
 from app.ui.step_through import (
     actions,
     belief,
@@ -48,37 +49,48 @@ def show() -> None:
         notices.show("error", str(refusal))
         st.button("Leave this step-through", key="leave", on_click=_leave)
         return
+    suggestion.prefetch(present)
     with batched_delivery():
-        head, waiting = st.container(), st.container()
-        with st.container(key="step-columns"):
-            left, centre, right = st.columns([0.82, 1.4, 1.35], gap="medium")
-        with centre:
-            belief.show(present)
-        with right:
-            suggestion.show(present)
-        with head:
-            _head(present)
-        with waiting:
-            notices.show_waiting()
-        with left:
+        _draw(present)
+
+
+def _draw(present: step_answers.StepAnswers) -> None:
+    """In the order in which a phone shows it; wider screens put it side by side (page.css)."""
+    with st.container(key="step-head"):
+        _head(present)
+    notices.show_waiting()
+    suggestion.show_verdict(present)
+    with st.container(key="step-page"):
+        with st.container(key="step-main"):
+            with st.container(key="step-now"):
+                belief.show(present)
+            with st.container(key="step-next"):
+                suggestion.show(present)
+            with st.container(key="step-charts"):
+                heading("How it moved")
+                belief.show_history(present, range(len(present.views)))
+                belief.show_gains(present)
+            with st.container(key="step-tests"):
+                ranking.show(present)
+        with st.container(key="step-known"):
             known_values.show(present)
-        with right:
-            ranking.show(present)
 
 
 def _head(present: step_answers.StepAnswers) -> None:
     record, patient = present.record, present.patient
     memory = patient.memory
+    voices = f" ({record.council.in_words})" if record.council else ""
+    name_of_model = f"{labels.markdown(memory.release.name)}{voices}"
     title, tools = st.columns([1.7, 1], vertical_alignment="center")
     with title, st.container(gap=None):
         name = labels.markdown(labels.short(record.step_through.title or "Step-through", 60))
         st.markdown(f"#### {name}", anchors=False)
         st.markdown(
             f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model "
-            f"{labels.markdown(memory.release.name)} · {labels.counted(patient.steps, 'test')} · cost {patient.spent:g} · "
+            f"{name_of_model} · {labels.counted(patient.steps, 'test')} · cost {patient.spent:g} · "
             f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
-    with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+    with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall", key="step-tools"):
         rules.show(present)
         exports.show(state.owner(), record.step_through)
         st.button(
@@ -92,7 +104,7 @@ def _head(present: step_answers.StepAnswers) -> None:
 
 def _leave() -> None:
     state.open_id(state.STEP_THROUGH, None)
-    for key in (actions.CHOSEN, actions.EDITING, actions.UNUSUAL):
+    for key in (actions.CHOSEN, actions.EDITING, inputs.UNUSUAL):
         st.session_state.pop(key, None)
 
 

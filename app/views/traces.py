@@ -8,7 +8,7 @@ from app.host import services
 from app.store import Conflict, NotFound
 from app.ui import labels, notices, state
 from app.ui.step_through import conditioning
-from app.ui.traces import compare, exports, importing, listing, loading, replay, verify
+from app.ui.traces import compare, deleting, exports, importing, listing, loading, replay, verify
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import L2MError
 
@@ -53,6 +53,7 @@ def _show_unreadable(owner: str, identifier: str, refusal: L2MError) -> None:
             "info",
             "Its chain of events is whole." if verdict.intact else f"Its chain of events is broken: {verdict.reason}.",
         )
+    deleting.offer_one(identifier)
     _back()
 
 
@@ -114,6 +115,7 @@ def _head(owner: str, loaded: LoadedTrace) -> None:
                 args=(record.id, record.step_through.version, key),
             )
         exports.show(owner, record.step_through)
+        deleting.offer_one(record.id)
         st.button(
             "Continue",
             key="trace-continue",

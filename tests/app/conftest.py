@@ -83,7 +83,7 @@ def restart(shared_services: services.Services, monkeypatch: pytest.MonkeyPatch)
 
     yield start_again
     for made in started:
-        made.background.shutdown()
+        made.shut_down()
         made.store.close()
 
 

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from app.ui import charts
+from app.ui.charts import base
 from app.ui.charts.gains import CIVIDIS, PALETTE
 
 HOSTILE = "<b>$x$</b> ![i](http://example.invalid/p.png)"
@@ -23,7 +24,7 @@ def made() -> dict[str, charts.Chart]:
         charts.Point("x", {"a": 0.1, "b": 0.6, HOSTILE: 0.3}),
     ]
     columns = [
-        charts.Column("start", {"lactate": 0.1, HOSTILE: 0.02, "scan": 0.0}, {}, "lactate"),
+        charts.Column("start", {"lactate": 0.1, HOSTILE: 0.02, "scan": 0.0}, {}, "lactate", {"lactate": "±9 points"}),
         charts.Column("lactate", {HOSTILE: 0.01}, {"lactate": "known", "scan": "unavailable"}, HOSTILE),
     ]
     grid = np.linspace(0, 10, 21)
@@ -75,6 +76,40 @@ def test_it_is_a_valid_picture_with_words_and_numbers(name: str) -> None:
     assert set(chart.formats) <= set(chart.table.columns)
 
 
+@pytest.mark.parametrize("name", [name for name, chart in made().items() if chart.make_svg is not None])
+def test_it_can_be_taken_away_as_a_picture_that_stands_alone(name: str) -> None:
+    chart = made()[name]
+    assert chart.make_svg is not None
+    picture = ElementTree.fromstring(chart.make_svg())
+    sign = "{http://www.w3.org/2000/svg}"
+    assert picture.tag == f"{sign}svg" and picture[0].tag == f"{sign}title" and picture[0].text
+    width, height = float(picture.get("width", 0)), float(picture.get("height", 0))
+    for text in picture.iter(f"{sign}text"):
+        assert 0 <= float(text.get("x", -1)) <= width and 0 <= float(text.get("y", -1)) <= height, text.text
+    assert not {"script", "image", "a", "style", "foreignObject"} & {
+        part.tag.removeprefix(sign) for part in picture.iter()
+    }
+
+
+def test_every_chart_of_a_step_has_a_picture() -> None:
+    without = {name for name, chart in made().items() if isinstance(chart.spec, str) and chart.make_svg is None}
+    assert without == {"ranking"}, "which is a table"
+
+
+def test_the_picture_of_the_map_of_gains_has_its_colours_and_signs() -> None:
+    chart = made()["gains"]
+    assert chart.make_svg is not None
+    svg = chart.make_svg()
+    shown = {background(cell) for row in cells(ElementTree.fromstring(chart.spec)) for cell in row} - {""}
+    assert shown and all(colour in svg for colour in shown) and svg.count(">★<") == 2
+
+
+def test_the_numbers_as_a_file_hold_no_formula_and_say_how_they_are_written() -> None:
+    chart = charts.class_bars({"=HYPERLINK(1)": 0.25, "µ": 0.75})
+    lines = base.to_csv(chart).split("\r\n")
+    assert lines == ["\ufeffoutcome,probability,of 100", "'=HYPERLINK(1),0.25,25", "µ,0.75,75", ""]
+
+
 @pytest.mark.parametrize("name", made())
 def test_no_name_is_read_as_a_tag_or_a_formula(name: str) -> None:
     chart = made()[name]
@@ -86,7 +121,7 @@ def test_the_icon_array_fills_as_many_as_it_says() -> None:
     chart = charts.icon_array(0.31, "died")
     rows = ElementTree.fromstring(chart.spec)
     assert [row.get("style") for row in rows] == ["--has:20", "--has:11", "--has:0", "--has:0", "--has:0"]
-    assert "31 have died" in chart.alt and chart.table["of 100"].tolist() == [31, 69]
+    assert "31 of 100 patients like this: died" in chart.alt and chart.table["of 100"].tolist() == [31, 69]
 
 
 def bars(before: bool, band: bool) -> ElementTree.Element:
@@ -142,13 +177,15 @@ def test_the_heat_map_marks_states_by_signs_and_offers_each_row_for_clicking() -
     chart = made()["gains"]
     picture = ElementTree.fromstring(chart.spec)
     assert picture.get("data-chart") == "gains"
-    assert [[cell.text for cell in row] for row in cells(picture)] == [["★", "●"], [None, "★"], [None, "✕"]]
-    assert [row.get("data-pick") for row in picture if row.get("class") == "row"] == ["0", "1", "2"]
-    assert [cell.get("title") for cell in cells(picture)[0]] == [
-        "lactate, step 0: 0.100 nats",
+    assert [[cell.text for cell in row] for row in cells(picture)] == [[None, "★"], ["★", "●"], [None, "✕"]]
+    assert [row.get("data-pick") for row in picture if row.get("class") == "row"] == ["1", "0", "2"]
+    assert [cell.get("title") for cell in cells(picture)[1]] == [
+        "lactate, step 0: ±9 points, 0.100 nats",
         "lactate, step 1: known",
     ]
-    assert not background(cells(picture)[0][1]) and background(cells(picture)[1][1])
+    assert not background(cells(picture)[1][1]) and background(cells(picture)[0][1])
+    (largest,) = (part for part in picture if part.get("class") == "head most")
+    assert [cell.text for cell in largest] == ["largest", "0.1", "0.01"], "what each step promised at most"
     assert chart.table.iloc[:, 2].tolist() == ["known", "0.0100", "unavailable"]
 
 
@@ -167,7 +204,15 @@ def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_na
     assert np.allclose(places, np.sqrt(nats / top), atol=1e-3) and np.diff(places).min() >= 0.149
 
 
-@pytest.mark.parametrize("most", [1e-6, 0.0003])
+def test_where_all_gains_are_small_they_are_told_apart_and_the_scale_says_how_small_they_are() -> None:
+    gains = {"most": 0.0004, "half": 0.0001, "none": 0.0}
+    picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "most")]).spec)
+    assert [background(row[0]) for row in cells(picture)] == [CIVIDIS[-1], PALETTE[32], CIVIDIS[0]]
+    (bar,) = (part for part in picture if part.get("class") == "bar")
+    assert float(bar[1].findall("span")[-1].text or "") <= 0.0004
+
+
+@pytest.mark.parametrize("most", [1e-6, 2e-6])
 def test_gains_that_tell_nothing_are_dark_however_much_larger_than_the_others(most: float) -> None:
     gains = {"most": most, "none": 0.0}
     picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("start", gains, {}, "most")]).spec)
@@ -175,16 +220,16 @@ def test_gains_that_tell_nothing_are_dark_however_much_larger_than_the_others(mo
     assert max(shades) < 0.15
     assert [row[0].get("title") for row in cells(picture)] == ["most, step 0: <0.001 nats", "none, step 0: 0.000 nats"]
     (bar,) = (part for part in picture if part.get("class") == "bar")
-    assert bar[1].findall("span")[-1].text == "0.02", "the scale says where it ends"
+    assert bar[1].findall("span")[-1].text == "0.0001", "the scale says where it ends"
 
 
 def test_a_brighter_cell_promises_more() -> None:
     gains = {str(number): number / 50 for number in range(51)}
-    picture = ElementTree.fromstring(charts.gain_map(list(gains)[-40:], [charts.Column("", gains, {}, "50")]).spec)
+    picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("", gains, {}, "50")], most=51).spec)
     brightness = [
         sum(int(background(row[0])[i : i + 2], 16) * w for i, w in ((1, 2), (3, 7), (5, 1))) for row in cells(picture)
     ]
-    assert np.all(np.diff(brightness) >= 0) and brightness[0] < brightness[-1]
+    assert len(brightness) == 51 and np.all(np.diff(brightness) <= 0) and brightness[0] > brightness[-1]
 
 
 @pytest.mark.parametrize(("suggested", "ink"), [("bright", "#10181c"), ("dark", "#fff")])
@@ -205,7 +250,23 @@ def test_a_wide_cohort_shows_the_best_and_tables_all() -> None:
     chart = charts.gain_map(names, [charts.Column("start", {n: i / 100 for i, n in enumerate(names)}, {}, "f59")])
     rows = [row for row in ElementTree.fromstring(chart.spec) if row.get("class") == "row"]
     assert len(rows) == charts.MOST_ROWS and len(chart.table) == 60
-    assert [row[0].text for row in rows] == names[20:] and rows[0].get("data-pick") == "20"
+    assert [row[0].text for row in rows] == names[: -charts.MOST_ROWS - 1 : -1] and rows[0].get("data-pick") == "59"
+    picture = ElementTree.fromstring(
+        charts.gain_map(names, [charts.Column("start", dict.fromkeys(names, 0.1), {}, "f0")], most=60).spec
+    )
+    assert len(cells(picture)) == 60, "all of them where they are asked for"
+
+
+def test_what_was_measured_since_stays_below_the_best_that_are_left() -> None:
+    names = [f"f{i}" for i in range(30)]
+    gains = {name: i / 100 for i, name in enumerate(names)}
+    later = {name: gain for name, gain in gains.items() if name not in ("f3", "f29")}
+    columns = [
+        charts.Column("start", gains, {}, "f29"),
+        charts.Column("f29", later, {"f29": "known", "f3": "declined"}, "f28"),
+    ]
+    rows = [row for row in ElementTree.fromstring(charts.gain_map(names, columns).spec) if row.get("class") == "row"]
+    assert [row[0].text for row in rows][-3:] == ["f17", "f3", "f29"] and len(rows) == charts.MOST_ROWS + 2
 
 
 def test_of_many_steps_the_latest_are_drawn_and_all_are_in_the_table() -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -80,18 +81,96 @@ def test_further_texts_for_not_measured_can_be_stated(shared_services: Services,
     assert np.nanmin(cohort.x[:, cohort.names.index("lactate")]) > 0
 
 
-def test_what_was_refused_so_far_is_looked_over_before_it_is_stored(shared_services: Services, owner: str) -> None:
+def edit(app: AppTest, content: bytes, edits: dict[str, dict[str, str]], editing: int = 0) -> AppTest:
+    """What the browser sends when rows of columns are changed. editing: how often columns were looked over anew."""
+    app.session_state[f"draft-rows-{hashlib.sha256(content).hexdigest()[:12]}-{editing}"] = {"edits": edits}
+    return check(app.run())
+
+
+def test_roles_are_guessed_and_said_in_one_sentence(shared_services: Services, owner: str) -> None:
     frame = small_frame()
     frame["seen on"] = [f"2024-01-{1 + i % 28:02d}" for i in range(len(frame))]
-    content = csv(frame[["age", "seen on", "lactate", "died"]])
-    app = upload(open_app(), "dated.csv", content)
-    editor = f"draft-editor-{hashlib.sha256(content).hexdigest()[:12]}-0"
-    app.session_state[editor] = {"edited_rows": {1: {"role": "ignored"}}, "added_rows": [], "deleted_rows": []}
-    app = press(app, "draft-save")
-    assert shared_services.store.cohorts.list(owner) == () and "Check the columns" in texts(app)
-    assert app.selectbox(key="draft-positive").value == "yes"
+    app = upload(open_app(), "dated.csv", csv(frame[["age", "seen on", "lactate", "died"]]))
+    assert "1 known at the start, 1 can be measured, 1 ignored; outcome died" in texts(app)
     press(app, "draft-save")
-    assert len(shared_services.store.cohorts.list(owner)) == 1
+    (stored,) = shared_services.store.cohorts.list(owner)
+    schema = Schema.from_yaml(stored.schema_yaml)
+    assert schema.baseline == ("age",) and schema.acquirable == ("lactate",) and schema.feature("age").unit == "years"
+
+
+def test_what_was_read_how_is_shown_before_storing(shared_services: Services, owner: str) -> None:
+    frame = small_frame().astype({"lactate": object})
+    frame.loc[::5, "lactate"] = "<0.5"
+    app = upload(open_app(), "limits.csv", csv(frame))
+    assert "detection limit" in texts(app)
+    app = check(app.selectbox(key="draft-censored").set_value("limit").run())
+    assert "Detection limits, read as the limit itself" in texts(app) and "16 cells such as '<0.5'" in texts(app)
+    assert shared_services.store.cohorts.list(owner) == ()
+
+
+def test_a_guess_that_is_wrong_is_changed_and_the_change_is_stored(shared_services: Services, owner: str) -> None:
+    content = csv(small_frame()[["age", "lactate", "sodium", "died"]])
+    app = edit(
+        upload(open_app(), "ward.csv", content), content, {"0": {"role": "acquirable"}, "2": {"role": "ignored"}}
+    )
+    assert "0 known at the start, 2 can be measured, 1 ignored" in texts(app)
+    assert "Nothing is known at the start" in texts(app)
+    press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    schema = Schema.from_yaml(stored.schema_yaml)
+    assert schema.acquirable == ("age", "lactate") and not schema.baseline
+
+
+def test_what_was_said_of_columns_stays_when_another_outcome_is_chosen(shared_services: Services, owner: str) -> None:
+    content = csv(small_frame()[["age", "lactate", "sodium", "died"]])
+    app = edit(upload(open_app(), "ward.csv", content), content, {"0": {"role": "acquirable"}})
+    app = check(app.selectbox(key="draft-outcome").set_value("sodium").run())
+    assert "outcome sodium, median" in texts(app)
+    app = press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert Schema.from_yaml(stored.schema_yaml).feature("age").role == "acquirable"
+
+
+def test_an_identifier_that_is_wanted_is_used(shared_services: Services, owner: str) -> None:
+    frame = small_frame()
+    frame.insert(0, "record id", range(1000, 1000 + len(frame)))
+    content = csv(frame)
+    app = upload(open_app(), "ward.csv", content)
+    assert "1 ignored" in texts(app)
+    press(edit(app, content, {"0": {"role": "baseline"}}), "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert "record id" in Schema.from_yaml(stored.schema_yaml).baseline
+
+
+def test_tests_that_are_always_recorded_together_become_a_panel(shared_services: Services, owner: str) -> None:
+    frame = small_frame()
+    frame.loc[::3, ["sodium", "potassium"]] = None
+    app = press(upload(open_app(), "ward.csv", csv(frame)), "draft-panel-0")
+    press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert ("sodium", "potassium") in Schema.from_yaml(stored.schema_yaml).groups.values()
+
+
+def test_while_a_file_is_looked_over_nothing_else_is_shown(shared_services: Services, owner: str, ward) -> None:
+    app = upload(open_app(cohort=ward.id), "ward.csv", csv())
+    assert "New cohort from ward" in texts(app) and "Start a step-through" not in texts(app)
+    assert "Start a step-through" in texts(press(app, "draft-discard"))
+
+
+def test_without_rows_the_grid_has_the_roles(
+    shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(
+        import_module("streamlit.components.v2.get_bidi_component_manager"), "get_bidi_component_manager"
+    )
+    content = csv(small_frame()[["age", "lactate", "sodium", "died"]])
+    app = upload(open_app(), "ward.csv", content)
+    editor = f"draft-editor-{hashlib.sha256(content).hexdigest()[:12]}-0"
+    app.session_state[editor] = {"edited_rows": {2: {"role": "ignored"}}, "added_rows": [], "deleted_rows": []}
+    press(check(app.run()), "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    schema = Schema.from_yaml(stored.schema_yaml)
+    assert schema.baseline == ("age",) and schema.acquirable == ("lactate",)
 
 
 @pytest.mark.parametrize(
@@ -108,21 +187,43 @@ def test_a_file_that_cannot_serve_is_refused_in_words(
 ) -> None:
     app = upload(open_app(), "broken.csv", content)
     assert app.error and sentence in app.error[0].value.replace("\\", "")
-    assert "Learning to Measure" in texts(app), "the rest of the page is gone"
+    assert "Learning to Measure" in texts(app) or "Discard" in texts(app), "the rest of the page is gone"
 
 
 def test_a_column_that_cannot_be_used_can_be_ignored_and_the_rest_saved(shared_services: Services, owner: str) -> None:
     frame = small_frame()
-    frame["seen on"] = [f"2024-01-{1 + i % 28:02d}" for i in range(len(frame))]
-    app = upload(open_app(), "dated.csv", csv(frame[["age", "seen on", "lactate", "died"]]))
-    assert "seen on" in app.error[0].value.replace("\\", "")
+    frame["pressure"] = [f"{120 + i % 9}/80" for i in range(len(frame))]
+    content = csv(frame[["age", "pressure", "lactate", "died"]])
+    app = upload(open_app(), "pairs.csv", content)
+    assert "pressure" in app.error[0].value.replace("\\", "")
     app = press(app, "draft-save")
-    assert shared_services.store.cohorts.list(owner) == () and "seen on" in app.error[0].value.replace("\\", "")
-    yaml = "outcome: {name: died, kind: binary, classes: ['no', 'yes']}\nfeatures:\n- {name: seen on, role: ignored}\n"
-    app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run()
-    app = press(check(app), "draft-save")
+    assert shared_services.store.cohorts.list(owner) == () and "pressure" in app.error[0].value.replace("\\", "")
+    app = edit(app, content, {"1": {"role": "ignored"}})
+    press(app, "draft-save")
     (stored,) = shared_services.store.cohorts.list(owner)
     assert Schema.from_yaml(stored.schema_yaml).used == ("age", "lactate")
+
+
+def test_a_schema_from_yaml_wins_over_guesses(shared_services: Services, owner: str) -> None:
+    app = upload(open_app(), "ward.csv", csv(small_frame()[["age", "lactate", "sodium", "died"]]))
+    yaml = "outcome: {name: died, kind: binary, classes: ['yes', 'no']}\nfeatures:\n- {name: age, role: ignored}\n"
+    app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run()
+    press(check(app), "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    schema = Schema.from_yaml(stored.schema_yaml)
+    assert schema.used == ("lactate", "sodium") and schema.outcome.classes == ("yes", "no")
+
+
+def test_the_positive_class_of_a_stored_cohort_can_be_changed(shared_services: Services, owner: str, ward) -> None:
+    app = open_app(cohort=ward.id)
+    app.session_state["cohort-tabs"] = "Schema"
+    app = check(check(app.run()).selectbox(key=f"schema-positive-{ward.id}").set_value("no").run())
+    press(app, "schema-save")
+    versions = {
+        stored.version: Schema.from_yaml(stored.schema_yaml) for stored in shared_services.store.cohorts.list(owner)
+    }
+    assert versions[2].outcome.classes == ("yes", "no") and versions[1].outcome.classes == ("no", "yes")
+    assert versions[2].features == versions[1].features
 
 
 def test_yaml_describes_a_stored_cohort_in_a_new_version(
@@ -184,6 +285,7 @@ def test_a_gzipped_file_and_parquet_are_read_too(shared_services: Services, owne
 
     app = upload(open_app(), "ward.csv.gz", gzip.compress(csv()))
     assert app.selectbox(key="draft-outcome").value == "died"
+    app = press(app, "draft-discard")
     buffer = io.BytesIO()
     small_frame().to_parquet(buffer)
     app = upload(open_app(), "ward.parquet", buffer.getvalue())
@@ -198,7 +300,7 @@ AGES = [str(40 + 7 * i % 31) for i in range(40)]
 
 
 def test_the_decimal_sign_is_asked_for_and_can_be_stated(shared_services: Services, owner: str) -> None:
-    app = upload(open_app(), "ward.csv", rows_of(AGES, ["950", "1.100"] * 20, ["no", "yes"] * 20))
+    app = upload(open_app(), "ward.csv", rows_of(AGES, ["950", "1.100"] * 20, ["no", "no", "yes", "yes"] * 10))
     assert "'1.100' could be 1100 or 1.100" in texts(app) and "decimal sign" in texts(app)
     app = check(app.selectbox(key="draft-decimal").set_value("comma: 1,5").run())
     assert "1100 or 1.100" not in texts(app)

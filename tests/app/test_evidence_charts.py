@@ -12,7 +12,7 @@ import pytest
 import l2m_core as l2m
 from app.ui import charts
 from app.ui.charts import evidence_charts as drawings
-from app.ui.charts import training_charts
+from app.ui.charts import plots, training_charts
 from app.ui.experiments import watching
 from l2m_core.evidence import Evidence, EvidenceSettings, gather
 from tests.app.test_charts import HOSTILE
@@ -56,6 +56,8 @@ def made(found: Evidence) -> list[charts.Chart]:
         drawings.by_cost(found.curves, "nats"),
         drawings.calibration(found.calibration[0], found),
         drawings.calibration(found.calibration[-1], found),
+        drawings.by_voice(found),
+        *(drawings.decision_curve(each, found, 0.3) for each in found.decisions_at),
         drawings.choices(found),
         drawings.wishes(found.wishes, found.rows),
     ]
@@ -115,3 +117,33 @@ def test_the_rate_is_that_of_the_last_minute() -> None:
     assert watching.rate_of(slow + fast) == pytest.approx(4.0)
     assert watching.rate_of(slow[:1]) is None and watching.rate_of([]) is None
     assert [watching.duration(seconds) for seconds in (None, 20, 600, 7200)] == ["—", "20 s", "10 min", "2.0 h"]
+
+
+def test_predictors_differ_in_dash_and_the_chosen_threshold_is_marked(binary: Evidence) -> None:
+    lines = drawings.by_voice(binary).spec["data"]
+    assert len({line["line"]["dash"] for line in lines}) == len(lines) == 3
+    (curve,) = binary.decisions_at
+    chart = drawings.decision_curve(curve, binary, 0.3)
+    assert chart.spec["layout"]["shapes"][0]["x0"] == 0.3
+    assert len({line["line"]["dash"] for line in chart.spec["data"]}) >= 3
+    assert chart.table["acting on everybody"].tolist() == list(curve.benefit["all"])
+    assert f"{curve.benefit['model'][29]:.3g}" in chart.alt
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.0, 1.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ([0.31, 0.69], [0.3, 0.4, 0.5, 0.6, 0.7]),
+        ([math.nan], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ([-3.0, 12.0], [-5.0, 0.0, 5.0, 10.0, 15.0]),
+    ],
+)
+def test_ticks_are_round_and_reach_around_the_values(values: list[float], expected: list[float]) -> None:
+    assert plots.ticks(values) == expected
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -0.02, 1e9])
+def test_one_value_alone_has_an_axis_too(value: float) -> None:
+    found = plots.ticks([value, value])
+    assert found[0] <= value <= found[-1] and found[-1] > found[0]

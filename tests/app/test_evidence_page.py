@@ -16,11 +16,12 @@ from app.host.services import Services
 from app.jobs.evidence_job import KIND, KeptFolds, kept_under
 from app.jobs.runner import Runner
 from app.store import Job, StoredCohort
-from app.ui.evidence import gathering
+from app.ui.evidence import gathering, standalone
 from l2m_core.cohort import Cohort
 from l2m_core.evidence import EvidenceSettings, ask_fold, gather, make_plan
 from l2m_core.schema import Feature
 from tests.app.conftest import PATIENCE, check, open_app, press, small_cohort, small_frame, texts
+from tests.app.elements import Elements
 from tests.jobs.conftest import cohort_of, end_jobs
 
 QUICK = EvidenceSettings(folds=2, budget=2, most_rows=12, draws=100)
@@ -88,7 +89,7 @@ def test_evidence_is_gathered_by_a_press_and_shown_at_once_ever_after(
     assert only_job(shared_services, owner).state == "done", only_job(shared_services, owner).message
     page = texts(app)
     assert "On this cohort the model's order" in page and "12 of 80 rows were asked" in page
-    assert len(app.get("plotly_chart")) == 6
+    assert len(app.get("plotly_chart")) == 8
     assert {metric.label for metric in app.metric} >= {
         "Rows predicted",
         "Log loss after up to 2 tests",
@@ -223,3 +224,59 @@ def test_calibration_can_be_seen_before_and_after(
     picker = next(group for group in app.get("button_group") if str(group.key).startswith("evidence-moment"))
     picker.set_value(0)
     assert texts(check(app.run())) != after
+
+
+def test_a_grade_comes_first_and_who_predicts_best_is_said(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered)
+    page = texts(open_app("evidence", cohort=ward.id))
+    assert "For this cohort: not to be relied on. Only " in page and "Head to head, knowing the same" in page
+
+
+def test_what_acting_from_a_threshold_on_brings_follows_the_threshold(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered)
+    app = open_app("evidence", cohort=ward.id)
+    field = next(field for field in app.number_input if str(field.key).startswith("evidence-threshold"))
+    assert field.min == 1 and field.max == 99
+    field.set_value(25)
+    assert "Whoever acts from 25% on for 'yes'" in texts(check(app.run()))
+
+
+def test_recalibration_can_be_looked_at(shared_services: Services, owner: str, ward: StoredCohort, gathered) -> None:
+    keep(shared_services, owner, ward, gathered)
+    app = open_app("evidence", cohort=ward.id)
+    picker = next(group for group in app.get("button_group") if str(group.key).startswith("evidence-moment"))
+    picker.set_value(-1)
+    assert "Each fold by what happened in the others; from all: log odds ×" in texts(check(app.run()))
+
+
+def test_how_long_it_will_take_is_said_before_it_is_started(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    app = open_app("evidence", cohort=ward.id)
+    deadline = time.monotonic() + PATIENCE
+    while "by a quick trial on this machine" not in texts(app):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+        app = check(app.run())
+
+
+def test_the_page_that_stands_alone_fetches_nothing_and_holds_the_figures(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered)
+    (kept,) = shared_services.store.evidence.list(owner, ward.content_hash)
+    named = replace(ward, name="<b>ward</b> & others")
+    page = standalone.to_html(named, kept, gathered)
+    found = Elements(page)
+    assert found.addresses == [] and found.handlers == [] and not found.tags & {"script", "img", "link", "b"}
+    words = " ".join(found.words)
+    assert "<b>ward</b> & others" in words and "research use only" in words.lower()
+    for sentence in gathered.summary():
+        assert sentence.text in words
+    for voice in gathered.voices:
+        assert voice.label("binary") in words and f"{voice.overall.value:.3f}" in words
+    assert page.count("<svg") == 4 and "default-src 'none'" in page

@@ -98,10 +98,14 @@ def test_a_job_is_started_watched_stopped_and_resumed(shared_services: Services,
     run = shared_services.runner.folder(job) / training_run.RUN
     app = until(app, lambda: training_run.last_step(run) >= 3)
     assert "Running" in texts(app) and "‘watched’" in texts(app)
+    (running_box,) = (found.key for found in app.selectbox if found.label == "Job")
     assert [metric.label for metric in app.metric] == ["Steps", "Rate", "Time left", "Training loss"]
     app = press(app, "job-stop")
     app = until(app, lambda: not shared_services.store.jobs.get(owner, job.id).active)
     assert "a checkpoint is written" in texts(app)
+    (box,) = (found for found in app.selectbox if found.label == "Job")
+    assert [option.split(":")[0] for option in box.options] == ["Stopped"]
+    assert running_box != box.key, "a box that stays would go on showing the name that was chosen"
     app = press(app, "job-resume")
     assert shared_services.store.jobs.get(owner, job.id).active
     app = press(app, "job-stop")

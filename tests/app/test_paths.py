@@ -40,7 +40,7 @@ def test_a_models_name_is_never_a_path(shared_services: services.Services, owner
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_no_id_opens_nothing(shared_services: services.Services, owner: str, name: str) -> None:
-    assert not state._is_id(name)
+    assert not state.is_id(name)
     store = shared_services.store
     for ask in (store.cohorts.get, store.step_throughs.get, store.jobs.get):
         with pytest.raises(StoreError):

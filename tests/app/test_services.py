@@ -13,7 +13,7 @@ from app.store import NotFound, StoredCohort
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ModelFileError
 from l2m_core.schema import Feature
-from l2m_core.tables.column_parsing import Rules
+from l2m_core.tables.column_reading import ReadingRules
 from tests.app.conftest import small_cohort, small_frame
 
 
@@ -84,7 +84,7 @@ def test_a_cohort_is_stored_as_it_was_read_and_needs_its_rules_no_more(shared_se
     )
     stored = shared_services.add_cohort(owner, cohort)
     again = shared_services.cohort(owner, stored)
-    assert again.content_hash == cohort.content_hash and again.rules == Rules()
+    assert again.content_hash == cohort.content_hash and again.rules == ReadingRules()
     assert np.array_equal(again.x, cohort.x, equal_nan=True)
     assert again.encode({"cells": 1500.5})[0, 0] == cohort.encode({"cells": "1.500,5"})[0, 0] == 1500.5
 
@@ -125,7 +125,7 @@ def test_a_deleted_cohort_is_not_computed_with_any_more(shared_services: Service
 
 def in_memory(here: Services, stored: StoredCohort) -> tuple[bool, bool]:
     """Whether the cohort is, and what a model read of it."""
-    return stored.id in here._cohorts.keys(), here.has_read(stored, here.model(NOBODY))
+    return here.has_loaded(stored), here.has_read(stored, here.model(NOBODY))
 
 
 def test_a_deleted_cohort_leaves_memory_and_what_others_have_too_stays(shared_services: Services, owner: str) -> None:

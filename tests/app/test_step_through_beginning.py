@@ -1,15 +1,19 @@
 """How a step-through begins: what may be known, what is refused, what is said meanwhile."""
 
-from contextlib import nullcontext
+import re
+import threading
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from app.host import services
 from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import state
 from app.ui.step_through import conditioning
+from l2m_core.errors import CohortError
 from tests.app.conftest import Restart, check, open_app, press, small_cohort, texts
 from tests.app.stepping import begin, recorded, step_id
 
@@ -55,6 +59,40 @@ def test_an_example_patient_can_be_filled_in(owner: str, ward: StoredCohort, sha
     assert app.selectbox(key=f"start-{ward.id}-1").value in ("f", "m")
 
 
+def test_a_wild_value_is_asked_about_and_a_second_press_keeps_it(owner: str, ward, shared_services) -> None:
+    app = open_app("step_through", cohort=ward.id)
+    app.number_input(key=f"start-{ward.id}-0").set_value(119.0)
+    app = press(app, "start-submit")
+    assert "above every value in the cohort" in texts(app) and "Press Begin again" in texts(app)
+    assert not shared_services.store.step_throughs.list(owner)
+    app = press(app, "start-submit")
+    assert dict(recorded(owner, app).events[0].values) == {"age": 119.0}
+
+
+def test_another_wild_value_is_asked_about_again(owner: str, ward, shared_services) -> None:
+    app = open_app("step_through", cohort=ward.id)
+    for value in (118.0, 119.0):
+        app.number_input(key=f"start-{ward.id}-0").set_value(value)
+        app = press(app, "start-submit")
+        assert f"age = {value:g} years is above every value" in texts(app)
+    assert not shared_services.store.step_throughs.list(owner)
+
+
+def test_a_double_click_does_not_answer_the_question(
+    owner: str, ward, shared_services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "ECHO_SECONDS", 60.0)
+    app = open_app("step_through", cohort=ward.id)
+    app.number_input(key=f"start-{ward.id}-0").set_value(119.0)
+    press(press(app, "start-submit"), "start-submit")
+    assert not shared_services.store.step_throughs.list(owner)
+
+
+def test_a_field_tells_its_usual_range_and_has_a_step_of_its_precision(ward, shared_services) -> None:
+    age = open_app("step_through", cohort=ward.id).number_input(key=f"start-{ward.id}-0")
+    assert age.step == 1.0 and age.label == "age (years)" and re.fullmatch(r"usually \d+ to \d+", age.placeholder)
+
+
 def test_begin_pressed_before_the_example_shows_begins_with_it(
     owner: str, ward: StoredCohort, shared_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,22 +120,95 @@ def test_results_that_are_there_already_can_be_given(owner: str, ward: StoredCoh
     assert dict(recorded(owner, app).events[0].values) == {"lactate": 2.5}
 
 
-def test_while_the_cohort_is_read_for_the_first_time_the_page_says_so(
-    ward: StoredCohort, restart: Restart, owner: str, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def slow_reading(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """A model that stops half way through every cohort until the event is set."""
+    go_on, really_read = threading.Event(), services.condition
+
+    def read(model, cohort, tell):
+        tell(0.5)
+        assert go_on.wait(60)
+        return really_read(model, cohort, tell)
+
+    monkeypatch.setattr(services, "condition", read)
+    yield go_on
+    go_on.set()
+
+
+def bars(app: AppTest) -> list[str]:
+    return [element.proto.text for element in app.get("progress")]
+
+
+def test_a_cohort_is_read_as_soon_as_it_is_shown_and_the_page_says_how_far_it_is(
+    ward: StoredCohort, restart: Restart, owner: str, slow_reading: threading.Event
+) -> None:
+    here = restart()
+    for page in ("cohort", "step_through"):
+        (said,) = bars(open_app(page, cohort=ward.id))
+        assert re.fullmatch(r"The model reads the cohort, 80 rows: (0|50)% done", said)
+    slow_reading.set()
+    here.conditioned(owner, ward, here.model(owner))
+    assert not bars(open_app("step_through", cohort=ward.id))
+
+
+def test_who_begins_before_the_cohort_is_read_waits_with_words_and_begins_then(
+    ward: StoredCohort, restart: Restart, owner: str, slow_reading: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr(conditioning.st, "spinner", lambda text: said.append(text) or nullcontext())
+    words = conditioning.progress_words
+
+    def say(*facts) -> str:
+        said.append(words(*facts))
+        if "50%" in said[-1]:
+            slow_reading.set()
+        return said[-1]
+
+    monkeypatch.setattr(conditioning, "progress_words", say)
     restart()
     app = begin(ward)
-    assert said == ["Reading the cohort's 80 rows …"]
+    assert "The model reads the cohort, 80 rows: 50% done" in said
+    assert [event.kind for event in recorded(owner, app).events] == ["start"]
+    said.clear()
     begin(ward)
-    assert len(said) == 1, "it has been read"
+    assert not said, "it has been read"
+    for page, what in (("step_through", "step"), ("traces", "trace")):
+        restart()
+        open_app(page, **{what: step_id(app)})
+        assert said, f"{page}: what was begun is opened again after the memory was let go"
+        said.clear()
+
+
+def test_what_ends_the_waiting_run_loses_nothing_of_the_request(
+    ward: StoredCohort, restart: Restart, owner: str, slow_reading: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended(Exception):
+        """As another press ends a run."""
+
+    def end(*facts) -> None:
+        raise Ended
+
     restart()
-    open_app("step_through", step=step_id(app))
-    assert len(said) == 2, "what was begun is opened again after the memory was let go"
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(conditioning, "wait_until_read", end)
+        app = open_app("step_through", cohort=ward.id)
+        app.text_input(key="start-title").set_value("Bed 9")
+        app.button(key="start-submit").click().run()
+    slow_reading.set()
+    app = check(app.run())
+    assert [event.kind for event in recorded(owner, app).events] == ["start"] and "Bed 9" in texts(app)
+
+
+def test_a_cohort_that_cannot_be_read_is_refused_when_one_begins(
+    ward: StoredCohort, restart: Restart, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(model, cohort, tell):
+        raise CohortError("It has too many classes.")
+
+    monkeypatch.setattr(services, "condition", refuse)
     restart()
-    open_app("traces", trace=step_id(app))
-    assert len(said) == 3, "its trace replays it"
+    app = open_app("step_through", cohort=ward.id)
+    assert "too many classes" not in texts(app)
+    assert "too many classes" in texts(press(app, "start-submit"))
 
 
 def test_a_refusal_while_beginning_on_an_unread_cohort_is_said_once(

@@ -1,6 +1,8 @@
 """The step-through page: every action is stored first and shown next."""
 
 from dataclasses import replace
+from html import unescape
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -9,12 +11,14 @@ from streamlit.testing.v1 import AppTest
 from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import inputs, state
-from app.ui.step_through import rules, step_answers
+from app.ui.step_through import actions, ranking, rules, step_answers, suggestion
 from app.ui.step_through.stored_events import Rules
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.memory import CohortMemory
+from l2m_core.step_through import verdict
 from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.words import percent, percents
 from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.stepping import NAMES, begin, enter, kinds, recorded, set_rule, step_id, turn_to
 
@@ -63,6 +67,16 @@ def test_the_way_back_to_the_suggestion_is_there_only_when_one_has_left_it(owner
     assert [b for b in app.button if b.key == "to-suggestion"]
     app = turn_to(app, suggested)
     assert not [b for b in app.button if b.key == "to-suggestion"]
+
+
+def test_a_box_of_an_earlier_step_turns_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit calls for it once more where a band came while it was replaced."""
+    session = {suggestion.SELECT: "now", "now": "scan", "before": "lactate"}
+    monkeypatch.setattr(suggestion.st, "session_state", session)
+    suggestion.turn_to("before")
+    assert actions.CHOSEN not in session
+    suggestion.turn_to("now")
+    assert session[actions.CHOSEN] == "scan"
 
 
 def test_a_panel_is_one_step_and_paid_once(owner: str, app: AppTest) -> None:
@@ -129,18 +143,41 @@ def test_the_warning_names_the_value_that_is_in_the_table() -> None:
     cohort = Cohort.from_frame(frame, outcome="died", name="ward")
     lactate = cohort.feature("lactate")
     assert "(lowest: 0.06)" in str(inputs.unlike_the_cohort(cohort, lactate, 0.01))
-    assert "(highest: 15.9)" in str(inputs.unlike_the_cohort(cohort, lactate, 99.0))
+    assert "(highest: 15.90)" in str(inputs.unlike_the_cohort(cohort, lactate, 99.0))
     for value in (0.06, 15.9):
         assert inputs.unlike_the_cohort(cohort, lactate, value) is None, "read back from 32 bits it is still the same"
 
 
+def verdict_line(app: AppTest) -> str:
+    (line,) = (found for html in app.get("html") if (found := str(html.proto.body)).startswith('<p class="l2m-verdict'))
+    return unescape(line).replace("\u2060", "")
+
+
+def test_the_first_line_says_what_to_do_and_what_that_could_change(owner: str, app: AppTest) -> None:
+    view = step_answers.load(owner, step_id(app)).view
+    after = view.preview(view.step.suggested)["p(yes)"]
+    said = f"Measure {view.step.suggested}: it could move {percent(view.step.posterior['yes'])} to "
+    assert f"{said}{percents(after.min(), after.max())}." in verdict_line(app)
+    other = "scan" if view.step.suggested != "scan" else "lactate"
+    assert said in verdict_line(turn_to(app, other)), "it is about the suggestion, whatever one looks at"
+
+
 def test_where_no_test_tells_anything_the_page_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    sentence = "No remaining test is expected to add much on its own"
-    assert sentence not in texts(app)
+    sentence = "Stop: nothing left is likely to move this by more than 1 point."
+    assert sentence not in verdict_line(app)
+    monkeypatch.setattr(verdict, "LEAST_MOVE", 1.0)
+    monkeypatch.setattr(verdict, "points", lambda amount: "1 point")
     tests = tuple(replace(test, gain=0.0003) for test in step_answers.load(state.owner(), step_id(app)).patient.tests)
     monkeypatch.setattr(Patient, "tests", tests)
-    page = texts(enter(app, "lactate", 2.2))
-    assert sentence in page and "**<0.001** nats" in page and "0.000 nats" not in page
+    app = enter(app, "lactate", 2.2)
+    assert sentence in verdict_line(app)
+    assert "gain **<0.001** nats" in texts(app) and "0.000 nats" not in texts(app)
+
+
+def test_the_suggestion_comes_with_what_speaks_for_and_against_it(app: AppTest) -> None:
+    page = texts(turn_to(app, "scan"))
+    assert "**:material/add_circle: For:**" in page and "recorded in 80 of 80" in page
+    assert "**:material/do_not_disturb_on: Against:**" in page and "dearer than most (80; others 5)" in page
 
 
 def test_a_value_that_is_impossible_is_refused(owner: str, app: AppTest) -> None:
@@ -185,7 +222,7 @@ def test_a_correction_is_a_new_event_and_the_old_value_stays_visible(owner: str,
 def test_stopping_ends_and_reopening_goes_on(owner: str, app: AppTest, shared_services: Services) -> None:
     app = press(app, "stop")
     assert shared_services.store.step_throughs.get(owner, step_id(app)).status == "finished"
-    assert "stopped" in texts(app) and not [b for b in app.button if b.key == "record-submit"]
+    assert "Stopped." in verdict_line(app) and not [b for b in app.button if b.key == "record-submit"]
     app = press(app, "reopen")
     assert shared_services.store.step_throughs.get(owner, step_id(app)).status == "running"
     assert app.button(key="record-submit")
@@ -195,9 +232,9 @@ def test_rules_are_kept_with_the_step_through_and_give_the_reason_to_stop(owner:
     app = set_rule(app, "budget", 1)
     assert recorded(owner, app).settings.stopping.budget == 1 and kinds(owner, app) == ["start"]
     app = enter(app, "lactate", 2.2)
-    assert "Stopping is advised. The budget of 1 tests is used" in texts(app)
+    assert "Stop: the budget of 1 tests is used." in verdict_line(app)
     app = open_app("step_through", step=step_id(app))
-    assert "Stopping is advised" in texts(app)
+    assert "Stop: the budget" in verdict_line(app)
 
 
 @pytest.mark.parametrize(
@@ -212,30 +249,95 @@ def test_each_rule_advises_stopping_and_never_forbids_to_go_on(
     owner: str, app: AppTest, rule: str, limit: float, asks_first: bool, reason: str
 ) -> None:
     app = set_rule(app, rule, limit)
-    assert ("Stopping is advised" in texts(app)) is not asks_first
+    assert ("Stop: " in verdict_line(app)) is not asks_first
     app = enter(app, "lactate", 2.2)
-    page = texts(app)
-    assert "Stopping is advised" in page and reason in page
+    page = verdict_line(app)
+    assert "Stop: " in page and reason[1:] in page
     assert kinds(owner, enter(app, "scan", "clear")) == ["start", "observe", "observe"]
 
 
 def test_below_its_limit_no_rule_advises_anything(app: AppTest) -> None:
     for rule, limit in (("cost", 13.0), ("gain", 0.0), ("confidence", 100.0), ("budget", 2)):
         app = set_rule(app, rule, limit)
-    assert "Stopping is advised" not in texts(enter(app, "lactate", 2.2))
+    assert "Stop: " not in verdict_line(enter(app, "lactate", 2.2))
 
 
 def test_a_change_of_the_rules_is_a_line_of_the_log_and_counted_as_an_event(owner: str, app: AppTest) -> None:
     app = enter(set_rule(set_rule(app, "budget", 3), "policy", "gain per cost"), "lactate", 2.2)
     stored = recorded(owner, app)
-    assert stored.length == len(stored.events) + 2 == 4
-    assert "Log (4 events)" in [log.label for log in app.get("expander")]
+    assert stored.length == len(stored.events) + 3 == 5
+    assert "Log (5 events)" in [log.label for log in app.get("expander")]
     app.session_state["step-log"] = True
     lines = [caption.value.replace("\u2060", "") for caption in check(app.run()).caption if " UTC · " in caption.value]
-    assert [line.split(" UTC · ")[1].split(" · ")[0] for line in lines] == ["Recorded", "Rules", "Rules", "Began"]
-    assert lines[1].endswith("rank by expected gain per cost · advise stopping when tests done reach 3")
-    assert lines[2].endswith("rank by the model's default · advise stopping when tests done reach 3")
-    assert [line.split(" ")[0] for line in (lines[0], lines[3])] == ["1", "0"], "steps keep their numbers"
+    assert [line.split(" UTC · ")[1].split(" · ")[0] for line in lines] == [
+        "Recorded",
+        "Rules",
+        "Rules",
+        "Rules",
+        "Began",
+    ]
+    moved = "no test is expected to move this by 1 point"
+    assert lines[1].endswith(f"rank by expected gain per cost · advise stopping when {moved} or tests done reach 3")
+    assert lines[2].endswith(f"rank by the model's default · advise stopping when {moved} or tests done reach 3")
+    assert lines[3].endswith(f"rank by the model's default · advise stopping when {moved}"), (
+        "as every step-through begins"
+    )
+    assert [line.split(" ")[0] for line in (lines[0], lines[4])] == ["1", "0"], "steps keep their numbers"
+
+
+def test_who_stops_is_told_what_it_came_to_and_can_take_it_away(owner: str, app: AppTest) -> None:
+    first = step_answers.load(owner, step_id(app)).posterior["yes"]
+    app = press(enter(app, "lactate", 3.6), "mark-declined")
+    declined = step_answers.load(owner, step_id(app)).patient.state.statuses
+    app = press(app, "stop")
+    now = step_answers.load(owner, step_id(app))
+    page = texts(app)
+    assert f"**Believed:** died {percent(now.posterior['yes'])}; {percent(first)} at the start." in page
+    moved = round(100 * now.posterior["yes"]) - round(100 * first)
+    assert f"**Measured:** lactate 3.6 mmol/L ({'+' if moved > 0 else '−'}{abs(moved)} point" in page
+    assert declined and all(f"{name} declined" in page for name in declined)
+    assert "**Spent:** 1 test, cost 12, in less than a minute." in page
+    assert {button.key for button in app.get("download_button")} >= {
+        f"finish-{kind}" for kind in ("pdf", "html", "csv", "json")
+    }
+
+
+def test_a_stop_against_the_advice_says_what_the_advice_was(app: AppTest) -> None:
+    assert "**Why it ended:** It was stopped by hand. The advice then was to go on: Measure " in texts(
+        press(app, "stop")
+    )
+
+
+def test_a_stop_that_was_advised_says_so_at_the_end(app: AppTest) -> None:
+    app = press(enter(set_rule(app, "budget", 1), "lactate", 2.2), "stop")
+    assert "**Why it ended:** Stopping was advised. The budget of 1 tests is used." in texts(app)
+
+
+def test_all_tests_can_be_searched_and_are_folded_where_they_are_many(app: AppTest, monkeypatch) -> None:
+    monkeypatch.setattr(ranking, "FOLDED", 2)
+
+    def names(app: AppTest) -> list[str]:
+        (table,) = (
+            str(html.proto.body)
+            for html in app.get("html")
+            if str(html.proto.body).startswith('<div class="l2m-ranking')
+        )
+        return [row.find("th").text.removesuffix(" ★") for row in ElementTree.fromstring(table).iter("tr")][1:]
+
+    app = check(app.run())
+    assert len(names(app)) == 2
+    assert len(names(check(app.toggle(key=ranking.ALL).set_value(True).run()))) == 4
+    assert names(check(app.text_input(key=ranking.FIND).set_value("Ium sod").run())) == ["sodium"]
+    app = check(app.text_input(key=ranking.FIND).set_value("xyz").run())
+    assert "No test's name holds “xyz”" in texts(app)
+
+
+def test_columns_that_say_nothing_are_left_out(app: AppTest, owner: str) -> None:
+    columns = ranking.ranking_columns(step_answers.load(owner, step_id(app)))
+    assert "status" not in columns and columns["result in"].count("") == 3 and "—" not in columns["result in"]
+    app = press(app, "mark-pending")
+    columns = ranking.ranking_columns(step_answers.load(owner, step_id(app)))
+    assert list(columns)[1] == "status" and columns["first"] == ["…"] * 4, "its place is kept for it"
 
 
 @pytest.mark.parametrize(
@@ -264,7 +366,7 @@ def test_going_back_asks_the_model_nothing_that_it_has_answered(app: AppTest, mo
     app = enter(app, "lactate", 2.3456)
     asked: list[int] = []
     query = CohortMemory.query
-    monkeypatch.setattr(CohortMemory, "query", lambda self, x, run: asked.append(len(x)) or query(self, x, run))
+    monkeypatch.setattr(CohortMemory, "query", lambda self, x, *how: asked.append(len(x)) or query(self, x, *how))
     app = press(app, "undo")
     assert asked == []
     enter(app, "lactate", 2.3457)

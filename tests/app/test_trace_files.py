@@ -70,12 +70,18 @@ def test_a_trace_that_a_script_wrote_can_be_imported(shared_services: Services, 
     assert loading.load(owner, imported.step_through.id).events == patient.events
 
 
-def test_a_model_that_is_not_here_is_named(loaded, owner: str, someone_else: str, shared_services, monkeypatch) -> None:
+def test_a_model_that_is_not_here_is_named(
+    loaded, owner: str, ward: StoredCohort, shared_services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     incoming = exchange.read_file(exchange.to_json(loaded).encode())
-    monkeypatch.setattr(exchange, "_known", lambda owner, incoming: None)
     monkeypatch.setattr(shared_services, "model_of", lambda owner, fingerprint: None)
-    with pytest.raises(InputError, match="model 'general'.*not installed here.*here: 'general' with fingerprint"):
-        exchange.import_trace(owner, incoming)
+    newcomer = f"{owner}-without-the-model"
+    shared_services.store.cohorts.share(owner, ward.id)
+    try:
+        with pytest.raises(InputError, match="model 'general'.*not installed here.*here: 'general' with fingerprint"):
+            exchange.import_trace(newcomer, incoming)
+    finally:
+        shared_services.store.cohorts.share(owner, ward.id, shared=False)
 
 
 def change_posterior(plain: dict) -> None:

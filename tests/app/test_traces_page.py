@@ -66,7 +66,7 @@ def test_the_list_shows_the_newest_first_and_what_was_believed(
         believed = loading.load(owner, step_through.id).record.believed[-1]
         assert f"**{believed['yes']:.0%}** :small[died]" in page
     assert "ward, version 1" in page and "2 · 92" in page and "2 step-throughs, latest first" in page
-    assert "They cannot be deleted here" in page
+    assert "A step-through is kept until you delete it, as a whole" in page
 
 
 def test_the_list_needs_no_model(owner: str, kept: StepThrough, shared_services: Services, monkeypatch) -> None:
@@ -163,9 +163,7 @@ def test_each_step_shows_what_the_page_showed_then(owner: str, kept: StepThrough
 
 
 def test_an_override_shows_the_suggestion_the_reason_and_the_regret(owner: str, kept: StepThrough) -> None:
-    app = open_trace(kept)
-    app.session_state[f"replay-{kept.id}"] = 1
-    page = texts(check(app.run()))
+    page = texts(check(open_trace(kept).select_slider[0].set_value(1).run()))
     loaded = loading.load(owner, kept.id)
     event = loaded.events[1]
     assert event.suggested not in event.values, "the example is no override any more"
@@ -178,9 +176,7 @@ def test_an_override_shows_the_suggestion_the_reason_and_the_regret(owner: str, 
 
 
 def test_what_was_undone_later_says_so(owner: str, kept: StepThrough) -> None:
-    app = open_trace(kept)
-    app.session_state[f"replay-{kept.id}"] = 2
-    page = texts(check(app.run()))
+    page = texts(check(open_trace(kept).select_slider[0].set_value(2).run()))
     assert "Not available" in page and "Undone later, by step 3" in page and "broken" in page
     assert loading.load(owner, kept.id).undone_by == {2: 3}
 
@@ -300,7 +296,7 @@ def test_a_label_can_be_changed(owner: str, kept: StepThrough, shared_services: 
 
 def test_a_trace_is_continued_on_the_step_through_page(owner: str, another: StepThrough, monkeypatch) -> None:
     went: list[str] = []
-    monkeypatch.setattr(listing.st, "switch_page", went.append)  # works in a browser only; a journey goes there
+    monkeypatch.setattr(listing.state, "turn_to", went.append)  # works in a browser only; a journey goes there
     app = press(open_trace(another), "trace-continue")
     assert went == ["views/step_through.py"]
     app = check(app.switch_page(went[0]).run())

@@ -19,7 +19,7 @@ def started(tmp_path: Path) -> Iterator[Services]:
     """A server that has just started."""
     services = Services(AppSettings(tmp_path, f"sqlite:///{tmp_path / 'l2m.sqlite3'}"))
     yield services
-    services.background.shutdown(wait=True)
+    services.shut_down()
     services.store.close()
 
 

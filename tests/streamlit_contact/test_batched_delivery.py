@@ -81,7 +81,7 @@ def delivered(address: str, is_current: bool) -> tuple[list[ForwardMsg], list[Fo
                 done = threading.Event()
                 session._call_soon_on_event_loop(done.set)
                 assert done.wait(10)
-                return [message for message in session._browser_queue._queue if message.hash]
+                return [message for message in session._browser_queue.flush() if message.hash]
             finally:
                 session._scriptrunner = None
                 session._browser_queue.clear()
@@ -90,7 +90,7 @@ def delivered(address: str, is_current: bool) -> tuple[list[ForwardMsg], list[Fo
 
 
 def session_of(visitor: Visitor) -> AppSession:
-    info = Runtime.instance()._session_mgr.get_session_info(visitor._session)
+    info = Runtime.instance()._session_mgr.get_session_info(visitor.session)
     assert info is not None and isinstance(info.session, AppSession)
     return info.session
 

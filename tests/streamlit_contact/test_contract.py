@@ -8,6 +8,7 @@ import re
 import urllib.request
 from collections.abc import Awaitable, Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,12 +30,12 @@ from app.host.guard import content_security_policy
 from app.streamlit_contact import (
     addresses,
     chart_colours,
-    clicks,
     front_end,
     loggers,
     media,
     options,
     outside,
+    scripts,
     sign_in_cookies,
     uploaded_files,
 )
@@ -44,6 +45,7 @@ from tests.streamlit_contact.conftest import ELEMENTS, visitor_of
 from tests.streamlit_contact.looked_up import looked_up
 
 CONTENT = b"a,b\n1,2\n"  # of the page's download
+CLICKS = scripts.component_of("clicks")
 
 
 def visit(address: str, act: Callable[[Visitor], Awaitable[Any]]) -> Any:
@@ -105,11 +107,14 @@ def test_the_script_that_listens_to_clicks_is_served_as_a_file(address: str) -> 
         return next(e.bidi_component for e in visitor.elements.values() if e.WhichOneof("type") == "bidi_component")
 
     element = visit(address, look)
-    assert element.component_name == clicks.COMPONENT and element.json == '"chart"'
-    with urllib.request.urlopen(
-        f"{address}/_stcore/bidi-components/{clicks.COMPONENT}/{element.js_source_path}"
-    ) as file:
+    assert element.component_name == CLICKS and element.json == '"chart"'
+    with urllib.request.urlopen(f"{address}/_stcore/bidi-components/{CLICKS}/{element.js_source_path}") as file:
         assert b'setTriggerValue("pick"' in file.read()
+
+
+def test_every_script_has_its_file() -> None:
+    for name in scripts.NAMES:
+        assert (Path(scripts.__file__).parent / name / f"{name}.js").is_file()
 
 
 def test_a_page_drawn_again_registers_the_script_no_second_time(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +145,8 @@ def test_a_downloads_address_ends_in_its_id(address: str) -> None:
 def test_uploads_of_an_open_page_are_counted_and_those_of_a_closed_one_forgotten(address: str) -> None:
     async def send(visitor: Visitor) -> tuple[int, dict[str, int], str]:
         status = await asyncio.to_thread(visitor.upload, "first", 100)
-        uploaded_files.forget_if_gone(visitor._session, "first")
-        return status, uploaded_files.sizes_of(visitor._session), visitor._session
+        uploaded_files.forget_if_gone(visitor.session, "first")
+        return status, uploaded_files.sizes_of(visitor.session), visitor.session
 
     status, held, session = visit(address, send)
     assert (status, held) == (204, {"first": 100})

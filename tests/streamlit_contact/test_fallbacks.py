@@ -17,7 +17,17 @@ import streamlit as st
 from app.host import sign_in
 from app.host.downloads import is_allowed
 from app.host.uploads import LARGEST_AT_ONCE, UploadLimit, largest_upload
-from app.streamlit_contact import chart_colours, clicks, front_end, insides, options, sign_in_cookies, uploaded_files
+from app.store import Store
+from app.streamlit_contact import (
+    chart_colours,
+    clicks,
+    front_end,
+    insides,
+    options,
+    scripts,
+    sign_in_cookies,
+    uploaded_files,
+)
 from app.ui import downloads
 from tests.streamlit_contact.conftest import ELEMENTS, visitor_of
 from tests.streamlit_contact.looked_up import names
@@ -58,8 +68,8 @@ def test_the_page_still_works_without(
     take_away(name)
     # As in a process that has just begun, where no script was registered yet.
     package = f"l2m{name.replace('_', '').lower()}"
-    for constant, value in {"_mount": None, "PACKAGE": package, "COMPONENT": f"{package}.{clicks.NAME}"}.items():
-        monkeypatch.setattr(clicks, constant, value)
+    for constant, value in {"_mounts": {}, "PACKAGE": package}.items():
+        monkeypatch.setattr(scripts, constant, value)
     text, kinds, status, download = asyncio.run(use(address))
     assert all(f"element {number} of run 1" in text for number in range(ELEMENTS))
     assert status == 204 and download.endswith(".csv")
@@ -82,14 +92,19 @@ def test_a_component_that_cannot_be_registered_leaves_the_chart_without_clicks(
 
 
 def test_a_download_without_a_known_id_opens_for_the_browser_that_asked(
-    monkeypatch: pytest.MonkeyPatch, take_away: TakeAway, log: Callable[[], list[str]]
+    monkeypatch: pytest.MonkeyPatch, take_away: TakeAway, log: Callable[[], list[str]], tmp_path: Path
 ) -> None:
     monkeypatch.delattr("streamlit.runtime.memory_media_file_storage._calculate_file_id")
     monkeypatch.setattr(downloads.state, "browser", lambda: "mine")
+    monkeypatch.setattr(downloads.state, "owner", lambda: "me")
+    store = Store(f"sqlite:///{tmp_path / 'store.sqlite3'}", migrate=True)
+    monkeypatch.setattr(downloads.services, "get", lambda: SimpleNamespace(store=store))
     built: list[Any] = []
     monkeypatch.setattr(st, "download_button", lambda label, build, *rest, **more: built.append(build()))
-    downloads.button("Download", lambda: "a,b", "a.csv", "text/csv", key="d")
+    downloads.button("Download", lambda: "a,b", "a.csv", "text/csv", key="d", act=("exported", "this"))
     assert built == [b"a,b"] and len(log()) == 1
+    assert [(act.kind, act.subject) for act in store.audit.list("me")] == [("exported", "this")]
+    store.close()
     assert is_allowed("whatever id it has", "mine")
     assert not is_allowed("whatever id it has", "theirs") and not is_allowed("whatever id it has", None)
 

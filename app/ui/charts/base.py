@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -15,10 +16,20 @@ from plotly.basedatatypes import BaseFigure
 
 from app.streamlit_contact.chart_colours import CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
 from app.streamlit_contact.placeholders import placeholder
-from app.ui import labels
+from app.ui import downloads, labels
+from l2m_core.tables.spreadsheet_cells import plain_frame
 
 ACCENT, NEUTRAL, ATTENTION, TEXT = CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
-CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "showTips": False}
+# One button, which saves the picture as SVG.
+CONFIG = {
+    "displayModeBar": True,
+    "displaylogo": False,
+    "modeBarButtons": [["toImage"]],
+    "toImageButtonOptions": {"format": "svg"},
+    "scrollZoom": False,
+    "doubleClick": False,
+    "showTips": False,
+}
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,8 @@ class Chart:
     alt: str
     make_table: Callable[[], pd.DataFrame]
     formats: Mapping[str, str] = field(default_factory=dict)
+    make_svg: Callable[[], str] | None = None
+    """Of a chart that is HTML: makes it as an SVG file. Plotly makes its own."""
 
     @property
     def table(self) -> pd.DataFrame:
@@ -48,8 +61,11 @@ class Drawn(BaseFigure):
         return self._spec  # type: ignore[no-any-return]
 
 
-def draw(chart: Chart, key: str, table: bool = True) -> None:
-    """The chart, and below it the table of its numbers, made when it is opened."""
+def draw(chart: Chart, key: str, table: bool = True, of: str = "") -> None:
+    """The chart, and below it the table of its numbers, made when it is opened.
+
+    of: the id of what it shows, under which the audit trail tells of its files; by default the chart's own key.
+    """
     if isinstance(chart.spec, str):
         st.container(key=key).html(chart.spec)
     else:
@@ -61,11 +77,32 @@ def draw(chart: Chart, key: str, table: bool = True) -> None:
             theme="streamlit",
             width="stretch",
         )
-    if table:
+    if not table:
+        return
+    with st.container(horizontal=True, gap="xsmall", key=f"{key}-files"):
         twin = st.expander("Numbers", key=f"{key}-numbers", type="compact", on_change="rerun")
-        if twin.open:
-            with twin:
-                show_table(chart, f"{key}-table")
+        _offer_files(chart, key, of or key)
+    if twin.open:
+        with twin:
+            show_table(chart, f"{key}-table")
+
+
+def _offer_files(chart: Chart, key: str, of: str) -> None:
+    """The picture and the numbers, each made when its button is pressed."""
+    files: tuple[tuple[str, Callable[[], str] | None, str], ...] = (
+        ("SVG", chart.make_svg, "image/svg+xml"),
+        ("CSV", partial(to_csv, chart), "text/csv"),
+    )
+    for label, make, mime in files:
+        if make is None:
+            continue
+        name = downloads.file_name(key, of[:8], ending=label.lower())
+        downloads.button(label, make, name, mime, f"{key}-{label}", ("chart exported", of), type="tertiary")
+
+
+def to_csv(chart: Chart) -> str:
+    """The chart's numbers; no text in them begins a formula. The mark at its start tells spreadsheets that it is UTF-8."""
+    return "\ufeff" + plain_frame(chart.table).to_csv(index=False, lineterminator="\r\n")
 
 
 def show_table(chart: Chart, key: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from app.ui import labels
 from app.ui.charts.base import ACCENT, ATTENTION, NEUTRAL, TEXT, Chart, axis_of, layout_of
 from l2m_core.evidence import Calibration, Curve, Evidence, Positivity
 from l2m_core.evidence.bootstrap import Estimate
+from l2m_core.evidence.figures import DecisionCurve
 from l2m_core.evidence.sentences import LABELS
 
 # For each order its colour, dash and sign, so that lines differ in more than colour.
@@ -21,6 +22,14 @@ LOOKS = {
     "fixed": (ATTENTION, "dash", "diamond"),
     "model per cost": (CATEGORY_3, "dashdot", "triangle-up"),
 }
+LOOKS_OF_VOICES = {
+    "model": LOOKS["model"],
+    "council": (CATEGORY_3, "dashdot", "triangle-up"),
+    "regression": (NEUTRAL, "dot", "square"),
+    "trees": (ATTENTION, "dash", "diamond"),
+    "all": (TEXT, "dot", "circle-open"),
+}
+LOWEST_SHOWN = -0.1  # of the largest net benefit: below it, curves leave the chart
 NAMES = {"auroc": "AUROC", "crps": "CRPS", "rmse": "RMSE"}
 ASIDE = 0.07  # how far apart the intervals of two orders stand
 TESTS_SHOWN = 30  # in one map or bar chart; the table holds all
@@ -28,15 +37,27 @@ TESTS_SHOWN = 30  # in one map or bar chart; the table holds all
 
 def by_tests(curves: Sequence[Curve], score: str, unit: str, base: float | None = None) -> Chart:
     """A score before any test and after each, with 95% intervals; one line for each order."""
-    estimates = {curve.order: _of(curve, score) for curve in curves}
-    steps = list(range(len(curves[0].loss)))
-    title = labels.name_with_unit(NAMES.get(score, "log loss"), unit)
+    each = {LABELS[curve.order]: (_of(curve, score), LOOKS[curve.order]) for curve in curves}
+    return _by_tests(each, labels.name_with_unit(NAMES.get(score, "log loss"), unit), base)
+
+
+def by_voice(evidence: Evidence) -> Chart:
+    """Log loss before any test and after each; one line for each predictor, all knowing the same."""
+    each = {voice.label(evidence.kind): (voice.loss, LOOKS_OF_VOICES[voice.name]) for voice in evidence.voices}
+    return _by_tests(each, labels.name_with_unit("log loss", "nats"), evidence.base.value)
+
+
+Look = tuple[str, str, str]  # colour, dash, sign
+
+
+def _by_tests(each: Mapping[str, tuple[Sequence[Estimate], Look]], title: str, base: float | None) -> Chart:
+    """each: name → values before any test and after each, and how its line looks."""
+    estimates = {name: values for name, (values, _) in each.items()}
+    steps = list(range(len(next(iter(estimates.values())))))
     traces = [
-        _line(
-            curve.order, [step + (number - 1) * ASIDE for step in steps], estimates[curve.order], "%{customdata} tests"
-        )
+        _line(name, look, [step + (number - 1) * ASIDE for step in steps], values, "%{customdata} tests")
         | {"customdata": steps}
-        for number, curve in enumerate(curves)
+        for number, (name, (values, look)) in enumerate(each.items())
     ]
     layout = layout_of(
         320,
@@ -49,12 +70,12 @@ def by_tests(curves: Sequence[Curve], score: str, unit: str, base: float | None 
         **_base_line(base),
     )
     table = pd.DataFrame({"tests": steps})
-    for order, each in estimates.items():
-        table[LABELS[order]] = [e.value for e in each]
-        table[f"{LABELS[order]}, low"] = [e.low for e in each]
-        table[f"{LABELS[order]}, high"] = [e.high for e in each]
+    for name, values in estimates.items():
+        table[name] = [e.value for e in values]
+        table[f"{name}, low"] = [e.low for e in values]
+        table[f"{name}, high"] = [e.high for e in values]
     ends = "; ".join(
-        f"{LABELS[order]} {_number(each[0].value)} to {_number(each[-1].value)}" for order, each in estimates.items()
+        f"{name} {_number(values[0].value)} to {_number(values[-1].value)}" for name, values in estimates.items()
     )
     alt = f"{title} before any test and after up to {steps[-1]} tests, with 95% intervals. {ends}."
     return Chart({"data": traces, "layout": layout}, alt, lambda: table, dict.fromkeys(table.columns[1:], "%.4f"))
@@ -62,7 +83,10 @@ def by_tests(curves: Sequence[Curve], score: str, unit: str, base: float | None 
 
 def by_cost(curves: Sequence[Curve], unit: str) -> Chart:
     """Log loss against what was spent for it on average; one line for each order, one sign for each number of tests."""
-    traces = [_line(curve.order, list(curve.cost), curve.loss, "cost %{x:.4g}", interval=False) for curve in curves]
+    traces = [
+        _line(LABELS[curve.order], LOOKS[curve.order], list(curve.cost), curve.loss, "cost %{x:.4g}", interval=False)
+        for curve in curves
+    ]
     layout = layout_of(
         320,
         xaxis=axis_of(title={"text": "mean cost of a patient, in the schema's unit"}, rangemode="tozero"),
@@ -157,6 +181,52 @@ def calibration(found: Calibration, evidence: Evidence) -> Chart:
         lambda: table,
         dict.fromkeys((across, up, "low", "high"), "percent"),
     )
+
+
+def decision_curve(found: DecisionCurve, evidence: Evidence, threshold: float) -> Chart:
+    """Net benefit of acting on all whose probability is at least a threshold; the chosen one is marked."""
+    names = {voice.name: voice.label(evidence.kind) for voice in evidence.voices} | {"all": "acting on everybody"}
+    top = max(max(values) for values in found.benefit.values())
+    traces = []
+    for voice, values in found.benefit.items():
+        colour, dash, _ = LOOKS_OF_VOICES[voice]
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": list(found.thresholds),
+                "y": list(values),
+                "name": names[voice],
+                "line": {"color": colour, "width": 2, "dash": dash},
+                "hovertemplate": f"{names[voice]}<br>from %{{x:.0%}} on: %{{y:.3f}}<extra></extra>",
+            }
+        )
+    mark = {
+        "type": "line",
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "x0": threshold,
+        "x1": threshold,
+        "line": {"color": TEXT, "width": 1, "dash": "dot"},
+    }
+    layout = layout_of(
+        320,
+        xaxis=axis_of(title={"text": "threshold of action"}, range=[0, 1], tickformat=".0%", nticks=6),
+        yaxis=axis_of(title={"text": "net benefit"}, range=[LOWEST_SHOWN * top, 1.08 * top], nticks=6),
+        showlegend=True,
+        legend=_LEGEND,
+        shapes=[mark],
+    )
+    table = pd.DataFrame({"threshold": found.thresholds, **{names[voice]: v for voice, v in found.benefit.items()}})
+    for name in ("value", "low", "high"):
+        suffix = "" if name == "value" else f", {name}"
+        table[f"over acting on all or nobody{suffix}"] = [getattr(each, name) for each in found.advantage]
+    number = min(range(len(found.thresholds)), key=lambda s: abs(found.thresholds[s] - threshold))
+    at = "; ".join(f"{names[voice]} {_number(values[number])}" for voice, values in found.benefit.items())
+    alt = f"Net benefit by threshold of acting on {found.outcome}. At {threshold:.0%}: {at}; acting on nobody 0."
+    formats = {"threshold": "percent", **dict.fromkeys(table.columns[1:], "%.4f")}
+    return Chart({"data": traces, "layout": layout}, alt, lambda: table, formats)
 
 
 def choices(evidence: Evidence) -> Chart:
@@ -292,19 +362,19 @@ def _of(curve: Curve, score: str) -> Sequence[Estimate]:
 
 
 def _line(
-    order: str, x: list[float], estimates: Sequence[Estimate], where: str, interval: bool = True
+    name: str, look: Look, x: list[float], estimates: Sequence[Estimate], where: str, interval: bool = True
 ) -> dict[str, Any]:
-    colour, dash, sign = LOOKS[order]
+    colour, dash, sign = look
     values = [_or_none(estimate.value) for estimate in estimates]
     line: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines+markers",
         "x": x,
         "y": values,
-        "name": LABELS[order],
+        "name": name,
         "line": {"color": colour, "width": 2, "dash": dash},
         "marker": {"symbol": sign, "size": 7, "color": colour},
-        "hovertemplate": f"{LABELS[order]}<br>{where}: %{{y:.3f}}<extra></extra>",
+        "hovertemplate": f"{name}<br>{where}: %{{y:.3f}}<extra></extra>",
         "cliponaxis": False,
     }
     known = all(estimate.low == estimate.low for estimate in estimates)

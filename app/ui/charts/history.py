@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -11,6 +12,7 @@ import pandas as pd
 
 from app.ui import labels
 from app.ui.belief_curve import BeliefCurve, Line, Point
+from app.ui.charts import pictures
 from app.ui.charts.base import Chart
 from app.ui.charts.html_charts import html_chart
 
@@ -54,9 +56,10 @@ def history(curve: BeliefCurve) -> Chart:
     )
     columns = _columns(points, [line.name for line in lines], numbers)
     values = [column for column in columns if column not in ("step", "learned")]
-    return Chart(
-        html, alt, lambda: pd.DataFrame(columns), dict.fromkeys(values, "percent") if curve.probability else {}
-    )
+    formats = dict.fromkeys(values, "percent") if curve.probability else {}
+    ticks = [(tick, curve.show(tick)) for tick in _ticks(low, high, curve.probability)]
+    svg = partial(pictures.lines, curve, (low, high), ticks)
+    return Chart(html, alt, lambda: pd.DataFrame(columns), formats, svg)
 
 
 def _line(line: Line, curve: BeliefCurve, along: Callable[[float], float], up: Callable[[float], float]) -> list[str]:

@@ -6,12 +6,14 @@ Their styles are in page.css. Streamlit shows HTML without scripts; `clicks` rep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
 import pandas as pd
 
 from app.ui import labels
+from app.ui.charts import pictures
 from app.ui.charts.base import Chart
 
 
@@ -19,7 +21,7 @@ def icon_array(probability: float, outcome: str) -> Chart:
     """A hundred patients like this one; those with the outcome are filled."""
     count = round(100 * probability)
     marks = "".join(f'<span style="--has:{max(0, min(20, count - 20 * row))}"></span>' for row in range(5))
-    alt = f"Of 100 patients like this, {labels.of_100(probability).removesuffix(' of 100')} have {outcome}."
+    alt = f"{labels.of_100(probability)} patients like this: {outcome}."
 
     def make_table() -> pd.DataFrame:
         return pd.DataFrame(
@@ -30,7 +32,8 @@ def icon_array(probability: float, outcome: str) -> Chart:
             }
         )
 
-    return Chart(html_chart("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"})
+    svg = partial(pictures.icons, count, alt)
+    return Chart(html_chart("l2m-icons", alt, marks), alt, make_table, {"probability": "percent"}, svg)
 
 
 def class_bars(
@@ -57,7 +60,7 @@ def class_bars(
             f'<span class="track">{marks}</span><span class="value">{escape(labels.percent(value))}</span></span>'
         )
     signs = [*(["◇ a step ago"] if before else []), *(["├─┤ under resampled cohorts"] if band else [])]
-    about = f'<span class="about">{" · ".join(signs)}</span>' if signs else ""
+    about = f'<span class="about">{" · ".join(signs)}</span>'  # there always: nothing moves when a band comes
     values = list(probabilities.values())
     columns: dict[str, Any] = {
         "outcome": list(probabilities),
@@ -71,7 +74,13 @@ def class_bars(
     likeliest = max(probabilities, key=lambda name: probabilities[name])
     alt = f"Probability of each of {len(values)} outcomes; likeliest is {likeliest} with {labels.percent(max(values))}."
     formats = dict.fromkeys([name for name in columns if name not in ("outcome", "of 100")], "percent")
-    return Chart(html_chart("l2m-classes", alt, "".join(rows) + about), alt, lambda: pd.DataFrame(columns), formats)
+    drawn = [
+        (name, p, before[name] if before else None, band[name] if band else None) for name, p in probabilities.items()
+    ]
+    svg = partial(pictures.bars, drawn, " · ".join(signs), alt)
+    return Chart(
+        html_chart("l2m-classes", alt, "".join(rows) + about), alt, lambda: pd.DataFrame(columns), formats, svg
+    )
 
 
 def preview(
@@ -113,7 +122,9 @@ def preview(
     alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
     formats = {axis: "percent", "change": "percent"} if probability else {}
     html = html_chart("l2m-preview", alt, "".join(rows), f"--now:{position(now):.1f}%")
-    return Chart(html, alt, lambda: pd.DataFrame(columns), formats)
+    drawn = [(result, value, show(value)) for result, value in zip(results, values, strict=True)]
+    svg = partial(pictures.moves, drawn, now, show(now), axis, alt)
+    return Chart(html, alt, lambda: pd.DataFrame(columns), formats, svg)
 
 
 def html_chart(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:

@@ -35,23 +35,28 @@ def ranking(
     chosen: int | None,
     alt: str,
     name: str,
+    rows: Sequence[int] | None = None,
 ) -> Chart:
     """columns: key of its heading → values, the first one of texts; chosen: the selected row.
 
-    picks: what `clicks` reports for each row; name: the table's name for `clicks`.
+    picks: what `clicks` reports for each row; name: the table's name for `clicks`. rows: those that are drawn, by default
+    all; the table of numbers has all of them.
     """
-    shown = {key: headings[key] for key in columns}
+    drawn = range(len(picks)) if rows is None else rows
+    # What says nothing of the rows that are drawn is in the table of numbers only.
+    shown = {key: headings[key] for key, values in columns.items() if any(values[number] != "" for number in drawn)}
     top = "".join(f'<th scope="col" title="{escape(head.help)}">{escape(head.title)}</th>' for head in shown.values())
-    texts = [[_write(head, value) for value in columns[key]] for key, head in shown.items()]
-    by_row = enumerate(zip(picks, zip(*texts, strict=True), strict=True))
-    rows = "".join(_row(pick, number == chosen, cells) for number, (pick, cells) in by_row)
+    body = "".join(
+        _row(picks[number], number == chosen, [_write(head, columns[key][number]) for key, head in shown.items()])
+        for number in drawn
+    )
     html = (
         f'<div class="l2m-ranking" role="region" aria-label="{escape(alt)}" tabindex="0" data-chart="{escape(name)}">'
-        f"<table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>"
+        f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-    formats = {head.title: head.format for head in shown.values() if head.format}
+    formats = {headings[key].title: headings[key].format for key in columns if headings[key].format}
     return Chart(
-        html, alt, lambda: pd.DataFrame({shown[key].title: list(values) for key, values in columns.items()}), formats
+        html, alt, lambda: pd.DataFrame({headings[key].title: list(values) for key, values in columns.items()}), formats
     )
 
 
@@ -59,7 +64,8 @@ def _row(pick: int, is_chosen: bool, cells: Sequence[str]) -> str:
     name, *rest = (escape(cell) for cell in cells)
     values = "".join(f"<td>{value}</td>" for value in rest)
     mark = ' aria-current="true"' if is_chosen else ""
-    return f'<tr data-pick="{pick}"{mark}><th scope="row" title="{name}">{name}</th>{values}</tr>'  # long names are cut
+    name = name.replace("_", "_<wbr/>")  # a long name of a column breaks between its words
+    return f'<tr data-pick="{pick}"{mark}><th scope="row">{name}</th>{values}</tr>'
 
 
 def _write(heading: RankingColumn, value: Any) -> str:

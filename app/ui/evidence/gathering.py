@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from app.ui import labels, notices, state
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.evidence import EvidenceSettings, make_plan
+from l2m_core.evidence.duration import expected_seconds, in_words
 
 SECTION = "evidence"
 DEFAULTS = EvidenceSettings()
@@ -48,6 +50,26 @@ def show(owner: str, stored: StoredCohort, cohort: Cohort, model: str, again: bo
         )
         with st.popover("Settings", icon=":material/tune:"):
             _ask_settings(cohort, services.get().model(owner, model).release.inference.policy, model)
+    _say_how_long(owner, stored, model)
+
+
+def _say_how_long(owner: str, stored: StoredCohort, model: str) -> None:
+    """Before it is started. The trial runs in the background; until it is done, the page goes on without it."""
+    pace = services.get().pace(owner, stored, services.get().model(owner, model))
+    if pace is None:
+        _until_tried(owner, stored, model)
+        return
+    cohort, settings = services.get().cohort(owner, stored), entered_settings(model)
+    seconds = expected_seconds(services.get().model(owner, model), cohort, settings, pace)
+    if math.isfinite(seconds):
+        st.caption(f"{in_words(seconds)}, by a quick trial on this machine as busy as it is now.")
+
+
+@st.fragment(run_every="2s")
+def _until_tried(owner: str, stored: StoredCohort, model: str) -> None:
+    if services.get().pace(owner, stored, services.get().model(owner, model)) is not None:
+        st.rerun()
+    st.caption("Trying how long it will take.")
 
 
 def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
@@ -70,6 +92,12 @@ def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
         key="evidence-rows",
         help="More rows take longer and make the intervals narrower.",
     )
+    st.toggle(
+        "Compare with conventional models",
+        value=DEFAULTS.conventional,
+        key="evidence-conventional",
+        help="A regression and boosted trees, tuned by cross-validation on the same rows.",
+    )
     names = list(labels.POLICIES)
     st.selectbox(
         "The model ranks tests by",
@@ -84,6 +112,7 @@ def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
             "Rows of one patient share",
             ["", *columns],
             key="evidence-patients",
+            index=1 + columns.index(cohort.patient_column) if cohort.patient_column in columns else 0,
             format_func=lambda name: labels.plain(name) or "each row is a different patient",
             help="A column such as a record number: the rows of one patient stay in the same fold.",
         )
@@ -93,10 +122,10 @@ def _ask_settings(cohort: Cohort, policy: str, model: str) -> None:
 
 
 def _columns_of_patients(cohort: Cohort) -> list[str]:
-    """Columns that are neither features nor the outcome."""
+    """Columns that are neither features nor the outcome, and the one that tells patients apart."""
     if cohort.source is None:
         return []
-    used = {*cohort.names, cohort.schema.outcome.name}
+    used = {*cohort.names, cohort.schema.outcome.name} - {cohort.patient_column}
     return [name for name in cohort.source.names if name not in used]
 
 
@@ -105,6 +134,7 @@ def entered_settings(model: str) -> EvidenceSettings:
         "folds": "evidence-folds",
         "budget": "evidence-budget",
         "most_rows": "evidence-rows",
+        "conventional": "evidence-conventional",
         "policy": f"evidence-policy-{model}",
         "patients": "evidence-patients",
         "seed": "evidence-seed",
@@ -120,8 +150,8 @@ def start_gathering(cohort_id: str, model_name: str) -> None:
         warnings.simplefilter("ignore", RangeWarning)
         owner = state.owner()
         stored = services.get().store.cohorts.get(owner, cohort_id)
-        cohort = services.get().cohort(owner, stored)
-        settings = entered_settings(model_name)
+        cohort = services.get().shown_cohort(owner, stored)
+        settings = replace(entered_settings(model_name), council=services.get().settings.council)
         # Checked here too, where the person can correct it.
         services.get().model(owner, model_name).check(cohort)
         make_plan(cohort, settings)

@@ -44,8 +44,8 @@ def show(owner: str) -> None:
         with st.grid(4, gap="small"):
             shape = f"{config.encoder}, {config.layers} layers, width {config.width}"
             metric("Parameters", f"{parameters / 1e6:.2f} M", shape)
-            metric("Features", f"up to {trained.features}", "that it was trained on")
-            metric("Context rows", f"up to {trained.context_rows:,}", "that it was trained on")
+            for what in ("features", "context rows"):
+                metric(what.capitalize(), f"up to {trained.sizes[what]:,}", "that it was trained on")
             metric("Outcomes", labels.counted(len(trained.outcomes), "kind"), ", ".join(trained.outcomes))
         st.caption(f"Ranks tests by {model.release.inference.policy} · fingerprint {model.fingerprint[:16]}…")
         with st.container(border=True):

@@ -11,12 +11,14 @@ import streamlit as st
 from app.host import services
 from app.jobs import evidence_job, folders, releasing, study_jobs, training_job, training_run
 from app.store import Job
+from app.streamlit_contact.placeholders import placeholder
 from app.ui import charts, downloads, labels, notices, state
 from app.ui.charts import training_charts as drawings
 from app.ui.experiments.starting import WATCHED, title
 from app.ui.metrics import metric
 
 SECTION = "experiments-watch"
+BOX = "experiments-job-box"
 STATES = {
     "queued": (":material/hourglass_empty:", "Waiting"),
     "running": (":material/play_circle:", "Running"),
@@ -46,13 +48,24 @@ def show(owner: str, jobs: tuple[Job, ...]) -> None:
         job = by_id[identifier]
         return f"{STATES[job.state][1]}: {labels.plain(title(job))}, {job.created_at:%d %b, %H:%M} UTC"
 
-    st.selectbox("Job", list(by_id), key=WATCHED, format_func=name)
+    # Its names hold states. A box that stays keeps the name that was chosen, so one with new names takes its place.
+    key = f"{WATCHED}-{hash(tuple(map(name, by_id)))}"
+    st.session_state[BOX] = key
+    watched = list(by_id).index(st.session_state[WATCHED])
+    placeholder(WATCHED, key).selectbox(
+        "Job", list(by_id), index=watched, key=key, format_func=name, on_change=_watch, args=(key,)
+    )
     notices.show_waiting(SECTION)
     job = by_id[str(st.session_state[WATCHED])]
     if job.active:
         _live(owner, job.id, job.state)
     else:
         _show(job)
+
+
+def _watch(key: str) -> None:
+    if st.session_state.get(BOX) == key:  # a box that was replaced says nothing any more
+        st.session_state[WATCHED] = st.session_state[key]
 
 
 @st.fragment(run_every="2s")
@@ -247,4 +260,5 @@ def _results(job: Job, out: Path) -> None:
             Path(name).name,
             "application/octet-stream",
             f"result-{job.id}-{name}",
+            ("result exported", job.id),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -19,7 +19,6 @@ NEXT = "next"  # section of messages beside the test to measure
 KNOWN = "known"  # … beside what is known
 CHOSEN = "step-chosen-test"
 EDITING = "step-editing"
-UNUSUAL = "step-unusual"
 
 Act = Callable[..., Patient]
 
@@ -84,7 +83,7 @@ def record(
 
     fields, limit_keys: feature → key of its widget.
     """
-    if state.is_echo("observe") or state.is_echo("unusual"):
+    if state.is_echo("observe") or inputs.is_just_asked():
         return
     values = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
     if not values:
@@ -96,37 +95,22 @@ def record(
     reason = _reason(reason_key)
 
     def act(patient: Patient, **event: Any) -> Patient:
-        _ask_about_unusual(patient, exact)
+        inputs.ask_about_unusual(patient.memory.cohort, exact)
         return patient.observe(values, limits=limits, reason=reason, **event)
 
     try:
         is_stored = carry_out(step_id, expected_length, "observe", tuple(values), act, NEXT)
-    except Unconfirmed as question:
-        state.acted("unusual")
-        state.notify("warning", f"{question}\nPress Record again to keep it as it is.", NEXT)
+    except inputs.Unconfirmed as question:
+        inputs.say_unconfirmed(question, "Record", NEXT)
         return
     if is_stored:
         for key in (*fields.values(), *limit_keys.values(), reason_key):
             st.session_state.pop(key, None)
-        st.session_state.pop(UNUSUAL, None)
+        inputs.forget_unusual()
 
 
 def _reason(key: str) -> str:
     return str(st.session_state.get(key) or "")
-
-
-class Unconfirmed(Exception):
-    """A value lies outside everything in the cohort and was not confirmed yet."""
-
-
-def _ask_about_unusual(patient: Patient, values: dict[str, Any]) -> None:
-    """Raise Unconfirmed for values outside everything in the cohort; a second press with the same values confirms them."""
-    cohort = patient.memory.cohort
-    sentences = [inputs.unlike_the_cohort(cohort, cohort.feature(name), value) for name, value in values.items()]
-    found = [sentence for sentence in sentences if sentence]
-    if found and st.session_state.get(UNUSUAL) != repr(values):
-        st.session_state[UNUSUAL] = repr(values)
-        raise Unconfirmed("\n".join(found))
 
 
 def mark(step_id: str, expected_length: int, kind: str, names: tuple[str, ...], reason_key: str) -> None:
@@ -191,7 +175,7 @@ def reopen(step_id: str, expected_length: int) -> None:
 def choose(name: str | None) -> None:
     """Select a test; None selects the suggested one."""
     st.session_state[CHOSEN] = name
-    st.session_state.pop(UNUSUAL, None)
+    inputs.forget_unusual()
 
 
 def save_settings(step_id: str, expected_length: int, settings: Rules) -> None:
@@ -207,15 +191,23 @@ def save_settings(step_id: str, expected_length: int, settings: Rules) -> None:
             _say_conflict("page")
 
 
-def start(cohort_id: str, model_name: str, title: str, values: dict[str, Any], settings: Rules) -> None:
+def start(
+    cohort_id: str,
+    model_name: str,
+    title: str,
+    values: dict[str, Any],
+    settings: Rules,
+    limits: Mapping[str, str] | None = None,
+) -> None:
     """Begin a step-through and open it. A double press begins one."""
     if state.is_echo("start"):
         return
     owner, shared = state.owner(), services.get()
     model = shared.model(owner, model_name)
-    memory = shared.conditioned(owner, shared.store.cohorts.get(owner, cohort_id), model).memory
-    patient = Patient.start(memory, values, id=state.new_id("start event"))
-    events = [new_event(patient.events[0], summarise(patient))]
+    conditioned = shared.conditioned(owner, shared.store.cohorts.get(owner, cohort_id), model)
+    memory = shared.with_council(conditioned).memory
+    patient = Patient.start(memory, values, limits=limits, id=state.new_id("start event"))
+    events = [new_event(patient.events[0], summarise(patient), memory.recipe)]
     if settings != Rules():
         events.append(NewEvent(state.new_id("start settings"), SETTINGS, settings.to_payload()))
     step_through = shared.store.step_throughs.create(

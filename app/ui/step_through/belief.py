@@ -1,4 +1,4 @@
-"""Centre column: the prediction now, how it moved, and the expected gains at each step."""
+"""The prediction now, how it moved, and the expected gains at each step."""
 
 from __future__ import annotations
 
@@ -18,26 +18,34 @@ from l2m_core.answering.predictive import Predictive
 MOST_LINES = 4  # lines in the history of a multi-class outcome
 WAIT = 1.5  # seconds between looks at whether the band is ready
 GAINS = "step-gains"  # what clicks on the heat map go by
+ALL_GAINS = "step-gains-all"
 
 
-def show(answers: StepAnswers, with_gains: bool = True) -> None:
-    """Shows the prediction and how it moved; with_gains: also the map of expected gains."""
-    uncertainties = answers.uncertainties()
-    # Made before either is drawn, so that the browser gets both at once.
-    curve, gains = history(answers, uncertainties), gain_map(answers) if with_gains else None
+def show(answers: StepAnswers) -> None:
+    """Shows the prediction, with its band where that is known."""
     heading("What to believe")
-    answer = st.container()
-    charts.draw(curve, "step-history")
-    if gains is not None:
-        heading("Expected gain, step by step")
-        charts.draw(gains, "step-gains")
-        features = answers.cohort.schema.acquirable
-        charts.listen(GAINS, lambda: _turn_to_picked(features))
-        st.caption(f"{charts.LEGEND}. Click a test to select it.")
-    with answer:
-        kind = answers.cohort.kind
-        {"binary": _binary, "multiclass": _multiclass, "continuous": _continuous}[kind](answers, uncertainties[-1])
-        _await_band(answers, uncertainties)
+    uncertainties = answers.uncertainties()
+    kind = answers.cohort.kind
+    {"binary": _binary, "multiclass": _multiclass, "continuous": _continuous}[kind](answers, uncertainties[-1])
+    with st.container(key="step-band"):  # so high as what will stand there, so that nothing moves when it comes
+        _band(answers, uncertainties)
+
+
+def show_history(answers: StepAnswers, numbers: Sequence[int] | None = None) -> None:
+    """numbers: of the steps; by default those of their events."""
+    charts.draw(history(answers, answers.uncertainties(), numbers), "step-history", of=answers.record.id)
+
+
+def show_gains(answers: StepAnswers) -> None:
+    """The map of expected gains. Its steps are counted as people took them, without those that were undone."""
+    features = answers.cohort.schema.acquirable
+    most = len(features) if st.session_state.get(ALL_GAINS) else charts.MOST_ROWS
+    heading("Expected gain, step by step")
+    charts.draw(gain_map(answers, range(len(answers.views)), most), "step-gains", of=answers.record.id)
+    charts.listen(GAINS, lambda: _turn_to_picked(features))
+    if len(features) > charts.MOST_ROWS:
+        st.toggle(f"Show all {len(features)} tests", key=ALL_GAINS, persist_state="page")
+    st.caption(f"{charts.LEGEND}. All steps have one scale. Click a test to select it.")
 
 
 def _turn_to_picked(features: Sequence[str]) -> None:
@@ -66,11 +74,9 @@ def _binary(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
         )
     with picture:
         charts.draw(charts.icon_array(now[name], words), "step-icons", table=False)
-    sentence = f"**{labels.of_100(now[name])}** patients like this have it"
-    if uncertainty:
-        low, high = uncertainty.band[name]
-        sentence += f"; {round(100 * low)} to {round(100 * high)} under {uncertainty.count} resampled cohorts"
-    st.markdown(f":small[{sentence}.]")
+    st.markdown(
+        f":small[**{labels.of_100(now[name])}** patients like this: {labels.markdown(posterior_words.happened(outcome))}.]"
+    )
 
 
 def _multiclass(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
@@ -79,7 +85,8 @@ def _multiclass(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
     change = posterior_words.change(outcome, now, before, name)
     sentence = f"Likeliest: **{labels.markdown(name)}**, {labels.of_100(now[name])} patients like this"
     st.markdown(f"{sentence}{f' ({change} since the last step)' if change else ''}.")
-    charts.draw(charts.class_bars(now, before, uncertainty.band if uncertainty else None), "step-classes")
+    bars = charts.class_bars(now, before, uncertainty.band if uncertainty else None)
+    charts.draw(bars, "step-classes", of=answers.record.id)
 
 
 def _continuous(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
@@ -88,11 +95,8 @@ def _continuous(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
     middle, low, high = (labels.with_unit(labels.number(now[key]), outcome.unit) for key in (MEDIAN, LOW, HIGH))
     sentence = f"Median **{labels.markdown(middle)}**{f' ({change} since the last step)' if change else ''}; 90 of 100 "
     sentence += f"patients like this between {labels.markdown(low)} and {labels.markdown(high)}."
-    if uncertainty:
-        ends = [labels.markdown(labels.number(end)) for end in uncertainty.band["mean"]]
-        sentence += f" The mean moves from {ends[0]} to {ends[1]} under {uncertainty.count} resampled cohorts."
     st.markdown(f":small[{sentence}]")
-    charts.draw(_density(answers), "step-density")
+    charts.draw(_density(answers), "step-density", of=answers.record.id)
 
 
 def _density(answers: StepAnswers) -> charts.Chart:
@@ -115,14 +119,26 @@ def _density(answers: StepAnswers) -> charts.Chart:
     )
 
 
-def _await_band(answers: StepAnswers, uncertainties: list[Uncertainty | None]) -> None:
+def _band(answers: StepAnswers, uncertainties: list[Uncertainty | None]) -> None:
     """The band is computed in the background, so that no step waits for it; the page is drawn again when it is."""
     if answers.resampling == "impossible":
         st.caption("No uncertainty band: the cohort is too large to be read several times.")
-        return
-    if all(uncertainties):
-        return
-    st.fragment(_look_for_band, run_every=WAIT)(answers, [])
+    elif uncertainties[-1] is not None and all(uncertainties):
+        st.caption(labels.markdown(band_in_words(answers, uncertainties[-1])))
+    else:
+        st.fragment(_look_for_band, run_every=WAIT)(answers, [])
+
+
+def band_in_words(answers: StepAnswers, uncertainty: Uncertainty) -> str:
+    """How far the answer would move had the cohort held other patients."""
+    key = posterior_words.leading(answers.outcome, answers.posterior)
+    drawn = f"had the cohort held other patients ({uncertainty.count} draws)"
+    if answers.cohort.kind == "continuous":
+        ends = " to ".join(map(labels.number, uncertainty.band["mean"]))
+        return f"The mean: {labels.with_unit(ends, answers.outcome.unit)}, {drawn}."
+    low, high = (round(100 * end) for end in uncertainty.band[key])
+    of_class = f"{key}: " if answers.cohort.kind == "multiclass" else ""
+    return f"{of_class}{low} to {high} of 100, {drawn}."
 
 
 def _look_for_band(answers: StepAnswers, looks: list[bool]) -> None:
@@ -141,22 +157,26 @@ def _look_for_band(answers: StepAnswers, looks: list[bool]) -> None:
 # -- charts ---------------------------------------------------------------------------------------------------------
 
 
-def history(answers: StepAnswers, uncertainties: list[Uncertainty | None]) -> charts.Chart:
+def history(
+    answers: StepAnswers, uncertainties: list[Uncertainty | None], numbers: Sequence[int] | None = None
+) -> charts.Chart:
+    """numbers: of the steps; by default those of their events."""
     curve = belief_curve(
         answers.outcome,
         [view.last_event for view in answers.views],
         [view.step.posterior for view in answers.views],
         MOST_LINES,
         [uncertainty.band if uncertainty else None for uncertainty in uncertainties],
-        answers.numbers,
+        answers.numbers if numbers is None else numbers,
     )
     return charts.history(curve)
 
 
-def gain_map(answers: StepAnswers) -> charts.Chart:
-    cohort = answers.cohort
+def gain_map(answers: StepAnswers, numbers: Sequence[int] | None = None, most: int = charts.MOST_ROWS) -> charts.Chart:
+    """numbers: of the steps; by default those of their events. most: tests not known yet that are drawn."""
     columns = [
-        charts.Column(wording.learned(view.last_event), view.step.gains, view.statuses, view.step.suggested)
+        charts.Column(wording.learned(view.last_event), view.step.gains, view.statuses, view.step.suggested, view.moves)
         for view in answers.views
     ]
-    return charts.gain_map(cohort.schema.acquirable, columns, GAINS, answers.numbers)
+    features = answers.cohort.schema.acquirable
+    return charts.gain_map(features, columns, GAINS, answers.numbers if numbers is None else numbers, most)

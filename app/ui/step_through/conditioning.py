@@ -1,35 +1,66 @@
-"""A model reads a cohort once, which takes seconds for a large one: meanwhile the page shows a spinner."""
+"""A model reads a cohort once, which takes seconds for a large one. It begins as soon as a page shows the cohort, and
+whoever comes before it is done sees how far it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 
 import streamlit as st
 
 from app.host import services
 from app.host.services import Conditioned
 from app.store import StoredCohort
+from app.ui import labels
 from app.ui.step_through import step_answers
 from app.ui.step_through.stored_events import Record
 from l2m_core.memory import L2M
 
+LOOK = 0.1  # seconds between looks of a script that waits
+LOOK_AGAIN = 1.0  # … of a page that does not
 
-@contextmanager
-def spinner_while_reading(owner: str, stored: StoredCohort, model: L2M) -> Iterator[None]:
-    """Show a spinner around code that has the model read the cohort; nothing where it has read it.
 
-    Use it while a page is drawn, not in a callback: on exit, a waiting press may end the run.
+def show_reading(owner: str, stored: StoredCohort, model: L2M) -> None:
+    """Has the model read the cohort in the background, and shows how far it is. Nothing where it has been read."""
+    if services.get().has_read(stored, model):
+        return
+    services.get().begin_reading(owner, stored, model)
+    with st.container(
+        key="cohort-reading", height=44, border=False
+    ):  # so high also when it has nothing to say any more
+        st.fragment(_show_share, run_every=LOOK_AGAIN)(owner, stored, model)
+
+
+def _show_share(owner: str, stored: StoredCohort, model: L2M) -> None:
+    share = services.get().reading(stored, model)
+    if share is not None:
+        st.progress(share, text=progress_words(owner, stored, model, share))
+    elif services.get().has_read(stored, model):
+        st.caption(":material/check: The model has read this cohort: a step-through begins at once.")
+
+
+def wait_until_read(owner: str, stored: StoredCohort, model: L2M) -> None:
+    """Returns once the model has read the cohort, or cannot; meanwhile shows how far it is.
+
+    Use it while a page is drawn, not in a callback. A press meanwhile ends the run; the reading goes on.
     """
     here = services.get()
     if here.has_read(stored, model):
-        yield
         return
-    with st.spinner(f"Reading the cohort's {len(here.cohort(owner, stored)):,} rows …"):
-        yield
+    here.begin_reading(owner, stored, model)
+    bar = st.progress(0.0, text=progress_words(owner, stored, model, 0.0))
+    while (share := here.reading(stored, model)) is not None:
+        bar.progress(share, text=progress_words(owner, stored, model, share))
+        time.sleep(LOOK)
+    bar.empty()
+
+
+def progress_words(owner: str, stored: StoredCohort, model: L2M, share: float) -> str:
+    rows = len(services.get().cohort(owner, stored))
+    read = f"{rows:,} rows" if rows <= model.most_rows else f"{model.most_rows:,} of its {rows:,} rows"
+    return f"The model reads the cohort, {read}: {labels.percent(share)} done"
 
 
 def condition(owner: str, record: Record) -> Conditioned:
-    """As `step_answers.condition`, with a spinner meanwhile."""
-    with spinner_while_reading(owner, record.cohort, step_answers.model_of(owner, record)):
-        return step_answers.condition(owner, record)
+    """As `step_answers.condition`; shows meanwhile how far the model is."""
+    wait_until_read(owner, record.cohort, step_answers.model_of(owner, record))
+    return step_answers.condition(owner, record)

@@ -12,6 +12,8 @@ from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import POLICIES, Rules
 from l2m_core.acquire.stopping import Stopping
 
+AT_FIRST = Rules(Stopping(least_points=1.0))
+"""Of a new step-through: stopping is advised as soon as nothing is expected to move the belief by a point."""
 MODELS_OWN = ""  # in the select box: whatever the model orders tests by
 
 
@@ -50,13 +52,31 @@ def ask_rules(settings: Rules, key: str, models_own: str | None = None) -> None:
         "Advise stopping when … (leave empty for never). Costs and stopping rules are our addition; the study had none."
     )
     share = None if stopping.confidence is None else 100 * stopping.confidence
+    acts_from = None if stopping.threshold is None else 100 * stopping.threshold
     left, right = st.columns(2)
     with left:
+        _ask_limit(
+            "no test is expected to move this by (points)",
+            stopping.least_points,
+            f"{key}-points",
+            min_value=0.0,
+            format="%g",
+            step=0.5,
+        )
         _ask_limit("tests done reach", stopping.budget, f"{key}-budget", min_value=0, step=1)
         _ask_limit(
             "the best gain is below (nats)", stopping.least_gain, f"{key}-gain", min_value=0.0, format="%g", step=0.005
         )
     with right:
+        _ask_limit(
+            "no test is likely to cross (% of a yes/no outcome)",
+            acts_from,
+            f"{key}-threshold",
+            min_value=0.1,
+            max_value=99.9,
+            format="%g",
+            step=1.0,
+        )
         _ask_limit("cost reaches", stopping.cost_budget, f"{key}-cost", min_value=0.0, format="%g", step=1.0)
         _ask_limit(
             "an outcome is this likely (%)",
@@ -77,7 +97,10 @@ def _ask_limit(label: str, value: float | None, key: str, **limits: Any) -> None
 def in_words(settings: Rules) -> str:
     """The rules as the log shows them."""
     stopping = settings.stopping
+    points = "point" if stopping.least_points == 1 else "points"
     limits = {
+        f"no test is expected to move this by {{:g}} {points}": stopping.least_points,
+        "no test is likely to cross {:g}%": None if stopping.threshold is None else 100 * stopping.threshold,
         "tests done reach {:g}": stopping.budget,
         "cost reaches {:g}": stopping.cost_budget,
         "the best gain is below {:g} nats": stopping.least_gain,
@@ -90,15 +113,16 @@ def in_words(settings: Rules) -> str:
 
 def entered_rules(key: str) -> Rules:
     """The rules as entered; ConfigError for a number outside its range."""
-    entered = {
-        part: st.session_state.get(f"{key}-{part}") for part in ("policy", "budget", "gain", "cost", "confidence")
-    }
-    confidence = entered["confidence"]
+    parts = ("policy", "points", "threshold", "budget", "gain", "cost", "confidence")
+    entered = {part: st.session_state.get(f"{key}-{part}") for part in parts}
+    confidence, threshold = entered["confidence"], entered["threshold"]
     stopping = Stopping(
         budget=None if entered["budget"] is None else int(entered["budget"]),
         cost_budget=entered["cost"],
         least_gain=entered["gain"],
         confidence=None if confidence is None else confidence / 100,
+        least_points=entered["points"],
+        threshold=None if threshold is None else threshold / 100,
     )
     return Rules(stopping, entered["policy"] if entered["policy"] in POLICIES else None)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,10 +13,12 @@ from app.catalogue import DEFAULT_MODEL
 from app.host import services
 from app.store import StepThrough, StoredCohort
 from app.ui import inputs, labels, notices, state
-from app.ui.step_through import actions, conditioning
-from app.ui.step_through.rules import ask_rules, entered_rules
+from app.ui.step_through import actions, bring, conditioning
+from app.ui.step_through.rules import AT_FIRST, ask_rules, entered_rules
 from app.ui.step_through.stored_events import Rules
 from l2m_core.cohort import Cohort
+from l2m_core.memory import L2M
+from l2m_core.patients import PatientRecord
 
 SECTION = "start"
 ALSO = "start-also"
@@ -33,9 +36,10 @@ class Beginning:
     title: str
     values: dict[str, Any]
     settings: Rules
+    limits: Mapping[str, str] = field(default_factory=dict)
 
     def carry_out(self) -> None:
-        actions.start(self.cohort_id, self.model, self.title, self.values, self.settings)
+        actions.start(self.cohort_id, self.model, self.title, self.values, self.settings, self.limits)
 
 
 def show(owner: str) -> None:
@@ -55,8 +59,10 @@ def show(owner: str) -> None:
     with left:
         stored = _choose_cohort(cohorts)
         with notices.shown_refusals():
+            bring.show(stored, services.get().shown_cohort(owner, stored), _begin_with)
             _ask(owner, stored)
             _read_and_begin(owner)
+            conditioning.show_reading(owner, stored, _chosen_model(owner))
 
 
 def _choose_cohort(cohorts: dict[str, StoredCohort]) -> StoredCohort:
@@ -81,7 +87,7 @@ def _turn_to(key: str) -> None:
 
 
 def _ask(owner: str, stored: StoredCohort) -> None:
-    cohort = services.get().cohort(owner, stored)
+    cohort = services.get().shown_cohort(owner, stored)
     baseline = cohort.schema.baseline
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.multiselect(
@@ -117,7 +123,7 @@ def _ask(owner: str, stored: StoredCohort) -> None:
             st.caption("This cohort has no baseline features, so you begin with nothing known.")
         _ask_values(cohort, fields)
         with st.expander("Ranking and stopping (optional)", type="compact"):
-            ask_rules(Rules(), "start-rules")
+            ask_rules(_first_rules(owner), "start-rules")
         _ask_model(owner)
         st.form_submit_button(
             "Begin",
@@ -128,6 +134,12 @@ def _ask(owner: str, stored: StoredCohort) -> None:
             on_click=_begin,
             args=(stored.id, fields),
         )
+
+
+def _first_rules(owner: str) -> Rules:
+    """Those of a new step-through. A model that does not foresee results cannot say how far they would move the belief."""
+    model = services.get().model(owner, st.session_state.get("start-model", DEFAULT_MODEL))
+    return AT_FIRST if model.release.inference.gains == "answers" else Rules()
 
 
 def _ask_values(cohort: Cohort, fields: dict[str, str]) -> None:
@@ -151,6 +163,10 @@ def _ask_model(owner: str) -> None:
         )
 
 
+def _chosen_model(owner: str) -> L2M:
+    return services.get().model(owner, st.session_state.get("start-model", DEFAULT_MODEL))
+
+
 def _key(stored: StoredCohort, cohort: Cohort, name: str) -> str:
     return f"start-{stored.id}-{cohort.names.index(name)}"
 
@@ -158,7 +174,7 @@ def _key(stored: StoredCohort, cohort: Cohort, name: str) -> str:
 def _fill(owner: str, cohort_id: str) -> None:
     with notices.refusals(SECTION):
         stored = services.get().store.cohorts.get(owner, cohort_id)
-        cohort = services.get().cohort(owner, stored)
+        cohort = services.get().shown_cohort(owner, stored)
         for name, value in _example(cohort).items():
             st.session_state[_key(stored, cohort, name)] = value
         state.acted(FILLED)
@@ -169,31 +185,61 @@ def _example(cohort: Cohort) -> dict[str, Any]:
 
 
 def _begin(cohort_id: str, fields: dict[str, str]) -> None:
+    if inputs.is_just_asked():
+        return
     values: dict[str, Any] = {name: value for name, key in fields.items() if (value := inputs.entered(key)) is not None}
     title = str(st.session_state.get("start-title") or "").strip()
     model = st.session_state.get("start-model", DEFAULT_MODEL)
     with notices.refusals(SECTION):
         here, owner = services.get(), state.owner()
         stored = here.store.cohorts.get(owner, cohort_id)
+        cohort = here.shown_cohort(owner, stored)
         if state.is_echo(FILLED):  # pressed so soon that the browser sends the fields as they were before
-            values = _example(here.cohort(owner, stored)) | values
+            values = _example(cohort) | values
+        try:
+            inputs.ask_about_unusual(cohort, values)
+        except inputs.Unconfirmed as question:
+            inputs.say_unconfirmed(question, "Begin", SECTION)
+            return
+        inputs.forget_unusual()
         asked = Beginning(cohort_id, model, title, values, entered_rules("start-rules"))
-        if here.has_read(stored, here.model(owner, model)):
-            asked.carry_out()
-        elif not state.is_echo("start"):
-            st.session_state[BEGINNING] = asked
+        _request(owner, asked)
+
+
+def _begin_with(cohort_id: str, record: PatientRecord) -> bool:
+    """With a patient who was pasted or uploaded, by the usual rules, which can be changed on the way. Whether it begins."""
+    title = f"{record.label.capitalize()}, brought {datetime.now(UTC):%d %b %H:%M}"
+    model = st.session_state.get("start-model", DEFAULT_MODEL)
+    with notices.refusals(SECTION):
+        _request(
+            state.owner(),
+            Beginning(cohort_id, model, title, dict(record.values), _first_rules(state.owner()), record.limits),
+        )
+        return True
+    return False
+
+
+def _request(owner: str, asked: Beginning) -> None:
+    """Begins now, or once the page is drawn, where the model has not read the cohort yet."""
+    here = services.get()
+    if here.has_read(here.store.cohorts.get(owner, asked.cohort_id), here.model(owner, asked.model)):
+        asked.carry_out()
+    elif not state.is_echo("start"):
+        st.session_state[BEGINNING] = asked
 
 
 def _read_and_begin(owner: str) -> None:
     """Under the form, where people look: reads the cohort, then begins the step-through that was requested."""
-    asked: Beginning | None = st.session_state.pop(BEGINNING, None)
+    asked: Beginning | None = st.session_state.get(BEGINNING)
     if asked is None:
         return
     with notices.refusals(SECTION):
         here = services.get()
         stored = here.store.cohorts.get(owner, asked.cohort_id)
-        with conditioning.spinner_while_reading(owner, stored, here.model(owner, asked.model)):
-            asked.carry_out()
+        conditioning.wait_until_read(owner, stored, here.model(owner, asked.model))
+        asked.carry_out()
+    # Only now: where something else ends this run while the cohort is read, the next one goes on with it.
+    st.session_state.pop(BEGINNING, None)
     st.rerun()
 
 

@@ -20,9 +20,11 @@ from l2m_core.errors import ModelFileError
 from l2m_core.lazy import lazy
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.schema import Outcome
+from l2m_core.step_through.candidates import Candidate
 from l2m_core.step_through.events import Event, effective
-from l2m_core.step_through.patient import Candidate, Patient
+from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import Step, step_of
+from l2m_core.step_through.verdict import Verdict, typical_move_in_words, verdict
 
 LEVEL = 0.9  # share of resampled cohorts that the band covers
 ViewKey = tuple[str, str | None]  # hash of the last event, and the policy that ranks
@@ -71,6 +73,11 @@ class StepView:
     def statuses(self) -> dict[str, str]:
         """Feature → why it is not open."""
         return {test.feature: test.status for test in self.tests if test.status != "open"}
+
+    @lazy
+    def moves(self) -> dict[str, str]:
+        """Open feature → by how much its result typically moves the prediction, in words."""
+        return {name: typical_move_in_words(self.patient, gain) for name, gain in self.step.gains.items()}
 
     def resample(self, memories: tuple[CohortMemory, ...]) -> Uncertainty:
         band = self.patient.band(memories, LEVEL)
@@ -144,6 +151,11 @@ class StepAnswers:
         """Why to stop now, in words; None where the rules say to continue."""
         return self.patient.advice_by(self.record.settings.stopping)
 
+    @lazy
+    def verdict(self) -> Verdict:
+        """What to do now, by the ranking, the preview and the rules in force."""
+        return verdict(self.patient, self.record.settings.stopping)
+
     @property
     def uncertainty(self) -> Uncertainty | None:
         """Of the present; None until it is computed."""
@@ -179,7 +191,8 @@ def load(owner: str, step_through_id: str) -> StepAnswers:
 
 def condition(owner: str, record: Record) -> Conditioned:
     """The record's model, conditioned on its cohort."""
-    return services.get().conditioned(owner, record.cohort, model_of(owner, record))
+    shared = services.get()
+    return shared.under(shared.conditioned(owner, record.cohort, model_of(owner, record)), record.council)
 
 
 def model_of(owner: str, record: Record) -> L2M:

@@ -14,13 +14,16 @@ from typing import Any
 from app.host import services
 from app.store import NewEvent, StepThrough, StoredCohort, StoredEvent
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.council.council import Recipe
 from l2m_core.memory import CohortMemory
 from l2m_core.step_through.events import Event
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import summarise
 
 SETTINGS = "settings"  # kind of an event that says how to rank and when to stop; nothing is known by it
+READ = "step-through read"  # kind of an act in the audit trail
 BELIEVED = "believed"  # part of an event's payload: the posterior that followed it, as it was shown
+COUNCIL = "council"  # part of the first event's payload: the recipe of the council that was heard, where one was
 POLICIES = ("gain", "gain per cost", "learned")
 
 
@@ -65,6 +68,8 @@ class Record:
     settings: Rules
     rules_set: tuple[RulesChange, ...]
     event_ids: frozenset[str]
+    council: Recipe | None = None
+    """Of the council that the step-through began with; None: the model answers alone."""
 
     @property
     def id(self) -> str:
@@ -81,7 +86,8 @@ class Record:
 
     def patients(self, memory: CohortMemory) -> tuple[Patient, ...]:
         """The patient after each event, ranked by the rules in force then."""
-        return tuple(self.until(count).patient(memory) for count in range(1, len(self.events) + 1))
+        whole = Patient.replay(memory, self.events)
+        return tuple(replace(whole.until(count), policy=rules.policy) for count, rules in enumerate(self.rules, 1))
 
     def until(self, count: int) -> Record:
         """The record after its first `count` events, just before the next one."""
@@ -98,8 +104,10 @@ class Record:
 
 def read(owner: str, step_through_id: str) -> Record:
     """The record as it is now; NotFound for another owner's."""
-    store = services.get().store
+    here = services.get()
+    store = here.store
     step_through, stored = store.step_throughs.read_on(owner, step_through_id)
+    here.note_read(owner, READ, step_through.id)
     return record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
 
 
@@ -107,6 +115,7 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
     core = [event for event in stored if event.kind != SETTINGS]
     payloads = [{**event.payload} for event in core]
     believed = tuple(payload.pop(BELIEVED, None) for payload in payloads)
+    council = _recipe_of(payloads[0]) if payloads else None
     rules: list[Rules] = []
     rules_set: list[RulesChange] = []
     settings = Rules()
@@ -127,7 +136,14 @@ def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[
         settings,
         tuple(rules_set),
         frozenset(event.event_id for event in stored),
+        council,
     )
+
+
+def _recipe_of(payload: dict[str, Any]) -> Recipe | None:
+    """Takes the council's recipe out of the payload of a step-through's first event."""
+    plain = payload.pop(COUNCIL, None)
+    return None if plain is None else Recipe.from_data(plain)
 
 
 def payload_of(event: Event, believed: Mapping[str, float]) -> dict[str, Any]:
@@ -135,9 +151,12 @@ def payload_of(event: Event, believed: Mapping[str, float]) -> dict[str, Any]:
     return {**event.to_dict(), BELIEVED: dict(believed)}
 
 
-def new_event(event: Event, believed: Mapping[str, float]) -> NewEvent:
-    """An event for a step-through that is stored with all its events at once."""
-    return NewEvent(event.id, event.kind, payload_of(event, believed))
+def new_event(event: Event, believed: Mapping[str, float], council: Recipe | None = None) -> NewEvent:
+    """An event for a step-through that is stored with all its events at once. council: of the first one."""
+    payload = payload_of(event, believed)
+    if council is not None:
+        payload[COUNCIL] = council.to_data()
+    return NewEvent(event.id, event.kind, payload)
 
 
 def append_last_event(owner: str, step_through_id: str, expected_length: int, after: Patient) -> StoredEvent:

@@ -1,6 +1,8 @@
-"""Right column: the suggested test, what its results would change, and the buttons."""
+"""The verdict, the suggested test, what its results would change, and the buttons."""
 
 from __future__ import annotations
+
+from html import escape
 
 import numpy as np
 import streamlit as st
@@ -8,45 +10,57 @@ import streamlit as st
 from app.streamlit_contact.placeholders import placeholder
 from app.ui import charts, inputs, labels, notices, posterior_words, wording
 from app.ui.headings import heading
-from app.ui.step_through import actions
+from app.ui.step_through import actions, finish
 from app.ui.step_through.ranking import candidates, chosen_candidate
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
-from l2m_core.acquire.support import count_near, is_thin
+from l2m_core.acquire.support import count_near
+from l2m_core.step_through.patient import Patient
+from l2m_core.step_through.verdict import reasons
+from l2m_core.step_through.words import percent
 
 SELECT = "step-test"
 REASON = "step-reason"
-LEVELS_SHOWN = 6
+LEVELS_SHOWN = 8
+
+
+def prefetch(answers: StepAnswers) -> None:
+    """Asks the model at once for all that the page will show: the suggested test, and the one that is chosen instead."""
+    if not answers.patient.state.stopped:
+        for name in {chosen_candidate(answers), answers.view.step.suggested} - {None}:
+            answers.patient.prefetch(str(name))
+
+
+def show_verdict(answers: StepAnswers) -> None:
+    """What to do now, in a line."""
+    verdict = answers.verdict
+    sentence = labels.plain(verdict.sentence).replace("–", f"{labels.JOINER}–{labels.JOINER}")  # no range is broken
+    st.html(f'<p class="l2m-verdict {verdict.action}">{escape(sentence)}</p>')
 
 
 def show(answers: StepAnswers) -> None:
-    suggestion = answers.view.step.suggested
-    chosen = chosen_candidate(answers)
-    if chosen is not None and not answers.patient.state.stopped:
-        # The slow part comes before the first element, while the browser draws what it has.
-        answers.patient.prefetch(chosen)
-    heading("What to measure next")
     if answers.patient.state.stopped:
-        notices.show("info", "This step-through is stopped. Reopen it to continue.")
+        finish.show(answers)
         notices.show_waiting(actions.NEXT)
         _undo_and_stop(answers)
         return
-    if answers.advice:
-        notices.show("info", f"Stopping is advised. {answers.advice}")
+    suggestion = answers.view.step.suggested
+    chosen = chosen_candidate(answers)
+    heading("What to measure next")
     if chosen is None:
         notices.show_waiting(actions.NEXT)
         st.write("No tests are left.")
         _undo_and_stop(answers)
         return
     _choose(answers, suggestion, chosen)
-    _candidate_facts(answers, chosen)
-    if np.isfinite(answers.patient.best_gain) and answers.patient.best_gain < labels.SMALL_GAIN:
-        st.markdown(":small[No remaining test is expected to add much on its own: each gain is below 0.001 nats.]")
+    with st.container(key="step-reasons"):
+        st.markdown(f":small[{_reasons(answers, chosen)}]")
     _record(answers, chosen, suggestion)
     notices.show_waiting(actions.NEXT)
     with st.container(gap="xsmall"):
         _status_buttons(answers, chosen)
         _undo_and_stop(answers)
     _preview(answers, chosen)
+    st.markdown(f":small[{_candidate_facts(answers, chosen)}]")
     st.markdown(f":small[{_drivers(answers)}]")
 
 
@@ -61,61 +75,65 @@ def _choose(answers: StepAnswers, suggestion: str | None, chosen: str) -> None:
     def describe(name: str) -> str:
         test = tests[name]
         what = "suggested" if name == suggestion else test.status if test.status != "open" else ""
-        gain = f"{labels.gain(test.gain)} nats" if np.isfinite(test.gain) else ""
-        return " · ".join(part for part in (labels.plain(name), gain, what) if part)
+        return " · ".join(part for part in (labels.plain(name), answers.view.moves.get(name, ""), what) if part)
 
     # The key changes with each event, so that the box starts at the new suggestion.
     key = f"{SELECT}-{answers.record.id}-{answers.record.length}-{chosen!r}"
+    st.session_state[SELECT] = key
     placeholder(SELECT, key).selectbox(
         "Test",
         options,
         index=options.index(chosen),
         format_func=describe,
         key=key,
-        on_change=_turn_to,
+        on_change=turn_to,
         args=(key,),
         label_visibility="collapsed",
     )
 
 
-def _turn_to(key: str) -> None:
-    actions.choose(st.session_state[key])
+def turn_to(key: str) -> None:
+    """A box of an earlier step says nothing any more. Streamlit calls for it once more where a band came while it was
+    replaced."""
+    if st.session_state.get(SELECT) == key:
+        actions.choose(st.session_state[key])
 
 
 # -- what is known of the test --------------------------------------------------------------------------------------
 
 
-def support_badge(support: int, near: int, rows: int) -> str:
-    """How many cohort rows hold this test, with a warning where they are few."""
-    text = f"measured in {support:,} of {rows:,} rows, {near:,} of the {count_near(rows):,} nearest"
-    if is_thin(support, near):
-        return f":orange-badge[:material/warning: thin support: {text}]"
-    return f":gray-badge[{text}]"
+def _reasons(answers: StepAnswers, name: str) -> str:
+    """As markdown: what speaks for the test, and what against it."""
+    found = reasons(answers.patient, name, answers.record.settings.stopping)
+    parts = ((":material/add_circle: For", found.speaks_for), (":material/do_not_disturb_on: Against", found.against))
+    return "  \n".join(f"**{word}:** {labels.markdown('; '.join(said))}." for word, said in parts if said)
 
 
-def _candidate_facts(answers: StepAnswers, name: str) -> None:
+def _candidate_facts(answers: StepAnswers, name: str) -> str:
+    """As markdown, on one line: what is not said by its reasons."""
     test = next(test for test in answers.view.tests if test.feature == name)
     feature = answers.cohort.feature(name)
-    gain = f"**{labels.markdown(labels.gain(test.gain))}** nats" if np.isfinite(test.gain) else ""
-    parts = [gain, f"cost **{feature.cost:g}**"]
-    if np.isfinite(test.gain_per_cost):
-        parts.append(f"{labels.ratio(test.gain_per_cost)} nats per cost")
+    parts = [f"gain **{labels.markdown(labels.gain(test.gain))}** nats" if np.isfinite(test.gain) else ""]
+    if any(cost != 1 for cost in answers.cohort.costs):
+        parts.append(f"cost **{feature.cost:g}**")
     if feature.turnaround is not None:
         parts.append(f"result in {labels.minutes(feature.turnaround)}")
     if feature.group:
         parts.append(f"panel {labels.markdown(feature.group)}")
-    badges = [support_badge(test.support, test.support_near, len(answers.cohort))]
-    if feature.cost > (left := answers.record.settings.stopping.cost_left(answers.patient.spent)):
-        badges.append(f":orange-badge[:material/warning: over the cost budget ({left:g} left)]")
-    uncertainty = answers.uncertainty
-    if uncertainty is not None:
-        badges.append(f":gray-badge[{stability_text(uncertainty, name)}]")
-    st.markdown(f":small[{' · '.join(part for part in parts if part)}]  \n{' '.join(badges)}")
+    parts.append(
+        f"measured in {test.support_near:,} of the {count_near(len(answers.cohort)):,} patients most like this"
+    )
+    if answers.resampling != "impossible":
+        parts.append(stability_text(answers.uncertainty, name))
+    return " · ".join(part for part in parts if part)
 
 
-def stability_text(uncertainty: Uncertainty, name: str) -> str:
+def stability_text(uncertainty: Uncertainty | None, name: str) -> str:
+    """There from the beginning, so that nothing moves when it is known."""
+    if uncertainty is None:
+        return "comes first in … of the draws of other patients"
     times = round(uncertainty.stability.get(name, 0.0) * uncertainty.count)
-    return f"first in {times} of {uncertainty.count} resampled cohorts"
+    return f"comes first in {times} of {uncertainty.count} draws of other patients"
 
 
 def _drivers(answers: StepAnswers) -> str:
@@ -126,14 +144,9 @@ def _drivers(answers: StepAnswers) -> str:
     probability = answers.cohort.kind != "continuous"
     parts = []
     for driver in drivers[:3]:
-        amount = points(driver.change) if probability else f"{driver.change:.2g} SD"
+        amount = labels.points(driver.change) if probability else f"{driver.change:.2g} SD"
         parts.append(f"{labels.markdown(labels.short(driver.feature, 24))} ({amount})")
     return f"The prediction depends most on {', '.join(parts)}; in brackets, its change without that value."
-
-
-def points(change: float) -> str:
-    count = round(100 * change)
-    return labels.counted(count, "point") if count else "less than 1 point"
 
 
 def _preview(answers: StepAnswers, name: str) -> None:
@@ -144,10 +157,13 @@ def _preview(answers: StepAnswers, name: str) -> None:
     if feature.kind == "number":
         short = [text.split(" (")[0] for text in table.result]
         results = [
-            f"{word} {labels.with_unit(value, feature.unit)}" for word, value in zip(short, table.value, strict=True)
+            f"{word} {labels.with_unit(inputs.in_precision(cohort, name, float(value)), feature.unit)}"
+            for word, value in zip(short, table.value, strict=True)
         ]
     else:
         results = [str(result) for result in table.result]
+    if "chance" in table:
+        results = [f"{result} · {percent(chance)}" for result, chance in zip(results, table.chance, strict=True)]
     outcome = answers.outcome
     if cohort.kind == "continuous":
         axis = f"mean {labels.name_with_unit(outcome.name, outcome.unit)}"
@@ -159,7 +175,7 @@ def _preview(answers: StepAnswers, name: str) -> None:
         axis = posterior_words.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
         chart = charts.preview(results, table[f"p({shown})"].tolist(), posterior[shown], axis, True)
     st.markdown(":small[**If the result were …**]")
-    charts.draw(chart, "step-preview")
+    charts.draw(chart, "step-preview", of=answers.record.id)
 
 
 # -- actions --------------------------------------------------------------------------------------------------------
@@ -176,7 +192,7 @@ def _record(answers: StepAnswers, chosen: str, suggestion: str | None) -> None:
             feature = cohort.feature(name)
             entry, side = st.columns([1.25, 1], vertical_alignment="bottom", gap="small")
             with entry:
-                inputs.ask(feature, cohort, fields[name])
+                inputs.ask(feature, cohort, fields[name], expected=_expected(answers.patient, name))
             with side:
                 if name in limits:
                     inputs.ask_limit(limits[name], feature if len(names) > 1 else None)
@@ -192,6 +208,14 @@ def _record(answers: StepAnswers, chosen: str, suggestion: str | None) -> None:
             on_click=actions.record,
             args=(record.id, record.length, fields, limits, REASON),
         )
+
+
+def _expected(patient: Patient, name: str) -> str:
+    """'expected 1.8–4.2': four of five such patients; '' where the model does not foresee it."""
+    if not patient.foresees(name) or patient.memory.cohort.feature(name).kind != "number":
+        return ""
+    ends = [inputs.in_precision(patient.memory.cohort, name, end) for end in patient.expect(name, (0.1, 0.9))]
+    return "expected " + "–".join(dict.fromkeys(ends))
 
 
 def _status_buttons(answers: StepAnswers, chosen: str) -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import l2m_core as l2m
 from app.host import services
-from app.ui.traces.exchange import SAME_BUILD, Incoming, installed, passes_through
+from app.ui.traces.exchange import SAME_BUILD, Incoming, agree, installed, passes_through
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError, RangeWarning
 from l2m_core.memory import CohortMemory
 from l2m_core.schema import Schema
 from l2m_core.step_through.patient import Patient
-from l2m_core.step_through.trace import summarise
+from l2m_core.step_through.trace import largest_difference, summarise
 
 Result = Literal["verified", "failed", "not checked"]
 
@@ -64,7 +64,15 @@ def _read_anew(owner: str, loaded: LoadedTrace) -> tuple[CohortMemory | None, tu
         return None, (cohort_check, model_check)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
-        return model.condition(cohort), (cohort_check, model_check)
+        memory = model.condition(cohort)
+    council = loaded.record.council
+    if council is None:
+        return memory, (cohort_check, model_check)
+    try:
+        again = Check("Council", "verified", f"Its members were fitted to the table again: {council.in_words}.")
+        return memory.under(council), (cohort_check, model_check, again)
+    except L2MError as refusal:
+        return None, (cohort_check, model_check, Check("Council", "failed", str(refusal)))
 
 
 def _check_cohort(owner: str, loaded: LoadedTrace) -> tuple[Cohort | None, Check]:
@@ -91,7 +99,7 @@ def _check_cohort(owner: str, loaded: LoadedTrace) -> tuple[Cohort | None, Check
 
 def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check]:
     wanted = loaded.record.step_through.model_fingerprint
-    for name, folder in services.get().model_names(owner).items():
+    for name, folder in services.get().known_models(owner).items():
         try:
             model = l2m.load(str(folder))
         except L2MError:
@@ -114,7 +122,7 @@ def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
     now = [summarise(patient) for patient in patients]
     recorded = [(was, then) for was, then in zip(now, loaded.record.believed, strict=True) if then is not None]
     shown = [(was, step.posterior) for was, step in zip(now, loaded.trace.steps, strict=True)]
-    worst = max(_apart(was, then) for was, then in (*recorded, *shown))
+    worst = max(largest_difference(was, then) for was, then in (*recorded, *shown))
     scale = max(1.0, *(abs(value) for posterior in now for value in posterior.values()))
     missing = len(now) - len(recorded)
     ending = f" For {missing} of {len(now)} events no posterior was recorded." if missing else ""
@@ -131,12 +139,6 @@ def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
         f"Computed again from table and model, {len(recorded)} of {len(recorded)} recorded "
         f"posteriors come out the same (largest difference {worst:.1g}).{ending}",
     )
-
-
-def _apart(now: Mapping[str, float], then: Mapping[str, float]) -> float:
-    if set(now) != set(then):
-        return float("inf")
-    return max(abs(now[name] - value) for name, value in then.items())
 
 
 def _check_suggestions(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
@@ -182,8 +184,7 @@ def against_file(loaded: LoadedTrace, incoming: Incoming) -> tuple[Check, ...]:
         )
     ]
     same = [
-        set(was.posterior) == set(now.posterior)
-        and all(abs(now.posterior[k] - v) <= SAME_BUILD * max(1.0, abs(v)) for k, v in was.posterior.items())
+        agree(now.posterior, was.posterior, SAME_BUILD)
         for was, now in zip(incoming.trace.steps, loaded.trace.steps, strict=False)
     ]
     result: Result = "verified" if all(same) else "failed"

@@ -10,14 +10,16 @@ import hashlib
 import json
 import math
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from app.host import services
 from app.store import NewEvent, NotFound, StepThrough, StoreInputError, export_chain, import_chain
 from app.store.inputs import require_text, require_uuid
 from app.ui import labels
-from app.ui.step_through.stored_events import BELIEVED, SETTINGS, Rules, new_event
+from app.ui.step_through.stored_events import BELIEVED, COUNCIL, SETTINGS, Rules, new_event
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M
@@ -87,6 +89,8 @@ def _chained(chain: Any, trace: Trace) -> tuple[NewEvent, ...]:
         raise InputError("The trace and its chain of events name different cohorts or models; the file was changed.")
     core = [event for event in events if event.kind != SETTINGS]
     told = [(event.id, event.kind, event.to_dict()) for event in trace.events]
+    if trace.council is not None and told:
+        told[0][2][COUNCIL] = trace.council.to_data()
     if [(e.event_id, e.kind, {k: v for k, v in e.payload.items() if k != BELIEVED}) for e in core] != told:
         raise InputError("The steps of the trace are not the events of its chain; the file was changed.")
     for event, step in zip(core, trace.steps, strict=True):
@@ -107,10 +111,15 @@ def _refuse_endless(chain: Any) -> None:
 
 
 def _is_near(believed: Any, posterior: Any) -> bool:
-    if not isinstance(believed, dict) or set(believed) != set(posterior):
+    if not isinstance(believed, dict):
         return False
     numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in believed.values())
-    return numbers and all(abs(believed[k] - v) <= OTHER_BUILD * max(1.0, abs(v)) for k, v in posterior.items())
+    return numbers and agree(believed, posterior, OTHER_BUILD)
+
+
+def agree(now: Mapping[str, float], then: Mapping[str, float], tolerance: float) -> bool:
+    """Whether two posteriors name the same outcomes, with numbers as near as the tolerance, which grows with them."""
+    return set(now) == set(then) and all(abs(now[k] - v) <= tolerance * max(1.0, abs(v)) for k, v in then.items())
 
 
 def _check_settings(payload: dict[str, Any]) -> None:
@@ -125,7 +134,11 @@ def _check_settings(payload: dict[str, Any]) -> None:
 
 def _unchained(trace: Trace) -> tuple[NewEvent, ...]:
     """The events of a trace that a script wrote; its chain begins here."""
-    return tuple(new_event(step.event, step.posterior) for step in trace.steps)
+    first, *rest = trace.steps
+    return (
+        new_event(first.event, first.posterior, trace.council),
+        *(new_event(step.event, step.posterior) for step in rest),
+    )
 
 
 def _digest(trace: Trace) -> str:
@@ -159,27 +172,28 @@ def import_trace(owner: str, incoming: Incoming) -> Imported:
             "Cohort page, or have it shared with you, then import again."
         )
     model = _model(owner, trace)
-    apart = max(trace.differences(services.get().conditioned(owner, cohort, model).memory))  # checks every value too
+    shared = services.get()
+    memory = shared.under(shared.conditioned(owner, cohort, model), trace.council).memory
+    apart = max(trace.differences(memory))  # checks every value too
     scale = max(1.0, *(abs(value) for step in trace.steps for value in step.posterior.values()))
     if not apart <= OTHER_BUILD * scale:
         raise InputError(
             f"This trace does not replay: model and cohort are the same, but its posteriors are not those that they give "
             f"(largest difference {apart:.2g}). The file was changed."
         )
-    step_through_id = str(uuid.uuid5(NAMESPACE, f"{owner} {incoming.fingerprint}"))
     made = store.step_throughs.create(
-        owner, cohort.id, model.fingerprint, incoming.label, step_through_id, incoming.events
+        owner, cohort.id, model.fingerprint, incoming.label, _import_id(owner, incoming), incoming.events
     )
     if fold(trace.events).stopped and made.status != "finished":
         made = store.step_throughs.update(owner, made.id, made.version, status="finished")
     exact = apart <= SAME_BUILD * scale
-    return Imported(made, _found(incoming, apart, exact), exact)
+    return Imported(made, f"{_found(incoming, apart, exact)}{_deleted_before(owner, incoming)}", exact)
 
 
 def _known(owner: str, incoming: Incoming) -> StepThrough | None:
     """The owner's own step-through that this file was exported from, or that it became when it was imported."""
     step_throughs = services.get().store.step_throughs
-    candidates = [str(uuid.uuid5(NAMESPACE, f"{owner} {incoming.fingerprint}"))]
+    candidates = [_import_id(owner, incoming)]
     if incoming.chain is not None:
         candidates.append(incoming.chain[0])
     for candidate in candidates:
@@ -191,6 +205,28 @@ def _known(owner: str, incoming: Incoming) -> StepThrough | None:
         if not original or passes_through(events, incoming.chain):
             return step_through
     return None
+
+
+def _import_id(owner: str, incoming: Incoming) -> str:
+    """Of the step-through that this file becomes: the same one each time, until its owner deletes that."""
+    for deleted in count():
+        text = f"{owner} {incoming.fingerprint}" + (f" {deleted}" if deleted else "")
+        name = str(uuid.uuid5(NAMESPACE, text))
+        if services.get().store.step_throughs.deleted(owner, name) is None:
+            break
+    return name
+
+
+def _deleted_before(owner: str, incoming: Incoming) -> str:
+    """What there is to say where the owner deleted the step-through that the file names."""
+    gone = services.get().store.step_throughs.deleted(owner, incoming.chain[0]) if incoming.chain else None
+    if gone is None or incoming.chain is None:
+        return ""
+    _, length, head = incoming.chain
+    day = f"{gone.deleted_at:%d %b %Y}"
+    if gone.link_hashes[length - 1 : length] == (head,):
+        return f" You deleted the step-through that this file was exported from on {day}; this is a new one."
+    return f" It is not what you deleted under the same id on {day}: their events have other hashes."
 
 
 def passes_through(events: Any, chain: tuple[str, int, str] | None) -> bool:
@@ -213,7 +249,7 @@ def _model(owner: str, trace: Trace) -> L2M:
 def installed(owner: str) -> str:
     """The installed models with their fingerprints, in words."""
     known = []
-    for name in services.get().model_names(owner):
+    for name in services.get().known_models(owner):
         try:
             known.append(f"'{name}' with fingerprint {services.get().model(owner, name).fingerprint[:16]}…")
         except L2MError:

@@ -42,15 +42,20 @@ def show(owner: str, step_through: StepThrough) -> None:
     # Filled before it is opened: a popover that reruns the page to fill itself is closed by an earlier run.
     popover = st.popover("Export", icon=":material/download:", help="Report, table, or the complete trace")
     with popover, st.container(width=300):
-        for label, ending, mime, make in FILES:
-            name = downloads.file_name(step_through.title or "trace", step_through.id[:8], ending=ending)
-            downloads.button(
-                label, _build(owner, step_through.id, make), name, mime, f"export-{ending}", width="stretch"
-            )
+        buttons(owner, step_through, "export")
         st.caption(
             "JSON is the complete record: imported again, it gives the same numbers. CSV has one row for each step. "
             "Reports carry all fingerprints."
         )
+
+
+def buttons(owner: str, step_through: StepThrough, key: str) -> None:
+    """One button for each kind of file. key: what their keys begin with."""
+    for label, ending, mime, make in FILES:
+        name = downloads.file_name(step_through.title or "trace", step_through.id[:8], ending=ending)
+        made = _build(owner, step_through.id, make)
+        act = ("step-through exported", step_through.id)
+        downloads.button(label, made, name, mime, f"{key}-{ending}", act, width="stretch")
 
 
 def _build(owner: str, step_through_id: str, make: Make) -> Callable[[], str | bytes]:

@@ -13,6 +13,7 @@ from app.host import services
 from app.store import StepThrough, StoredCohort
 from app.ui import labels, notices, posterior_words, state
 from app.ui.step_through.stored_events import Record, record_of
+from app.ui.traces import deleting, replay
 from app.ui.traces.loading import spent_after
 from l2m_core.errors import L2MError
 from l2m_core.schema import Schema
@@ -21,8 +22,8 @@ from l2m_core.step_through.events import fold
 MOST = 5000  # step-throughs that are searched
 ON_A_PAGE = 12
 STATES = {"running": "Running", "finished": "Stopped"}
-WIDTHS = (2.3, 1.9, 1.2, 0.8, 1.8, 0.8)
-HEADS = ("Label", "Cohort", "Last event (UTC)", "Tests, cost", "Last prediction", "")
+WIDTHS = (0.25, 2.2, 1.9, 1.2, 0.8, 1.8, 0.8)
+HEADS = ("", "Label", "Cohort", "Last event (UTC)", "Tests, cost", "Last prediction", "")
 SEARCH, COHORT, STATE, DATES, PAGE = (
     "traces-search",
     "traces-cohort",
@@ -83,16 +84,18 @@ def show(owner: str) -> None:
     if not shown:
         return
     with st.container(border=True, gap="xsmall", key="trace-list"):
-        for column, head in zip(st.columns(WIDTHS, vertical_alignment="bottom"), HEADS, strict=True):
-            column.caption(head)
+        with st.container(key="trace-heads"):
+            for column, head in zip(st.columns(WIDTHS, vertical_alignment="bottom"), HEADS, strict=True):
+                column.caption(head)
         for step_through in shown:
             _row(owner, step_through, cohorts[step_through.cohort_id])
+    deleting.offer_many([(s.id, s.title) for s in shown])
     if pages > 1:
         if int(st.session_state.get(PAGE) or 1) > pages:
             st.session_state[PAGE] = pages
         st.pagination(pages, key=PAGE)
     st.caption(
-        "Step-throughs are kept. Events can only be added, so nothing can be rewritten. They cannot be deleted here."
+        "Events can only be added, so nothing can be rewritten. A step-through is kept until you delete it, as a whole."
     )
 
 
@@ -161,8 +164,10 @@ def _say_how_many(found: int, count: int, chosen: Filter) -> None:
 
 
 def _row(owner: str, step_through: StepThrough, cohort: StoredCohort) -> None:
-    name, where, when, tests, answer, tools = st.columns(WIDTHS, vertical_alignment="center")
+    mark, name, where, when, tests, answer, tools = st.columns(WIDTHS, vertical_alignment="center")
     title = step_through.title or "without label"
+    with mark:
+        deleting.offer_mark(step_through.id, title)
     with name:
         st.button(
             labels.markdown(labels.short(title, 80)),
@@ -226,9 +231,10 @@ def summarise_record(record: Record, schema: Schema) -> ListedRecord:
 
 
 def open_trace(step_through_id: str | None) -> None:
+    st.session_state.pop(replay.POSITION, None)  # it opens at its end
     state.open_id(state.TRACE, step_through_id)
 
 
 def continue_with(step_through_id: str) -> None:
     state.open_id(state.STEP_THROUGH, step_through_id)
-    st.switch_page("views/step_through.py")
+    state.turn_to("views/step_through.py")

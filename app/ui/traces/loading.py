@@ -10,7 +10,7 @@ from app.host.services import Conditioned
 from app.store import StoredEvent
 from app.ui.step_through import step_answers
 from app.ui.step_through.step_answers import StepAnswers
-from app.ui.step_through.stored_events import Record, record_of
+from app.ui.step_through.stored_events import READ, Record, record_of
 from l2m_core.errors import L2MError
 from l2m_core.schema import Schema
 from l2m_core.step_through.events import Event, effective, fold
@@ -70,8 +70,10 @@ def load(
 
     A page passes `conditioning.condition`, which shows a spinner meanwhile.
     """
-    store = services.get().store
+    here = services.get()
+    store = here.store
     step_through, stored = store.step_throughs.read(owner, step_through_id)
+    here.note_read(owner, READ, step_through.id)
     record = record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
     schema = Schema.from_yaml(record.cohort.schema_yaml)
     try:
@@ -110,6 +112,7 @@ def _trace(record: Record, schema: Schema, steps: list[Step], model: str = "") -
         step_through.cohort_hash,
         schema.outcome.name,
         versions(),
+        record.council,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,8 @@ from app.ui.step_through.step_answers import StepAnswers
 from app.ui.traces.loading import LoadedTrace
 from app.ui.traces.report import regret_text, step_rows, time_text
 from l2m_core.step_through.events import Event, fold
+
+POSITION = "replay-position"
 
 
 def show(loaded: LoadedTrace) -> None:
@@ -31,7 +34,8 @@ def show(loaded: LoadedTrace) -> None:
             _event(loaded, at)
             _known(loaded, at)
         with centre:
-            belief.show(answers, with_gains=False)
+            belief.show(answers)
+            belief.show_history(answers)
         with right:
             _gains(answers)
     _all_steps(loaded)
@@ -40,40 +44,73 @@ def show(loaded: LoadedTrace) -> None:
 # -- choosing a step -----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Position:
+    """Which step is shown. of: the trace and its number of events; moves: how often a button led on."""
+
+    of: tuple[str, int]
+    at: int
+    moves: int = 0
+
+    @property
+    def slider(self) -> str:
+        """The slider's key: each move by a button makes a new one.
+
+        A browser says with everything that it sends where its slider stands. What it sends before it has drawn a move (the
+        next press, or the look for a band) would set the slider back, and the press would be lost.
+        """
+        return f"replay-{self.of[0]}-{self.moves}"
+
+
 def _choose_step(loaded: LoadedTrace) -> int:
     """A slider and two buttons over all events, starting at the last one."""
-    last = len(loaded.events) - 1
-    key = f"replay-{loaded.record.id}"
-    st.session_state[key] = min(st.session_state.get(key, last), last)
-    if last == 0:
+    count = len(loaded.events)
+    if count == 1:
         st.caption("Only the start is recorded so far.")
         return 0
-    at = int(st.session_state[key])
+    of = (loaded.record.id, count)
+    position = st.session_state[POSITION] = _position(of)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.button(
             "Back",
             key="replay-back",
             icon=":material/skip_previous:",
             shortcut="P",
-            disabled=at == 0,
+            disabled=position.at == 0,
             on_click=_move,
-            args=(key, -1, last),
+            args=(of, -1),
         )
-        st.select_slider("Step", list(range(last + 1)), key=key, format_func=lambda number: _mark(loaded, number))
+        st.select_slider(
+            "Step",
+            list(range(count)),
+            value=position.at,
+            key=position.slider,
+            format_func=lambda number: _mark(loaded, number),
+        )
         st.button(
             "Next",
             key="replay-next",
             icon=":material/skip_next:",
             shortcut="N",
-            disabled=at == last,
+            disabled=position.at == count - 1,
             on_click=_move,
-            args=(key, 1, last),
+            args=(of, 1),
         )
-    return at
+    return position.at
 
 
-def _move(key: str, by: int, last: int) -> None:
-    st.session_state[key] = min(max(int(st.session_state.get(key, last)) + by, 0), last)
+def _position(of: tuple[str, int]) -> Position:
+    """Where the buttons led, or the slider since then."""
+    kept = st.session_state.get(POSITION)
+    position = kept if isinstance(kept, Position) and kept.of == of else Position(of, of[1] - 1)
+    return replace(position, at=int(st.session_state.get(position.slider, position.at)))
+
+
+def _move(of: tuple[str, int], by: int) -> None:
+    position = _position(of)
+    st.session_state[POSITION] = replace(
+        position, at=min(max(position.at + by, 0), of[1] - 1), moves=position.moves + 1
+    )
 
 
 def _mark(loaded: LoadedTrace, number: int) -> str:
@@ -158,7 +195,7 @@ def _known(loaded: LoadedTrace, at: int) -> None:
 
 def _gains(answers: StepAnswers) -> None:
     st.subheader("Expected gain, step by step", anchor=False)
-    charts.draw(belief.gain_map(answers), "replay-gains")
+    charts.draw(belief.gain_map(answers), "replay-gains", of=answers.record.id)
     undone = " Steps that were undone are left out." if len(answers.views) < len(answers.record.events) else ""
     st.caption(f"{charts.LEGEND}.{undone}")
 
@@ -169,7 +206,7 @@ def _as_recorded(loaded: LoadedTrace, at: int) -> None:
     st.subheader("Prediction at the time", anchor=False)
     st.markdown(labels.markdown(posterior_words.sentence(loaded.schema.outcome, posterior)))
     if posterior and loaded.schema.outcome.kind != "continuous":
-        charts.draw(charts.class_bars(posterior), "replay-classes")
+        charts.draw(charts.class_bars(posterior), "replay-classes", of=loaded.record.id)
 
 
 # -- all steps ------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ tr { break-inside: avoid; } thead { display: table-header-group; }
 .note, li { color: #33454d; font-size: .88rem; }
 .legend { list-style: none; padding: 0; margin: 0 0 .3rem; }
 code { font: .85rem ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; }
-svg { width: 100%; height: auto; max-height: 15rem; } svg text { font-size: 11px; fill: #33454d; }
+svg { width: 100%; height: auto; max-height: 15rem; } svg.curve text { font-size: 11px; fill: #33454d; }
 @media print { body { margin: 0; max-width: none; padding: 0; font-size: 11pt; } @page { margin: 16mm; } }
 """.strip()
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 210, 52, 24, 16, 34
@@ -107,7 +107,7 @@ def _curve(curve: BeliefCurve) -> str:
     ]
     legend = f'<ul class="legend">{"".join(names)}</ul>\n' if several else ""
     return (
-        f'<h2>{text(curve.axis)}, step by step</h2>\n{legend}<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<h2>{text(curve.axis)}, step by step</h2>\n{legend}<svg class="curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{text(curve.description)}">\n{"".join(lines)}\n</svg>'
     )
 

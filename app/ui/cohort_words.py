@@ -1,0 +1,71 @@
+"""A cohort that is about to be saved, in one sentence, and what about it looks wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.ui import labels
+from l2m_core.diagnostics import Diagnostics
+from l2m_core.schema import Outcome
+from l2m_core.tables.role_guesses import RoleGuess
+
+NEARLY_ALL = 0.9  # of the rows have the positive class: then perhaps the other one is meant
+MOST_NAMES = 4
+
+
+def sentence(roles: Mapping[str, str], outcome: Outcome, diagnostics: Diagnostics) -> str:
+    """'11 known at the start, 15 can be measured, 2 ignored; outcome died, 26% yes'."""
+    counts = {role: list(roles.values()).count(role) for role in ("baseline", "acquirable", "ignored")}
+    return (
+        f"{counts['baseline']} known at the start, {counts['acquirable']} can be measured, {counts['ignored']} ignored; "
+        f"outcome {labels.plain(outcome.name)}, {_outcome(outcome, diagnostics)}"
+    )
+
+
+def _outcome(outcome: Outcome, diagnostics: Diagnostics) -> str:
+    if diagnostics.outcome_range:
+        low, middle, high = (labels.number(value) for value in diagnostics.outcome_range)
+        return f"median {middle}, from {low} to {high}"
+    if outcome.kind == "binary":
+        positive = labels.plain(outcome.classes[1])
+        are = "" if positive[:1].isalpha() else "are "
+        return f"{labels.percent(diagnostics.prevalence[outcome.classes[1]])} {are}{positive}"
+    commonest = max(diagnostics.prevalence, key=lambda name: diagnostics.prevalence[name])
+    share = labels.percent(diagnostics.prevalence[commonest])
+    return f"{len(outcome.classes)} classes, most often {labels.plain(commonest)} ({share})"
+
+
+def questions(
+    roles: Mapping[str, str],
+    guesses: Mapping[str, RoleGuess],
+    decided: Mapping[str, object],
+    outcome: Outcome,
+    diagnostics: Diagnostics,
+) -> list[str]:
+    """What a person should look at before saving. decided: the columns whose role a person has stated."""
+    found = []
+    used = [role for role in roles.values() if role != "ignored"]
+    if "baseline" not in used:
+        found.append("Nothing is known at the start. Is there no age, sex or history among the columns?")
+    if "acquirable" not in used:
+        found.append("Nothing can be measured, so no test could be suggested. Which columns are tests?")
+    open_guesses = {name: guess for name, guess in guesses.items() if name not in decided}
+    for guess_role, words in (("ignored", "left out"), ("baseline", "known at the start"), ("acquirable", "measured")):
+        unsure = [name for name, g in open_guesses.items() if not g.is_sure and g.role == guess_role]
+        if unsure:
+            whether = "Is it" if len(unsure) == 1 else "Are they"
+            found.append(f"{_listed(unsure)}: {whether} rightly {words}? {_reason(open_guesses, unsure)}")
+    if outcome.kind == "binary" and diagnostics.prevalence[outcome.classes[1]] > NEARLY_ALL:
+        found.append(f"Nearly all rows are '{labels.plain(outcome.classes[1])}'. Is that the class to predict?")
+    return found
+
+
+def _reason(guesses: Mapping[str, RoleGuess], names: list[str]) -> str:
+    reasons = {guesses[name].reason for name in names}
+    text = reasons.pop() if len(reasons) == 1 else "Their reasons stand beside them."
+    return text[:1].upper() + text[1:].removesuffix(".") + "."
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(labels.short(name) for name in names[:MOST_NAMES])
+    return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown

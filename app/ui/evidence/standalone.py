@@ -1,0 +1,136 @@
+"""The evidence as one HTML file that needs nothing else: for a paper's appendix, or for who answers for its use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from app.store import StoredCohort, StoredEvidence
+from app.ui import labels, notices
+from app.ui.charts.plots import Series, plot, series_of
+from app.ui.traces.report_html import POLICY, STYLE, text
+from l2m_core.evidence import Evidence
+from l2m_core.evidence.sentences import LABELS, formula, grade_in_words
+
+SAYS = {"good": "Shown", "open": "Undecided", "bad": "Beware", "note": "Note"}
+
+
+def to_html(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> str:
+    title = f"Evidence: {stored.name}, version {stored.version}"
+    said = [f"<li><strong>{SAYS[s.verdict]}.</strong> {text(s.text)}</li>" for s in evidence.summary()]
+    return "\n".join(
+        [
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{text(title)}</title>\n<style>\n{STYLE}\nsvg {{ max-height: 26rem; }}\n</style>\n</head>\n<body>",
+            f"<h1>{text(title)}</h1>",
+            f'<p class="banner"><strong>{text(notices.RESEARCH_ONLY)}</strong></p>',
+            f'<p class="answer">{text(grade_in_words(evidence.grade))}</p>',
+            "<ul>",
+            *said,
+            "</ul>",
+            *_by_order(evidence),
+            *_head_to_head(evidence),
+            *_calibration(evidence),
+            *_decisions(evidence),
+            *_groups(evidence),
+            *_about(kept, evidence),
+            "</body>\n</html>\n",
+        ]
+    )
+
+
+def _by_order(evidence: Evidence) -> list[str]:
+    steps = list(range(evidence.budget + 1))
+    lines = [series_of(LABELS[curve.order], steps, curve.loss) for curve in evidence.curves]
+    base = evidence.base.value
+    alt = "Log loss by number of tests, one line for each order, with 95% intervals"
+    drawn = plot(lines, "tests, at most", "log loss (nats)", alt, (base, "base rate"))
+    heads = ["tests", *(LABELS[curve.order] for curve in evidence.curves)]
+    rows = [[str(t), *(_estimate(curve.loss[t]) for curve in evidence.curves)] for t in steps]
+    return ["<h2>Log loss by number of tests, in each order</h2>", drawn, _table(heads, rows)]
+
+
+def _head_to_head(evidence: Evidence) -> list[str]:
+    if len(evidence.voices) < 2:
+        return []
+    steps = list(range(evidence.budget + 1))
+    names = [voice.label(evidence.kind) for voice in evidence.voices]
+    lines = [series_of(name, steps, voice.loss) for name, voice in zip(names, evidence.voices, strict=True)]
+    alt = "Log loss by number of tests, one line for each predictor, with 95% intervals"
+    rows = [
+        [name, _estimate(voice.overall), *(_estimate(each[-1]) for each in voice.scores.values())]
+        for name, voice in zip(names, evidence.voices, strict=True)
+    ]
+    scores = [f"{name.upper()} after all tests" for name in evidence.voices[0].scores]
+    return [
+        "<h2>Head to head: the same rows, the same known values</h2>",
+        plot(lines, "tests, at most", "log loss (nats)", alt, (evidence.base.value, "base rate")),
+        _table(["", "log loss, averaged over the tests", *scores], rows),
+    ]
+
+
+def _calibration(evidence: Evidence) -> list[str]:
+    end = evidence.calibration[-1]
+    lines = [Series("as predicted", end.predicted, end.observed, end.low, end.high)]
+    rows = [["as predicted", f"{100 * end.error:.1f}", f"{100 * end.by_chance:.1f}", ""]]
+    found = evidence.recalibrated
+    if found is not None:
+        after = found.calibration
+        lines.append(Series("recalibrated", after.predicted, after.observed, after.low, after.high))
+        how = formula(evidence, found)
+        rows.append(["recalibrated", f"{100 * after.error:.1f}", f"{100 * after.by_chance:.1f}", how])
+    return [
+        "<h2>Calibration after all tests</h2>",
+        plot(lines, "predicted", "observed", "Observed shares against predicted ones", diagonal=True),
+        _table(["", "off by, in points", "by chance", "how"], rows),
+    ]
+
+
+def _decisions(evidence: Evidence) -> list[str]:
+    made = []
+    for curve in evidence.decisions_at:
+        names = {voice.name: voice.label(evidence.kind) for voice in evidence.voices} | {"all": "acting on everybody"}
+        least = -0.1 * max(max(values) for values in curve.benefit.values())
+        lines = []
+        for name, values in curve.benefit.items():
+            kept = [(x, y) for x, y in zip(curve.thresholds, values, strict=True) if y >= least]
+            lines.append(Series(labels.plain(names[name]), [x for x, _ in kept], [y for _, y in kept]))
+        title = f"Net benefit of acting on '{curve.outcome}' from a threshold on"
+        made += [f"<h2>{text(title)}</h2>", plot(lines, "threshold", "net benefit", title, (0.0, "acting on nobody"))]
+    return made
+
+
+def _groups(evidence: Evidence) -> list[str]:
+    if not evidence.groups:
+        return []
+    rows = [
+        [g.feature, g.group, str(g.rows), f"{g.predicted:.3g}", f"{g.observed:.3g} ({g.low:.3g} to {g.high:.3g})"]
+        for g in evidence.groups
+    ]
+    heads = ["feature", "group", "rows", "predicted", "observed"]
+    note = "Intervals are so wide that well calibrated predictions lie outside any of them 5 times of 100."
+    return ["<h2>Calibration in groups of patients</h2>", _table(heads, rows), f'<p class="note">{text(note)}</p>']
+
+
+def _about(kept: StoredEvidence, evidence: Evidence) -> list[str]:
+    settings = ", ".join(f"{name} {value}" for name, value in kept.settings.items() if name != "grouping")
+    facts = [
+        ("Gathered", f"{kept.created_at:%d %b %Y, %H:%M} UTC"),
+        ("Rows asked", f"{evidence.asked:,} of {evidence.rows:,}, in {evidence.folds} folds"),
+        ("Cohort's content", kept.cohort_hash),
+        ("Model", kept.model_fingerprint),
+        ("Settings", settings),
+    ]
+    lines = [f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts]
+    return ["<h2>How it was gathered</h2>\n<dl>", *lines, "</dl>"]
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{text(name)}</th>' for name in heads)
+    body = "\n".join(f"<tr>{''.join(f'<td>{text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
+
+
+def _estimate(found) -> str:
+    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"

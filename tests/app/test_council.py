@@ -1,0 +1,163 @@
+"""Models fitted to a cohort's own rows are heard once they are ready, and a step-through keeps those it began with."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.host import services
+from app.host.services import Services
+from app.settings import AppSettings
+from app.store import StoredCohort
+from app.ui.traces import checks, exchange, loading
+from l2m_core.cohort import Cohort
+from l2m_core.council import fitting
+from l2m_core.council.council import MEMBERS
+from l2m_core.errors import ConfigError, InputError
+from tests.app.conftest import check, small_frame, texts
+from tests.app.stepping import begin, recorded, step_id
+
+WEIGHTS = {"model": 0.4, "regression": 0.35, "trees": 0.25}
+PATIENCE = 120  # seconds
+
+
+@pytest.fixture
+def fitting_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members are heard in a small cohort too, whatever they foresee."""
+    monkeypatch.setattr(fitting, "FEWEST_ROWS", 20)
+    shares = np.array([WEIGHTS.get(name, 0.0) for name in ("model", *MEMBERS)])
+    monkeypatch.setattr(fitting, "find_weights", lambda p: shares)
+
+
+@pytest.fixture
+def here(
+    shared_services: Services, fitting_everything: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Services]]:
+    """Services over the shared store, with nothing in memory, as after a restart; called with other settings."""
+    started: list[Services] = []
+
+    def start(**settings) -> Services:
+        started.append(Services(replace(shared_services.settings, **settings)))
+        monkeypatch.setattr(services, "get", lambda: started[-1])
+        return started[-1]
+
+    yield start
+    for made in started:
+        made.shut_down()
+        made.store.close()
+
+
+def wait_for_council(here: Services, owner: str, ward: StoredCohort) -> None:
+    """Until the members are fitted that were begun when the cohort was read."""
+    plain = here.conditioned(owner, ward, here.model(owner))
+    until = time.monotonic() + PATIENCE
+    while here.with_council(plain) is plain:
+        assert time.monotonic() < until, "no council was fitted"
+        time.sleep(0.05)
+
+
+def posteriors(owner: str, app: AppTest) -> list[dict[str, float]]:
+    return [dict(step.posterior) for step in loading.load(owner, step_id(app)).trace.steps]
+
+
+@pytest.fixture
+def heard(here: Callable[..., Services], owner: str, ward: StoredCohort) -> AppTest:
+    """A step-through that began with a council."""
+    wait_for_council(here(), owner, ward)
+    return begin(ward)
+
+
+def test_the_first_answer_waits_for_no_council(here, owner: str, ward: StoredCohort, monkeypatch) -> None:
+    shared = here()
+    monkeypatch.setattr(shared, "with_council", lambda conditioned: conditioned)  # as before it is ready
+    app = begin(ward)
+    assert recorded(owner, app).council is None
+    monkeypatch.undo()
+
+
+def test_a_step_through_names_its_council_and_is_replayed_with_it(here, owner: str, ward, heard: AppTest) -> None:
+    record = recorded(owner, heard)
+    assert record.council is not None and dict(record.council.weights) == WEIGHTS
+    assert "model 40%, regression 35%, trees 25%" in texts(heard)
+    (believed,) = record.believed
+    plain = record.patient(services.get().conditioned(owner, ward, services.get().model(owner)).memory)
+    assert believed["yes"] != pytest.approx(float(plain.posterior[1]), abs=1e-6)
+    here()  # a restart, after which members are fitted to the cohort again
+    assert posteriors(owner, heard) == [dict(believed)]
+    found = {one.what: one.result for one in checks.verify(owner, loading.load(owner, record.id))}
+    assert found["Council"] == found["Replay"] == "verified"
+
+
+def test_one_that_began_alone_goes_on_alone(here, owner: str, ward: StoredCohort) -> None:
+    here(council=False)
+    app = begin(ward)
+    before = posteriors(owner, app)
+    wait_for_council(here(), owner, ward)
+    assert posteriors(owner, app) == before and recorded(owner, app).council is None
+
+
+def test_one_that_began_with_a_council_keeps_it_where_councils_are_off_by_now(here, owner: str, heard: AppTest) -> None:
+    before = posteriors(owner, heard)
+    here(council=False)
+    assert posteriors(owner, heard) == before
+    app = check(heard.run())
+    assert "model 40%" in texts(app)
+
+
+def test_an_installation_may_be_without(here, owner: str, ward: StoredCohort) -> None:
+    shared = here(council=False)
+    plain = shared.conditioned(owner, ward, shared.model(owner))
+    time.sleep(0.5)
+    assert shared.with_council(plain) is plain
+    assert AppSettings.from_environment({"L2M_COUNCIL": "off"}).council is False
+    assert AppSettings.from_environment({}).council is True
+    with pytest.raises(ConfigError, match="L2M_COUNCIL is 'perhaps'"):
+        AppSettings.from_environment({"L2M_COUNCIL": "perhaps"})
+
+
+def test_an_exported_trace_names_the_council_and_comes_back_with_it(owner: str, heard: AppTest) -> None:
+    loaded = loading.load(owner, step_id(heard))
+    text = exchange.to_json(loaded)
+    assert json.loads(text)["council"]["weights"] == WEIGHTS
+    incoming = exchange.read_file(text.encode())
+    memory = loaded.conditioned.memory  # type: ignore[union-attr]
+    assert max(incoming.trace.differences(memory)) == 0
+    assert max(incoming.trace.differences(memory.with_council(None))) == 0, "its members are fitted again"
+    alone = json.loads(text)
+    del alone["council"]
+    with pytest.raises(InputError, match="not the events of its chain"):
+        exchange.read_file(json.dumps(alone).encode())
+    alone.pop("chain")
+    with pytest.raises(InputError, match="does not replay"):
+        exchange.import_trace(owner, exchange.read_file(json.dumps(alone).encode()))
+    unchained = json.loads(text)
+    unchained.pop("chain")
+    imported = exchange.import_trace(owner, exchange.read_file(json.dumps(unchained).encode()))
+    assert loading.load(owner, imported.step_through.id).record.council == loaded.record.council
+
+
+def test_a_deleted_cohort_leaves_no_council_behind(here, owner: str) -> None:
+    shared = here()
+    ward = shared.add_cohort(owner, Cohort.from_frame(small_frame(93), outcome="died"))  # a table that nobody else has
+    wait_for_council(shared, owner, ward)
+    plain = shared.conditioned(owner, ward, shared.model(owner))
+    shared.delete_cohort(owner, ward.id)
+    assert shared.with_council(plain) is plain
+
+
+def test_bands_of_a_blend_are_blended(here, owner: str, ward: StoredCohort) -> None:
+    shared = here()
+    wait_for_council(shared, owner, ward)
+    plain = shared.conditioned(owner, ward, shared.model(owner))
+    heard = shared.with_council(plain)
+    until = time.monotonic() + PATIENCE
+    while (resampled := shared.resampled(heard)) is None and time.monotonic() < until:
+        time.sleep(0.05)
+    assert resampled and all(memory.recipe == heard.memory.recipe for memory in resampled)
+    assert all(memory.recipe is None for memory in shared.resampled(plain) or ())
