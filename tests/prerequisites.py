@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ def postgres() -> Path:
     require(path, "PostgreSQL's server is not installed; Debian, Ubuntu: apt-get install postgresql")
     assert path is not None
     return path
+
+
+def c_compiler() -> str:
+    if sys.platform != "linux":
+        pytest.skip("what stands between SQLite and the system is written for Linux")
+    found = shutil.which("cc")
+    require(found, "No C compiler is installed; Debian, Ubuntu: apt-get install gcc libc6-dev")
+    assert found is not None
+    return found
 
 
 def shared_data() -> Path:

@@ -16,6 +16,7 @@ from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.prerequisites import REPOSITORY
 
@@ -95,7 +96,10 @@ def new_page(
 
 
 def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name).last.click()
+    try:
+        page.get_by_role("button", name=name).last.click()
+    except PlaywrightTimeout:
+        pytest.fail(f"There was no '{name}' to press at {page.url}. The page says:\n{page.inner_text('body')[:3000]}")
 
 
 def settled(page: Page) -> None:
@@ -108,8 +112,8 @@ def settled(page: Page) -> None:
 
 
 def events(page: Page, count: int) -> None:
-    """The log says how many events are stored; it is shown only after they are."""
-    expect(page.get_by_text(re.compile(rf"Log \({count} events?\)"))).to_be_visible(timeout=PATIENCE)
+    """The log says how many events are stored, beside the rules it began with; it is shown only after they are."""
+    expect(page.get_by_text(f"Log ({count + 1} events)")).to_be_visible(timeout=PATIENCE)
 
 
 def open_first_cohort(page: Page, address: str) -> None:

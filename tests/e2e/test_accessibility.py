@@ -40,7 +40,7 @@ def visit_everything(page: Page, address: str) -> Iterator[str]:
     yield "step-through"
     press(page, "Not available")
     events(page, 2)
-    page.get_by_text("Log (2 events)").click()
+    page.get_by_text("Log (3 events)").click()
     yield "step-through with its log open"
     press(page, "Rules")
     yield "rules of a step-through"

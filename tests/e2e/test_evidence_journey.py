@@ -43,7 +43,7 @@ def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return
         settled(page)
         expect(page.get_by_text("30 of 442 rows were asked")).to_be_visible()
         expect(page.get_by_text("On this cohort the model's order").first).to_be_visible()
-        expect(page.locator(".js-plotly-plot")).to_have_count(6)
+        expect(page.locator(".js-plotly-plot")).to_have_count(7)
         with page.expect_download() as download:
             press(page, "Figures as JSON")
         figures = json.loads(Path(download.value.path()).read_text())

@@ -77,10 +77,11 @@ def test_on_no_screen_is_a_page_too_wide_or_a_text_cut(page: Page, repository: P
         address = page.url
         wrong += look(page, "step_through", folder)
         look_in_the_dark(page, "step_through", folder)
-        columns = page.locator(".st-key-step-columns > * > * > [data-testid=stColumn]")
         page.set_viewport_size({"width": 820, "height": HEIGHT})
         page.wait_for_timeout(700)
-        known, answer, next_test = (column.bounding_box() for column in columns.all())
+        known, answer, next_test = (
+            page.locator(f".st-key-step-{part}").bounding_box() for part in ("known", "now", "next")
+        )
         assert known and answer and next_test
         assert answer["y"] == next_test["y"] < known["y"] and answer["width"] > 350 < next_test["width"]
         for name in sorted(set(page_names()) - {"step_through"}):

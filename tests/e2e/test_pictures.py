@@ -24,12 +24,13 @@ from tests.e2e.browser import (
     set_number,
     settled,
 )
+from tests.e2e.test_own_cohort import choose_file, ward_csv
 
 pytestmark = pytest.mark.browser
 
 FOLDER = Path("docs/pictures")
 WIDTH, LARGEST = 1280, 150_000  # pixels, bytes
-NAMES = ("first-visit", "cohort", "start", "step-through", "evidence", "trace", "experiments")
+NAMES = ("first-visit", "columns", "cohort", "start", "step-through", "evidence", "trace", "experiments")
 
 
 def draw(page: Page, folder: Path, name: str) -> None:
@@ -78,6 +79,9 @@ def test_the_pictures_can_be_drawn_and_are_small(
         page.goto(served.address)
         page.get_by_role("button", name="Open").first.wait_for()
         draw(page, folder, "first-visit")
+        choose_file(page, ward_csv(tmp_path))
+        draw(page, folder, "columns")
+        press(page, "Discard")
         open_first_cohort(page, served.address)
         draw(page, folder, "cohort")
         press(page, "Start a step-through")

@@ -112,12 +112,12 @@ def of_estimators() -> dict[str, Any]:
     """scikit-learn's face: numbers with gaps, and a table with words."""
     x, y = load_iris(return_X_y=True)
     x = np.where(np.random.default_rng(2).random(x.shape) < 0.2, np.nan, x)
-    iris = l2m.L2MClassifier().fit(x[::3], y[::3])
+    iris = l2m.L2MClassifier(inside.GOLDEN_MODEL).fit(x[::3], y[::3])
     table = load_diabetes(as_frame=True, scaled=False).frame.iloc[:120].copy()
     table["sex"] = table["sex"].map({1.0: "one", 2.0: "two"})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        grown = l2m.L2MRegressor().fit(table.drop(columns="target"), table["target"])
+        grown = l2m.L2MRegressor(inside.GOLDEN_MODEL).fit(table.drop(columns="target"), table["target"])
         later = pd.DataFrame(table.drop(columns="target").iloc[5:9])
         return plain(
             {"iris": iris.predict_proba(x[1:60:15]), "diabetes": prediction(grown.predict_distribution(later))}

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import l2m_core as l2m
-from app.catalogue import DEFAULT_MODEL
 from app.examples import EXAMPLES
 from app.host import services
 from app.host.identity import Signer, browser_owner, user_owner
@@ -35,6 +34,7 @@ from l2m_core.step_through.trace import summarise
 from train.__main__ import main as train_command
 
 __all__ = [
+    "GOLDEN_MODEL",
     "POLICIES",
     "CohortMemory",
     "Predictive",
@@ -65,7 +65,9 @@ __all__ = [
     "user_owner",
 ]
 
-QUICK = EvidenceSettings(folds=2, budget=2, most_rows=12, draws=100)
+GOLDEN_MODEL = "general-1"  # the release that was shipped when the golden files were made
+
+QUICK = EvidenceSettings(folds=2, budget=2, most_rows=12, draws=100, conventional=False, council=False)
 
 
 # -- the core -------------------------------------------------------------------------------------------------------
@@ -96,7 +98,7 @@ def open_services(folder: Path) -> Iterator[Services]:
         yield made
     finally:
         services._services = before
-        made.background.shutdown(wait=True, cancel_futures=True)
+        made.shut_down()
         made.store.close()
 
 
@@ -105,13 +107,13 @@ def open_store(path: Path) -> Store:
     return Store(f"sqlite:///{path}", migrate=True)
 
 
-def memory_of(app: Services, owner: str, cohort: StoredCohort, model: str = DEFAULT_MODEL) -> CohortMemory:
+def memory_of(app: Services, owner: str, cohort: StoredCohort, model: str = GOLDEN_MODEL) -> CohortMemory:
     return app.conditioned(owner, cohort, app.model(owner, model)).memory
 
 
 def start(
     app: Services, owner: str, cohort: StoredCohort, title: str, values: dict[str, Any],
-    model: str = DEFAULT_MODEL, rules: Rules | None = None,
+    model: str = GOLDEN_MODEL, rules: Rules | None = None,
 ) -> StepThrough:  # fmt: skip
     """Begins a step-through as the page does: its first event, and the rules where they were set."""
     memory = memory_of(app, owner, cohort, model)

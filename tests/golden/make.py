@@ -23,7 +23,7 @@ from tests.golden.cohorts import COHORTS
 
 
 def make_answers() -> None:
-    model = inside.l2m.load()
+    model = inside.l2m.load(inside.GOLDEN_MODEL)
     found = {}
     for name, make in COHORTS.items():
         began = time.perf_counter()

@@ -95,9 +95,13 @@ def test_stored_evidence_is_read_and_found_again(app: inside.Services) -> None:
     ward = next(one for one in app.store.cohorts.list(owner) if (one.name, one.version) == ("ward", 1))
     stored = app.store.evidence.find(owner, ward.content_hash, kept["model"], kept["settings"])
     assert stored is not None and inside.evidence_of(stored.results) is not None
-    settings, results = inside.gather_evidence(app.model(owner), app.cohort(owner, ward))
-    assert settings == kept["settings"]
-    assert list(agreement.differences(agreement.plain(results), kept["results"])) == []
+    settings, results = inside.gather_evidence(app.model(owner, inside.GOLDEN_MODEL), app.cohort(owner, ward))
+    assert settings == {**kept["settings"], "conventional": False, "council": False}  # which there was no choice of
+    # Later versions put others beside the model, and leave out what it told over its own start; the rest is as it was.
+    left_out = ("format", "over_start")
+    was = {name: value for name, value in kept["results"].items() if name not in left_out}
+    found = {name: value for name, value in agreement.plain(results).items() if name in was}
+    assert list(agreement.differences(found, was)) == []
 
 
 # -- going on, and going back ---------------------------------------------------------------------------------------

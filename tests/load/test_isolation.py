@@ -58,7 +58,7 @@ def cookies_with_cohorts(data_dir: Path, people: int) -> list[str]:
             services.add_cohort(browser_owner(browser), cohort_of(number))
             cookies.append(f"{COOKIE}={services.signer.sign(browser)}")
     finally:
-        services.background.shutdown()
+        services.shut_down()
         services.store.close()
     return cookies
 

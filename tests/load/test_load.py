@@ -60,9 +60,16 @@ def soak(served: Served, warm_up: int, sessions: int) -> tuple[float, float, lis
 
 
 def test_a_few_sessions_one_after_another_leave_little_behind(served: Served) -> None:
-    _, grown, errors = soak(served, warm_up=6, sessions=5)
+    # The samples of the cohort that bands are drawn from are made in the background, one by one: memory rises to 2.2 GB and
+    # then stays at 1.7. What visits leave behind shows only after that.
+    looks: list[float] = []
+    while len(looks) < 20 and (len(looks) < 3 or max(looks[-3:]) - min(looks[-3:]) > 20):
+        before, grown, errors = soak(served, warm_up=0, sessions=4)
+        looks.append(before + grown)
+        assert errors == []
+    _, grown, errors = soak(served, warm_up=0, sessions=6)
     assert errors == []
-    assert grown <= 100
+    assert grown <= 100, looks
 
 
 @pytest.mark.reliability

@@ -41,7 +41,7 @@ async def step_until_the_end(visitor: Visitor, recorded: list[int], begun: Calla
     try:
         while True:
             begun()
-            await visitor.press("undo" if recorded[-1] % 2 == 0 else "mark-unavailable")
+            await visitor.press("undo" if (recorded[-1] - recorded[0]) % 2 else "mark-unavailable")
             recorded.append(shown(visitor, recorded[-1]))
     except (ConnectionClosed, OSError):
         pass

@@ -7,12 +7,15 @@ import re
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from app.host.services import NOBODY
 from app.host.sign_in import find_file
+from app.store import Store
 from l2m_core.errors import ConfigError
 from tests.e2e.browser import Served, serving
 from tests.load.provider import Browser, Provider, providing
@@ -146,6 +149,19 @@ def test_a_new_cookie_secret_signs_everybody_out_who_comes_again(installation: I
     finally:
         installation.file.write_text(good)
     assert "open-example-0" in installation.look(browser).keys()
+
+
+def test_made_up_answers_of_the_provider_are_counted_and_then_refused(repository: Path, tmp_path: Path) -> None:
+    file = tmp_path / "sign-in.toml"
+    with providing() as provider:
+        file.write_text(provider.settings("http://127.0.0.1:1"))
+        with serving(repository, tmp_path / "data", L2M_SIGN_IN_FILE=str(file)) as served:
+            forged = Visitor(served.address)
+            statuses = [forged.get("/oauth2callback?code=forged&state=forged") for _ in range(12)]
+            assert statuses[-2:] == [429, 429] and 429 not in statuses[:10]
+            assert forged.get("/about") == 200
+    with closing(Store(f"sqlite:///{tmp_path / 'data' / 'l2m.sqlite3'}")) as store:
+        assert [act.kind for act in store.audit.list(NOBODY)] == ["sign-in failed"] * 10
 
 
 def test_nothing_is_shown_before_signing_in(repository: Path, tmp_path: Path) -> None:

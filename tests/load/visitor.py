@@ -45,7 +45,7 @@ class Visitor:
     everything: bytearray | None = None
     """All that was received, when asked for at the start."""
     _page: str = ""
-    _session: str = ""
+    session: str = ""
     _drawn: set[tuple[int, ...]] = field(default_factory=set)
     _cache: dict[str, ForwardMsg] = field(default_factory=dict)
     _refresh: tuple[float, str] | None = None
@@ -113,7 +113,7 @@ class Visitor:
         """The address under which the file behind a download button lies, once it has been made."""
         message = BackMsg()
         message.backend_operation_request.request_id = key
-        message.backend_operation_request.session_id = self._session
+        message.backend_operation_request.session_id = self.session
         message.backend_operation_request.deferred_file.file_id = self.find(key).deferred_file_id
         assert self._socket is not None
         await self._socket.send(message.SerializeToString())
@@ -142,7 +142,7 @@ class Visitor:
             "X-Xsrftoken": "".join(self._proofs()),
             "Content-Type": "multipart/form-data; boundary=x",
         }
-        path = f"/_stcore/upload_file/{self._session}/{name}"
+        path = f"/_stcore/upload_file/{self.session}/{name}"
         connection.request(method, path, iter([body]) if chunked else body, headers, encode_chunked=chunked)
         try:
             return connection.getresponse().status
@@ -199,7 +199,7 @@ class Visitor:
         kind = message.WhichOneof("type")
         if kind == "new_session":
             self._page = message.new_session.page_script_hash
-            self._session = message.new_session.initialize.session_id
+            self.session = message.new_session.initialize.session_id
             self._drawn, self._refresh = set(), None
         elif kind == "navigation":  # a session's first run finds the page by its name only after it has begun
             self._page = message.navigation.page_script_hash

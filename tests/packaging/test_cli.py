@@ -39,7 +39,7 @@ def write_weights(file: Path, shapes: dict[str, list[int]]) -> None:
     header: dict[str, object] = {"__metadata__": {"format": "pt"}}
     header |= {name: {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]} for name, shape in shapes.items()}
     text = json.dumps(header).encode()
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     file.write_bytes(len(text).to_bytes(8, "little") + text)
 
 
@@ -86,7 +86,35 @@ def test_an_unknown_command_is_refused_with_the_known_ones() -> None:
 def test_a_command_hands_over_all_its_words(launched: list[list[str]], words: list[str], module: list[str]) -> None:
     cli.main(words)
     # -P: a file named train.py where the user stands is not run in the job's place.
-    assert launched == [[sys.executable, "-P", "-m", *module]]
+    assert launched == [[sys.executable, "-P", "-X", f"l2m={words[0]}", "-m", *module]]
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["store"], "l2m store"),
+        (["store", "verify"], "l2m store verify"),
+        (["train"], "l2m train"),
+        (["train", "evaluate"], "l2m train evaluate"),
+        (["evaluate"], "l2m evaluate"),
+        (["reproduce"], "l2m reproduce"),
+    ],
+)
+def test_a_command_names_itself_as_it_was_typed(words: list[str], name: str) -> None:
+    assert run(*words, "--help").stdout.startswith(f"usage: {name} [-h]")
+    module, *rest = [*cli.LAUNCHES[words[0]], *words[1:]]
+    answer = subprocess.run(
+        [sys.executable, "-m", module, *rest, "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.startswith(f"usage: python -m {' '.join([module, *rest])} [-h]")
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "reproduce"])
+def test_help_lists_its_choices_once(command: str) -> None:
+    told = run(command, "--help").stdout
+    listed = {"train": "predictor", "evaluate": "mlp_random", "reproduce": "planning"}[command]
+    assert len(re.findall(rf"\b{listed}\b", told)) == 1
+    assert len(re.findall(r"\bl2m,", told)) <= 1
 
 
 def test_a_command_whose_packages_are_missing_says_how_to_get_them(
@@ -106,6 +134,14 @@ def test_models_lists_each_with_its_size(releases: Path, capsys: pytest.CaptureF
     assert len(lines) == 2
     assert lines[1].split()[:2] == ["general", "12,008"]
     assert lines[1].endswith(str(releases / "general"))
+
+
+def test_models_lists_the_study_s_own_apart(releases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_weights(releases / "general" / "weights.safetensors", {"a": [3]})
+    write_weights(releases / "study" / "gp-reduced" / "weights.safetensors", {"a": [5]})
+    assert cli.main(["models"]) == 0
+    offered, study = capsys.readouterr().out.split("The study's own")
+    assert "general" in offered and "gp-reduced" not in offered and "gp-reduced" in study
 
 
 def test_models_says_so_when_there_is_none(releases: Path, capsys: pytest.CaptureFixture[str]) -> None:

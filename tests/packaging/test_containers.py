@@ -1,19 +1,28 @@
 """The container files, read as text: no engine is needed to see that they keep their promises."""
 
 import fnmatch
+import json
 import platform
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError
 
+from app.store.database import parse_url
 from l2m_core import __version__
+from tests.packaging.test_documentation import load_script
 from tests.prerequisites import REPOSITORY
+from tests.store.harness import PostgresServer
 
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text("utf-8")
 COMPOSE = yaml.safe_load((REPOSITORY / "compose.yaml").read_text("utf-8"))
@@ -43,7 +52,7 @@ def only(word: str, stage: list[tuple[str, str]]) -> str:
 
 
 def assert_exact_release(image: str) -> None:
-    name, _, tag = image.partition(":")
+    name, _, tag = image.partition("@")[0].partition(":")
     assert re.fullmatch(r"\d+\.\d+(\.\d+)?-[a-z-]+", tag), f"{name}: the tag '{tag}' moves with time"
 
 
@@ -85,7 +94,7 @@ def test_the_health_check_asks_the_port_that_the_app_listens_on() -> None:
     last = stages()[-1]
     health = only("HEALTHCHECK", last)
     port = only("EXPOSE", last)
-    assert f"127.0.0.1:{port}/_stcore/health" in health
+    assert f"127.0.0.1:{port}/readyz" in health, "healthy is who gets an answer, not whose process is there"
     assert f'"--port", "{port}"' in only("CMD", last)
 
 
@@ -115,6 +124,50 @@ def test_every_package_in_the_image_has_its_exact_version() -> None:
     first = stages()[0]
     environment = shlex.split(" ".join(rest for word, rest in first if word == "ENV"))
     assert "PIP_CONSTRAINT=/build/constraints.txt" in environment
+
+
+def pinned_in(file: Path) -> dict[str, str]:
+    """Name → version of each line, whatever build of it."""
+    found = re.findall(r"^([\w.-]+)==([^\s;+]+)", file.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found}
+
+
+HASHES = sorted((REPOSITORY / "hashes").glob("*.txt"))
+
+
+@pytest.mark.parametrize("file", HASHES, ids=lambda file: file.name)
+def test_every_package_with_a_hash_has_the_version_that_was_tested(file: Path) -> None:
+    lines = [line for line in file.read_text("utf-8").splitlines() if not line.startswith("#")]
+    assert lines and all(re.fullmatch(r"\S+==\S+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    tested = pinned_in(REPOSITORY / "constraints.txt")
+    assert {name: version for name, version in pinned_in(file).items() if tested.get(name) != version} == {}
+
+
+def test_the_hashes_name_all_that_the_image_needs() -> None:
+    """With `--no-deps`, what is not named would be missing."""
+    needed, waiting = set(), [("learning-to-measure", ("app", "train"))]
+    while waiting:
+        name, extras = waiting.pop()
+        for line in metadata.requires(name) or []:
+            requirement = Requirement(line)
+            key = re.sub(r"[-_.]+", "-", requirement.name).lower()
+            applies = requirement.marker is None or any(
+                requirement.marker.evaluate({"extra": extra, "sys_platform": "linux"}) for extra in ("", *extras)
+            )
+            if applies and key not in needed:
+                needed.add(key)
+                waiting.append((requirement.name, tuple(requirement.extras)))
+    # Where PyTorch's CUDA build is installed; the image takes the one for the CPU.
+    needed = {name for name in needed if not name.startswith(("cuda-", "nvidia-", "triton"))}
+    assert len(needed) > 50
+    assert needed - set(pinned_in(REPOSITORY / "hashes" / "cpu-x86_64.txt")) == set()
+
+
+def test_packages_are_installed_by_their_hashes() -> None:
+    runs = [rest for word, rest in stages()[0] if word == "RUN"]
+    assert runs[0].count("--require-hashes --no-deps") == 2
+    assert 'packages="hashes/${ACCELERATOR}-$(uname -m).txt"' in runs[0] and "WARNING: no $packages" in runs[0]
+    assert "--no-deps --no-build-isolation" in runs[1], "the build brings nothing that has no hash"
 
 
 def sent_to_the_builder(path: str) -> bool:
@@ -170,27 +223,143 @@ def test_ports_are_published_on_this_computer_only(name: str) -> None:
         assert port.startswith("127.0.0.1:")
 
 
-def test_the_database_is_reached_by_the_app_alone() -> None:
-    database = COMPOSE["services"]["database"]
-    assert "ports" not in database
-    assert all(COMPOSE["networks"][network]["internal"] for network in database["networks"])
-    assert set(database["networks"]) <= set(COMPOSE["services"]["app"]["networks"])
+def is_internal(service: str) -> bool:
+    """Whether all its networks lead nowhere but to other services."""
+    return all((COMPOSE["networks"][name] or {}).get("internal") for name in COMPOSE["services"][service]["networks"])
 
 
-def test_the_app_waits_for_a_database_that_answers() -> None:
-    assert COMPOSE["services"]["app"]["depends_on"] == {"database": {"condition": "service_healthy"}}
-    assert "pg_isready" in COMPOSE["services"]["database"]["healthcheck"]["test"][1]
+def test_app_and_database_have_no_way_out_and_no_port() -> None:
+    assert {name for name in SERVICES if is_internal(name)} == {"app", "database"}
+    assert {name for name in SERVICES if "ports" in COMPOSE["services"][name]} == {"proxy"}
 
 
-def test_no_password_is_written_down() -> None:
-    """Each is asked for when the services start, and nothing stands in for one that is not given."""
+@pytest.mark.parametrize("name", SERVICES)
+def test_each_service_has_limits(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert re.search(r"\d[mg]\}?$", service["mem_limit"]) and 0 < service["pids_limit"] <= 1024
+    for mount in service["tmpfs"]:
+        options = mount.partition(":")[2].split(",")
+        assert any(re.fullmatch(r"size=\d+m", option) for option in options), f"{mount} may fill the memory"
+        assert {"nosuid", "nodev"} <= set(options)
+
+
+def test_services_start_when_what_they_need_answers() -> None:
     services = COMPOSE["services"]
-    assert services["database"]["environment"]["POSTGRES_PASSWORD"].startswith("${L2M_DATABASE_PASSWORD:?")
-    url = services["app"]["environment"]["L2M_DATABASE_URL"]
-    assert re.search(r":\$\{L2M_DATABASE_PASSWORD:\?[^}]+\}@database/", url)
+    assert services["app"]["depends_on"] == {"database": {"condition": "service_healthy"}}
+    assert services["proxy"]["depends_on"] == {"app": {"condition": "service_healthy"}}
+    assert "pg_isready" in services["database"]["healthcheck"]["test"][1]
+
+
+def test_passwords_are_in_files_and_in_no_environment() -> None:
+    """Each is asked for when the services start, and nothing stands in for one that is not given."""
+    (name, secret), *others = COMPOSE["secrets"].items()
+    assert not others and secret["file"].startswith("${L2M_DATABASE_PASSWORD_FILE:?")
+    database, app = COMPOSE["services"]["database"], COMPOSE["services"]["app"]
+    for service in (database, app):
+        assert service["secrets"] == [name]
+        assert f"/run/secrets/{name}" in service["environment"].values()
+        stated = [key for key in service["environment"] if "PASSWORD" in key or "SECRET" in key]
+        assert stated and all(key.endswith("_FILE") for key in stated)
+    assert parse_url(app["environment"]["L2M_DATABASE_URL"]).password is None
+    assert "L2M_DATABASE_PASSWORD_FILE" in app["environment"]
+
+
+def postgres_settings() -> dict[str, str]:
+    words = COMPOSE["services"]["database"]["command"]
+    assert words[0] == "postgres" and words[1::2] == ["-c"] * (len(words) // 2)
+    return dict(setting.split("=") for setting in words[2::2])
+
+
+def test_the_databases_log_is_terse() -> None:
+    settings = postgres_settings()
+    assert settings["log_error_verbosity"] == "terse"
+    assert settings["log_statement"] == "none" and settings["log_min_duration_statement"] == "-1"
+
+
+@pytest.mark.postgres
+def test_the_databases_log_quotes_no_row(postgres_programs: Path) -> None:
+    """With the settings of the service, a refused statement leaves neither its row nor its text; without them it does."""
+    logs = {}
+    for options in ({}, postgres_settings()):
+        server = PostgresServer(postgres_programs)
+        server.start(**options)
+        url = parse_url(server.create("canary"))
+        engine = create_engine(url)
+        refused = "INSERT INTO patients VALUES (1, 'CANARY')"
+        with engine.connect() as connection:
+            connection.execute(text("CREATE TABLE patients (id int PRIMARY KEY, word text NOT NULL)"))
+            connection.execute(text(refused))
+            for statement in (refused, "INSERT INTO patients VALUES (2, CAST('CANARY' AS int)::text)"):
+                with pytest.raises(DBAPIError), connection.begin_nested():
+                    connection.execute(text(statement))
+        engine.dispose()
+        logs[bool(options)] = (server.folder / "log").read_text()
+        server.remove()
+    assert "CANARY" in logs[False] and "duplicate key" in logs[True]
+    assert "INSERT" not in logs[True] and "Key (id)" not in logs[True]
+
+
+def test_the_proxy_passes_what_pages_need_and_keeps_to_its_own_folder() -> None:
+    proxy = COMPOSE["services"]["proxy"]
+    assert proxy["configs"] == [{"source": "nginx", "target": "/etc/nginx/nginx.conf"}]
+    content = COMPOSE["configs"]["nginx"]["content"]
+    assert content.count("{") == content.count("}") and "$" not in content.replace("$$", "")
+    port = only("EXPOSE", stages()[-1])
+    for line in (f"listen {port};", f"proxy_pass http://app:{port};", "Upgrade $$http_upgrade;", "access_log off;"):
+        assert line in content
+    places = re.findall(r"(?:pid|_path) (/\S+);", content)
+    assert len(places) == 6 and all(place.startswith("/tmp/") for place in places)
+
+
+# Whose digest is not known here: a registry has to be asked. `python scripts/pin_images.py` does, and writes them down.
+BY_TAG_ONLY = {"python:3.11.13-slim-bookworm", "postgres:16.9-bookworm", "nginx:1.28.0-bookworm"}
+PIN_IMAGES = load_script("pin_images")
+
+
+def test_images_are_pinned_by_their_digests_or_known_to_be_not() -> None:
+    named = {image for name in PIN_IMAGES.FILES for image in PIN_IMAGES.images((REPOSITORY / name).read_text("utf-8"))}
+    assert len(named) == 3
+    assert {image for image in named if "@" not in image} <= BY_TAG_ONLY
+    if any("@" not in image for image in named):
+        assert "scripts/pin_images.py" in (REPOSITORY / "docs" / "deployment.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", PIN_IMAGES.FILES)
+def test_pinning_gives_every_image_of_others_its_digest_and_changes_nothing_else(name: str) -> None:
+    text = (REPOSITORY / name).read_text("utf-8")
+    once = PIN_IMAGES.pinned(text, lambda image: "sha256:" + sha256(image.encode()).hexdigest())
+    assert all(re.search(r"@sha256:[0-9a-f]{64}$", image) for image in PIN_IMAGES.images(once))
+    assert PIN_IMAGES.pinned(once, lambda image: "sha256:" + sha256(image.encode()).hexdigest()) == once
+    assert re.sub(r"@sha256:[0-9a-f]{64}", "", once) == re.sub(r"@sha256:[0-9a-f]{64}", "", text)
+    assert "l2m:0.1.0@" not in once
+
+
+# -- the bill of materials --------------------------------------------------------------------------------------------
+
+
+def test_the_bill_of_materials_lists_every_package_and_image() -> None:
+    run = subprocess.run(
+        [sys.executable, str(REPOSITORY / "scripts" / "sbom.py")], capture_output=True, text=True, check=True
+    )
+    bill = json.loads(run.stdout)
+    assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
+    assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", bill["serialNumber"])
+    components = bill["components"]
+    libraries = {item["name"].lower(): item for item in components if item["type"] == "library"}
+    pins = pinned_in(REPOSITORY / "constraints.txt")
+    assert {re.sub(r"[-_.]+", "-", name): item["version"] for name, item in libraries.items()} == pins
+    assert {f"{item['name']}:{item['version']}" for item in components if item["type"] == "container"} == BY_TAG_ONLY
+    references = [item["bom-ref"] for item in components]
+    assert len(set(references)) == len(references) and bill["dependencies"][0]["dependsOn"] == sorted(references)
+    for item in components:
+        assert re.fullmatch(r"pkg:(pypi|docker)/[a-z0-9./-]+@[\w.+:-]+(\?tag=[\w.-]+)?", item["purl"]), item["purl"]
+        assert item["type"] == "container" or item["scope"] in ("required", "excluded")
+        assert item.get("scope") != "required" or re.fullmatch(r"[0-9a-f]{64}", item["hashes"][0]["content"])
+    assert libraries["torch"]["scope"] == "required" and libraries["pytest"]["scope"] == "excluded"
 
 
 def test_what_is_kept_lies_in_named_volumes() -> None:
+    assert "volumes" not in COMPOSE["services"]["proxy"]
     for name, folder in (("app", "/data"), ("database", "/var/lib/postgresql/data")):
         (volume,) = COMPOSE["services"][name]["volumes"]
         source, _, target = volume.partition(":")

@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from app.__main__ import build_parser as app_parser
-from app.store.__main__ import _parser as store_parser
+from app.api.__main__ import build_parser as api_parser
+from app.store.__main__ import build_parser as store_parser
 from l2m_core import cli
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import EvidenceSettings
@@ -32,9 +33,17 @@ from train.__main__ import COMMANDS, JOBS, settings_of
 from train.__main__ import parse as job_parse
 from train.study import evaluate
 
-PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *REPOSITORY.glob("pretrained/*/*.md")])
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), *REPOSITORY.glob("pretrained/**/*.md")])
 GUIDES = REPOSITORY / "docs"
-RUN_BY_HAND = ("docker", "pip", "torchrun", "git")  # tools of others, whose options are theirs
+RUN_BY_HAND = (
+    "curl",
+    "docker",
+    "pip",
+    "torchrun",
+    "git",
+    "mkdir",
+    "openssl",
+)  # tools of others, whose options are theirs
 
 
 def text_of(page: Path) -> str:
@@ -138,7 +147,7 @@ def test_the_settings_page_explains_every_key_of_every_config_file() -> None:
 
 
 def test_every_option_of_evaluate_has_words_and_its_config_names_no_other() -> None:
-    options = {action.dest: action.help for action in evaluate.make_parser()._actions}
+    options = {name: option.help for name, option in evaluate.options_by_name().items()}
     assert all(options.values()), [name for name, words in options.items() if not words]
     named = yaml.safe_load((REPOSITORY / "train" / "configs" / "evaluate_quick.yaml").read_text("utf-8"))
     assert set(named) <= set(options)
@@ -190,6 +199,15 @@ def test_the_contracts_name_the_fields_of_a_record_in_their_order(record: type) 
     assert names == [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
 
 
+def test_every_proxy_in_the_deployment_guide_asks_for_https_from_then_on() -> None:
+    section = text_of(GUIDES / "deployment.md").partition("## TLS")[2].partition("\n## ")[0]
+    configurations = re.findall(r"^```(?:nginx)?\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    assert len(configurations) == 2
+    for configuration in configurations:
+        (seconds,) = re.findall(r'Strict-Transport-Security "max-age=(\d+)', configuration)
+        assert int(seconds) >= 365 * 24 * 3600
+
+
 # -- commands ---------------------------------------------------------------------------------------------------------
 
 
@@ -231,6 +249,8 @@ def parse_command(words: list[str]) -> None:
 def parse_module(module: str, words: list[str]) -> None:
     if module == "app":
         app_parser().parse_args(words)
+    elif module == "app.api":
+        api_parser().parse_args(words)
     elif module == "app.store":
         store_parser().parse_args(words)
     elif module == "train" and words[0] in JOBS:

@@ -1,0 +1,175 @@
+"""A person's own CSV: to the first suggestion in few clicks, roles changed by one press, every screen looked at."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.axe import findings
+from tests.e2e.browser import Served, events, new_page, press, serving, settled
+from tests.e2e.test_layout import BEYOND, CUT
+
+pytestmark = pytest.mark.browser
+
+MOST_CLICKS, MOST_SECONDS = 4, 60
+WIDTHS = (1440, 820, 390)
+# Cohorts of different shapes: many holes, a continuous outcome, six classes, text levels, 490 columns, no baseline.
+COHORTS = (
+    "eicu_demo_apache",
+    "diabetes_progression",
+    "dermatology",
+    "ckd",
+    "metabric_pam50_wide",
+    "breast_cancer_wisconsin",
+)
+
+
+@pytest.fixture(scope="module")
+def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(repository, tmp_path_factory.mktemp("data")) as found:
+        yield found
+
+
+def ward_csv(folder: Path, rows: int = 300) -> Path:
+    """A cohort that a hospital could have: an identifier, a date, panels, holes, a leak by its name."""
+    generator = np.random.default_rng(3)
+    severity = generator.normal(size=rows)
+    labs = generator.random((rows, 2)) < 0.7
+    frame = pd.DataFrame(
+        {
+            "patient id": np.arange(5000, 5000 + rows),
+            "admission date": [f"2023-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(rows)],
+            "age": np.round(60 + 12 * generator.normal(size=rows)),
+            "sex": generator.choice(["f", "m"], rows),
+            "heart rate": np.round(85 + 12 * severity + 8 * generator.normal(size=rows)),
+            "lactate": np.where(labs[:, 0], np.round(1.5 + np.exp(severity / 2), 1), np.nan),
+            "sodium": np.where(labs[:, 1], np.round(139 + 4 * generator.normal(size=rows)), np.nan),
+            "potassium": np.where(labs[:, 1], np.round(4.1 + 0.5 * generator.normal(size=rows), 1), np.nan),
+            "length of stay": np.round(5 + 3 * np.abs(generator.normal(size=rows)), 1),
+            "died": np.where(severity + generator.normal(size=rows) > 1, "yes", "no"),
+        }
+    )
+    file = folder / "ward.csv"
+    frame.to_csv(file, index=False)
+    return file
+
+
+def choose_file(page: Page, file: Path) -> None:
+    """What the file dialog does."""
+    page.locator("input[type=file]").first.set_input_files(file)
+    expect(page.locator(".l2m-columns li").first).to_be_visible()
+
+
+def test_an_own_file_gives_its_first_suggestion_in_four_clicks(
+    browser: Browser, served: Served, tmp_path: Path
+) -> None:
+    page = new_page(browser)
+    page.goto(served.address)
+    expect(page.get_by_role("button", name="Open").first).to_be_visible()
+    page.evaluate(
+        """() => { window.clicks = 0; document.addEventListener('click', () => { window.clicks += 1; }, true); }"""
+    )
+    began = time.monotonic()
+    choose_file(page, ward_csv(tmp_path))
+    expect(
+        page.get_by_text(re.compile(r"3 known at the start, 3 can be measured, 3 ignored; outcome died"))
+    ).to_be_visible()
+    for name in ("Save cohort", "Start a step-through", "Begin"):
+        press(page, name)
+    events(page, 1)
+    expect(page.get_by_role("button", name="Record")).to_be_visible()
+    clicks, seconds = page.evaluate("window.clicks"), time.monotonic() - began
+    print(f"{clicks} clicks, {seconds:.0f} s")
+    assert 0 < clicks <= MOST_CLICKS and seconds < MOST_SECONDS
+    page.close()
+
+
+def role_of(page: Page, column: str) -> str:
+    checked = page.get_by_role("radiogroup", name=f"Role of {column}").locator("input:checked")
+    return str(checked.get_attribute("value"))
+
+
+def test_roles_are_changed_by_a_click_a_key_and_several_at_once(
+    browser: Browser, served: Served, tmp_path: Path
+) -> None:
+    page = new_page(browser)
+    page.goto(served.address)
+    choose_file(page, ward_csv(tmp_path))
+    settled(page)
+    assert role_of(page, "heart rate") == "baseline" and role_of(page, "length of stay") == "ignored"
+    page.get_by_role("radiogroup", name="Role of heart rate").get_by_role("radio", name="To measure").click()
+    page.get_by_role("radiogroup", name="Role of lactate").locator("input:checked").focus()
+    page.keyboard.press("k")
+    page.get_by_role("searchbox", name="Search columns").fill("ium")  # sodium and potassium
+    page.get_by_role("checkbox", name="Select all shown").check()
+    page.locator(".l2m-columns .together").get_by_role("button", name="Ignore").click()
+    page.get_by_role("searchbox", name="Search columns").fill("")
+    expect(page.get_by_text(re.compile(r"3 known at the start, 1 can be measured, 5 ignored"))).to_be_visible()
+    roles = {name: role_of(page, name) for name in ("heart rate", "lactate", "sodium", "potassium", "age")}
+    assert roles == {
+        "heart rate": "acquirable",
+        "lactate": "baseline",
+        "sodium": "ignored",
+        "potassium": "ignored",
+        "age": "baseline",
+    }
+    unit = page.get_by_role("textbox", name="Unit of heart rate")
+    unit.fill("per min")
+    page.get_by_role("combobox", name="Kind of lactate").select_option("category")
+    settled(page)
+    assert unit.input_value() == "per min"
+    press(page, "Save cohort")
+    expect(page.get_by_text("is stored as version 1")).to_be_visible()
+    page.get_by_role("tab", name="Schema").click()
+    expect(page.locator(".l2m-columns li").first).to_be_visible()
+    assert {name: role_of(page, name) for name in roles} == roles
+    assert page.get_by_role("textbox", name="Unit of heart rate").input_value() == "per min"
+    page.close()
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_columns_of_real_cohorts_fit_every_screen(
+    browser: Browser, served: Served, shared_data: Path, tmp_path: Path, scheme: Literal["light", "dark"]
+) -> None:
+    wrong = []
+    files = [ward_csv(tmp_path), *(shared_data / f"{name}.csv" for name in COHORTS)]
+    for file in files:
+        name = file.stem
+        page = new_page(browser, scheme, WIDTHS[0], 1000)
+        page.goto(served.address)
+        choose_file(page, file)
+        settled(page)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 1000})
+            page.wait_for_timeout(700)
+            page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
+            wrong += [f"{name} at {width}: '{text}' is cut" for text in page.evaluate(CUT)]
+            wrong += [f"{name} at {width}: {beyond} pixels too wide" for beyond in page.evaluate(BEYOND) if beyond > 0]
+        wrong += findings(page, name)
+        page.close()
+    assert wrong == [], "\n".join(wrong)
+
+
+@pytest.mark.shared_data
+def test_several_hundred_columns_are_folded_and_found(browser: Browser, served: Served, shared_data: Path) -> None:
+    page = new_page(browser)
+    page.goto(served.address)
+    choose_file(page, shared_data / "metabric_pam50_wide.csv")
+    settled(page)
+    rows = page.locator(".l2m-columns li")
+    assert rows.count() == 40
+    page.get_by_role("searchbox", name="Search columns").fill("brca")
+    expect(rows).to_have_count(2)
+    page.get_by_role("searchbox", name="Search columns").fill("")
+    page.get_by_role("button", name=re.compile("Show 450 more columns")).click()
+    expect(rows).to_have_count(490)
+    page.close()

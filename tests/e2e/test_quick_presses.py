@@ -1,0 +1,95 @@
+"""What is pressed before the page has drawn the last press, on a slow line: it counts from where that one led."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+
+from app.examples import EXAMPLES
+from app.host.identity import COOKIE, browser_owner
+from app.host.services import Services
+from app.settings import AppSettings
+from tests.app.recorded import keep, memory_of
+from tests.e2e.browser import Served, new_page, serving, settled
+
+pytestmark = pytest.mark.browser
+
+SILENCE = 1000  # milliseconds without a message, after which the server has said everything
+
+
+class SlowLine:
+    """What the server says reaches the page only where it is not held back."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._to_page: WebSocketRoute | None = None
+        self._is_held = False
+        self._waiting: list[str | bytes] = []
+        page.route_web_socket("**/_stcore/stream", self._connect)
+
+    def _connect(self, to_page: WebSocketRoute) -> None:
+        self._to_page = to_page
+        to_page.connect_to_server().on_message(self._take)
+
+    def _take(self, message: str | bytes) -> None:
+        self._waiting.append(message)
+        if not self._is_held:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        assert self._to_page is not None
+        for message in self._waiting:
+            self._to_page.send(message)
+        self._waiting.clear()
+
+    def hold(self) -> None:
+        self._is_held = True
+
+    def wait_for_answer(self) -> None:
+        """Until the server has carried a press out, of which the page knows nothing yet."""
+        heard = -1
+        while heard != len(self._waiting) or not heard:
+            heard = len(self._waiting)
+            self._page.wait_for_timeout(SILENCE)
+
+    def release(self) -> None:
+        self._is_held = False
+        self._let_go()
+
+
+def open_trace(page: Page, served: Served, data_dir: Path) -> int:
+    """Of five tests in an example's patient; the number of its last step."""
+    services = Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
+    visitor = services.signer.new_browser()
+    stored = services.add_cohort(browser_owner(visitor), EXAMPLES[0].make())
+    patient = memory_of(services, browser_owner(visitor), stored).start({})
+    for _ in range(5):
+        patient = patient.unavailable(patient.suggestion)
+    kept = keep(services, browser_owner(visitor), stored, patient)
+    page.context.add_cookies([{"name": COOKIE, "value": services.signer.sign(visitor), "url": served.address}])
+    services.shut_down()
+    services.store.close()
+    page.goto(f"{served.address}/traces?trace={kept.id}")
+    return len(patient.events) - 1
+
+
+def test_a_press_before_the_page_shows_the_last_one_is_a_step_of_its_own(
+    browser: Browser, repository: Path, tmp_path: Path
+) -> None:
+    page = new_page(browser)
+    line = SlowLine(page)
+    with serving(repository, tmp_path) as served:
+        last = open_trace(page, served, tmp_path)
+        expect(page.get_by_role("heading", name=f"Step {last} of {last}")).to_be_visible()
+        settled(page)
+        line.hold()
+        for _ in range(3):
+            page.keyboard.press("p")
+            line.wait_for_answer()
+        line.release()
+        expect(page.get_by_role("heading", name=f"Step {last - 3} of {last}")).to_be_visible()
+        settled(page)
+        expect(page.get_by_role("heading", name=f"Step {last - 3} of {last}")).to_be_visible()
+    page.close()
