@@ -9,15 +9,27 @@ ARG ACCELERATOR=cpu
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_CONSTRAINT=/build/constraints.txt
 WORKDIR /build
 COPY constraints.txt ./
-# By itself, and first: it is the largest part and changes least, so later builds find it in the cache.
-RUN python -m venv /opt/l2m \
-    && /opt/l2m/bin/pip install --extra-index-url "https://download.pytorch.org/whl/${ACCELERATOR}" torch
+COPY hashes hashes
+# By themselves, and first: they are the largest part and change least, so later builds find them in the cache.
+# With hashes where they are known for this platform and accelerator; elsewhere by exact versions alone, which the build says.
+RUN python -m venv /opt/l2m && python -m venv /opt/build \
+    && /opt/build/bin/pip install --require-hashes --no-deps -r hashes/build.txt \
+    && packages="hashes/${ACCELERATOR}-$(uname -m).txt" \
+    && if [ -f "$packages" ]; then \
+        /opt/l2m/bin/pip install --require-hashes --no-deps \
+            --extra-index-url "https://download.pytorch.org/whl/${ACCELERATOR}" -r "$packages"; \
+    else \
+        echo "WARNING: no $packages: versions of packages are exact, but their files are not checked" \
+        && /opt/l2m/bin/pip install --extra-index-url "https://download.pytorch.org/whl/${ACCELERATOR}" torch; \
+    fi
 COPY pyproject.toml README.md LICENSE ./
 COPY app app
 COPY l2m_core l2m_core
 COPY train train
 COPY pretrained pretrained
-RUN /opt/l2m/bin/pip install ".[app,train]"
+RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /build/wheel . \
+    && wheel="$(echo /build/wheel/*.whl)" \
+    && /opt/l2m/bin/pip install "${wheel}[app,train]"
 
 FROM python:3.11.13-slim-bookworm
 RUN groupadd --gid 10001 l2m \
@@ -30,9 +42,9 @@ USER 10001:10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8501
-# The model is loaded before the server answers, which takes a while on a busy machine.
-HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8501/_stcore/health', timeout=4)"]
+# Healthy is who gets an answer: the database is there, and the model loaded, which takes a while on a busy machine.
+HEALTHCHECK --interval=30s --timeout=10s --start-period=120s --retries=3 \
+    CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8501/readyz', timeout=9)"]
 ENTRYPOINT ["l2m"]
 # Inside a container, 0.0.0.0 is what the published port reaches; publish it on the loopback interface.
 CMD ["app", "--address", "0.0.0.0", "--port", "8501", "--no-browser"]

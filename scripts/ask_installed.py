@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 
 import l2m_core as l2m
-from l2m_core.paths import model_folders, pretrained_dir
+from l2m_core.paths import all_folders, pretrained_dir
 
 
 def main() -> None:
-    released = {weights.parent.name for weights in Path(sys.argv[1]).glob("*/*.safetensors")}
+    released = {weights.parent.name for weights in Path(sys.argv[1]).rglob("*.safetensors")}
     if not Path(l2m.__file__).is_relative_to(sys.prefix):
         sys.exit(f"not the installed package: {l2m.__file__}")
-    if released != set(model_folders()):
-        sys.exit(f"the repository releases {sorted(released)}, the package carries {sorted(model_folders())}")
+    if released != set(all_folders()):
+        sys.exit(f"the repository releases {sorted(released)}, the package carries {sorted(all_folders())}")
     if not released:
         sys.exit(f"no model is released: {pretrained_dir()} holds none")
 
