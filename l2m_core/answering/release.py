@@ -21,7 +21,7 @@ from l2m_core.learn.checkpoints import checksum, load_tensors, save_tensors, wri
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from l2m_core.paths import all_folders, model_folders
-from l2m_core.settings import build_settings, to_plain
+from l2m_core.settings import build_settings, parse_settings, to_plain
 
 # 1: the gain head was linked to nats by another function, so its numbers would be read wrongly.
 # 2: the fingerprint does not cover what the model was trained on; these keep theirs, which traces and cohorts name.
@@ -74,7 +74,7 @@ def save_model(
             "trained": to_plain(trained),
             "inference": to_plain(inference),
             "checksums": {path.name: checksum(path) for path in sorted(draft.glob(WEIGHTS))},
-            "training": training,
+            "training": to_plain(training),  # so that nothing is written as an alias, which is not read
         }
         if card:
             write_text(draft / "card.md", card)
@@ -163,10 +163,10 @@ def find_model(name: str | Path) -> Path:
 
 def _read_facts(folder: Path) -> dict[str, Any]:
     try:
-        facts = yaml.safe_load((folder / FACTS).read_text())
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be read: {error}.") from error
-    if not isinstance(facts, dict) or not {"format", "model", "trained", "inference", "checksums"} <= set(facts):
+        facts = parse_settings((folder / FACTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError, ConfigError) as error:
+        raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be read: {error}") from error
+    if not {"format", "model", "trained", "inference", "checksums"} <= set(facts):
         raise ModelFileError(f"{FACTS} of model '{folder.name}' is incomplete; copy the model folder again.")
     parts = all(isinstance(facts[part], Mapping) for part in ("model", "trained", "inference", "checksums"))
     if not parts or not all(isinstance(file, str) for file in facts["checksums"]):

@@ -137,6 +137,12 @@ def test_a_model_of_the_first_format_is_refused_as_its_gains_would_be_read_wrong
         load_release(folder)
 
 
+def test_facts_nested_without_end_are_refused_before_they_are_read(folder):
+    (folder / FACTS).write_text("format: " + "[" * 5000)
+    with pytest.raises(ModelFileError, match="nested more than 20 levels deep"):
+        load_release(folder)
+
+
 def test_an_unknown_model_names_those_there_are(tmp_path):
     with pytest.raises(ModelFileError, match="general"):
         find_model("generall")

@@ -31,14 +31,19 @@ def readers(tmp_path_factory) -> dict[str, Target]:
 
 
 def is_refused(target: Target, data: bytes) -> bool:
-    """Whether it was refused; anything but a refusal in words, or much time, is a find."""
-    began = time.process_time()
+    """Whether it was refused; anything but a refusal in words is a find."""
     try:
         target.read(data)
-        refused = False
     except L2MError as refusal:
         assert str(refusal).strip()
-        refused = True
+        return True
+    return False
+
+
+def is_refused_soon(target: Target, data: bytes) -> bool:
+    """Much time is a find too: in the long run only, as machines differ."""
+    began = time.process_time()
+    refused = is_refused(target, data)
     took = time.process_time() - began
     assert took < SLOWEST, f"it took {took:.1f} s"
     return refused
@@ -54,6 +59,7 @@ def test_what_the_damage_begins_with_is_read(readers, kind):
 
 @pytest.mark.parametrize("find", sorted(FINDS.iterdir()), ids=lambda path: path.name)
 def test_what_was_found_once_is_read_or_refused(readers, find):
+    """A model's deep brackets, too: read without a bound they took seconds and ended in a RecursionError."""
     is_refused(readers[find.name.partition("-")[0]], find.read_bytes())
 
 
@@ -76,7 +82,7 @@ def test_damage_for_ten_minutes(readers, figure):
             data = target.case(Random(f"{kind} {number}"))
             tried[kind] += 1
             try:
-                refused[kind] += is_refused(target, data)
+                refused[kind] += is_refused_soon(target, data)
             except Exception as error:
                 finds.append(keep(kind, data, error))
     figure(

