@@ -10,55 +10,37 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn import datasets
 
+from l2m_core.acquire.foreseen import FEWEST_RECORDED
 from l2m_core.acquire.information import Outlook, as_probabilities, filled, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.support import count_near, nearest_rows
-from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import row_losses
-from train.study.evaluation.cells import Cell, Trial, draw_trial
-from train.study.evaluation.manifest import default_data_folder, read_manifest
+from train.study.evaluation.cells import Trial
+from train.study.evaluation.manifest import default_data_folder
 from train.study.evaluation.report import publish
-from train.study.experiments.families import Family, draw
 from train.study.markdown import markdown_table
+from train.study.random_states import Source, random_state, sources
 
 TESTS = 10  # open tests of a state that are compared
 NEAR_VALUES = 12  # recorded values of near rows that the reference tries
+ALL = slice(None)
 LEAST_TOLD = 0.001  # nats; where nothing tells as much, there is nothing to give up and no size to compare
-CONTEXTS = (50, 400, 2000)  # rows; cohorts take them in turn
-PAIRS = (("head", "exact"), ("shown", "exact"), ("head", "reference"), ("shown", "reference"))
-# Tasks of the priors, beside tables: short, wide, long, many classes, continuous.
-GENERATED = (
-    Family("generated_short", prior="synthetic", features=8, context=100, test_rows=60),
-    Family("generated_wide", prior="synthetic", features=64, context=300, test_rows=60),
-    Family("generated_long", prior="synthetic", features=20, context=3000, test_rows=60),
-    Family("generated_findings", prior="findings", features=16, context=400, test_rows=60),
-    Family(
-        "generated_number",
-        prior="synthetic",
-        settings={"outcome": "continuous"},
-        features=12,
-        context=400,
-        test_rows=60,
-    ),
+PAIRS = (
+    ("head", "exact"),
+    ("shown", "exact"),
+    ("head", "reference"),
+    ("shown", "reference"),
+    ("exact", "reference"),
+    ("half", "other_half"),
 )
-
-
-@dataclass(frozen=True)
-class Source:
-    """A trial under a name."""
-
-    name: str
-    trial: Trial
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,33 +63,6 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def sources(folder: Path) -> Iterator[Source]:
-    """Shared tables where they are there, those that scikit-learn brings, and tasks of the priors."""
-    tables = read_manifest(folder) if (folder / "manifest.yaml").is_file() else []
-    for index, table in enumerate(tables):
-        yield Source(table.name, _trial(table.load(), table.name, CONTEXTS[index % len(CONTEXTS)]))
-    bundled = (
-        (datasets.load_breast_cancer, 100, None),
-        (datasets.load_wine, 90, None),
-        (datasets.load_diabetes, 200, "continuous"),
-    )
-    for load_table, context, kind in bundled:
-        found = load_table()
-        y = found.target.astype(np.float32) if kind else found.target
-        name = load_table.__name__.removeprefix("load_")
-        cohort = Cohort.from_arrays(
-            found.data.astype(np.float32), y, names=list(map(str, found.feature_names)), kind=kind, name=name
-        )
-        yield Source(name, _trial(cohort, name, context))
-    for family in GENERATED:
-        yield Source(family.name, draw(family, 0, Path()))
-
-
-def _trial(cohort: Cohort, name: str, context: int) -> Trial:
-    """At most `context` rows to learn from, at least 40 others to ask about."""
-    return draw_trial(cohort, Cell(name, max(20, min(context, len(cohort) - 40)), 0.0, 0), test_rows=60)
-
-
 def measure(model: L2M, chosen: Sequence[Source], states: int) -> pd.DataFrame:
     """One row for each test of each state: its gains, and what its recorded result told."""
     tables = []
@@ -126,12 +81,8 @@ def measure(model: L2M, chosen: Sequence[Source], states: int) -> pd.DataFrame:
 def gains_of_state(memory: CohortMemory, trial: Trial, generator: np.random.Generator) -> pd.DataFrame:
     """A random patient of whom a random part is known, and some of the open tests."""
     cohort = memory.cohort
-    row = int(generator.integers(len(trial.x)))
-    is_known = ~np.isnan(trial.x[row]) & (
-        ~cohort.acquirable | (generator.random(len(cohort.names)) < generator.random())
-    )
-    x = np.where(is_known, trial.x[row], np.nan).astype(np.float32)
-    open_columns = np.flatnonzero(~is_known & cohort.acquirable & (cohort.r.sum(0) >= 10))
+    row, x = random_state(cohort, trial, generator)
+    open_columns = np.flatnonzero(np.isnan(x) & cohort.acquirable & (cohort.r.sum(0) >= FEWEST_RECORDED))
     columns = generator.permutation(open_columns)[:TESTS]
     answer = memory.answer(x[None])
     shown = Gain().scores(memory, x[None], answer)[0]
@@ -151,6 +102,8 @@ def gains_of_state(memory: CohortMemory, trial: Trial, generator: np.random.Gene
                 "exact": np.nan if outlook is None else outlook.gain,
                 "shown": float(shown[column]),
                 "reference": reference_gain(memory, x, int(column)),
+                "half": reference_gain(memory, x, int(column), slice(0, None, 2)),
+                "other_half": reference_gain(memory, x, int(column), slice(1, None, 2)),
                 "balanced": np.nan if outlook is None else float(outlook.is_balanced),
                 "drop": np.nan if after is None else float(before - row_losses(after, y)[0]),
             }
@@ -158,9 +111,12 @@ def gains_of_state(memory: CohortMemory, trial: Trial, generator: np.random.Gene
     return pd.DataFrame(rows)
 
 
-def reference_gain(memory: CohortMemory, x: np.ndarray, column: int) -> float:
-    """Mutual information of the model's answers over values recorded in the nearest quarter of the rows, all as likely."""
-    near = nearest_rows(memory, x[None], count_near(len(memory.cohort)))[0]
+def reference_gain(memory: CohortMemory, x: np.ndarray, column: int, part: slice = ALL) -> float:
+    """Mutual information of the model's answers over values recorded in the nearest quarter of the rows, all as likely.
+
+    part: which of those rows, in order of nearness.
+    """
+    near = nearest_rows(memory, x[None], count_near(len(memory.cohort)))[0][part]
     values = memory.cohort.x[near, column]
     values = values[~np.isnan(values)]
     if len(values) == 0:
@@ -233,8 +189,9 @@ def realised(gains: pd.DataFrame) -> pd.DataFrame:
 HEAD = """# Whether gains are what the model itself would learn
 
 Random states of patients outside the context. `head`: the gain head; `exact`: mutual information under the results that the
-model foresees and its own answers to them; `shown`: what a step-through shows; `reference`: mutual information of the model's
-answers over values recorded in the nearest quarter of the rows, which uses neither head. `rank_agreement`: Spearman's, mean over
-states; `among_two_best`: share of states in which the first test is one of the two that tell most by the second column;
-`given_up`: share of the best gain; `factor`: by how much the size is off, median. States in which no test tells 0.001 nats are
-left out."""
+model foresees and its own answers to them; `shown`: what a step-through shows; `reference`: mutual information of the
+model's answers over values recorded in the nearest quarter of the rows, which uses neither head; `half`, `other_half`: the
+reference of every second of those rows, and of the others, which says how far the reference agrees with itself.
+`rank_agreement`: Spearman's, mean over states; `among_two_best`: share of states in which the first test is one of the two
+that tell most by the second column; `given_up`: share of the best gain; `factor`: by how much the size is off, median. States
+in which no test tells 0.001 nats are left out."""

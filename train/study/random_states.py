@@ -1,0 +1,84 @@
+"""Random states of patients, from tables and priors of many kinds: what the pages on gains and foreseen results ask about.
+
+Shared tables where they are there, those that scikit-learn brings, and tasks of the priors: 50 to 3,000 rows of context, 5
+to 64 features, all kinds of outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from sklearn import datasets
+
+from l2m_core.cohort import Cohort
+from train.study.evaluation.cells import Cell, Trial, draw_trial
+from train.study.evaluation.manifest import read_manifest
+from train.study.experiments.families import Family, draw
+
+CONTEXTS = (50, 400, 2000)  # rows; cohorts take them in turn
+# Tasks of the priors, beside tables: short, wide, long, many classes, continuous.
+GENERATED = (
+    Family("generated_short", prior="synthetic", features=8, context=100, test_rows=60),
+    Family("generated_wide", prior="synthetic", features=64, context=300, test_rows=60),
+    Family("generated_long", prior="synthetic", features=20, context=3000, test_rows=60),
+    Family("generated_findings", prior="findings", features=16, context=400, test_rows=60),
+    Family(
+        "generated_number",
+        prior="synthetic",
+        settings={"outcome": "continuous"},
+        features=12,
+        context=400,
+        test_rows=60,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trial under a name."""
+
+    name: str
+    trial: Trial
+    family: str = ""
+    """Of a task of the priors: the family that it was drawn from."""
+
+
+def sources(folder: Path, tasks: int = 1) -> Iterator[Source]:
+    """Shared tables where they are there, those that scikit-learn brings, and so many tasks of each family of the priors."""
+    tables = read_manifest(folder) if (folder / "manifest.yaml").is_file() else []
+    for index, table in enumerate(tables):
+        yield Source(table.name, _trial(table.load(), table.name, CONTEXTS[index % len(CONTEXTS)]))
+    bundled = (
+        (datasets.load_breast_cancer, 100, None),
+        (datasets.load_wine, 90, None),
+        (datasets.load_diabetes, 200, "continuous"),
+    )
+    for load_table, context, kind in bundled:
+        found = load_table()
+        y = found.target.astype(np.float32) if kind else found.target
+        name = load_table.__name__.removeprefix("load_")
+        cohort = Cohort.from_arrays(
+            found.data.astype(np.float32), y, names=list(map(str, found.feature_names)), kind=kind, name=name
+        )
+        yield Source(name, _trial(cohort, name, context))
+    for family in GENERATED:
+        for index in range(tasks):
+            name = f"{family.name}_{index}" if index else family.name
+            yield Source(name, draw(family, index, Path()), family.name)
+
+
+def _trial(cohort: Cohort, name: str, context: int) -> Trial:
+    """At most `context` rows to learn from, at least 40 others to ask about."""
+    return draw_trial(cohort, Cell(name, max(20, min(context, len(cohort) - 40)), 0.0, 0), test_rows=60)
+
+
+def random_state(cohort: Cohort, trial: Trial, generator: np.random.Generator) -> tuple[int, np.ndarray]:
+    """A row that is asked about, and (d,) what is known of it: its baseline, and a random share of its other values."""
+    row = int(generator.integers(len(trial.x)))
+    is_known = ~np.isnan(trial.x[row]) & (
+        ~cohort.acquirable | (generator.random(len(cohort.names)) < generator.random())
+    )
+    return row, np.where(is_known, trial.x[row], np.nan).astype(np.float32)
