@@ -40,9 +40,14 @@ class HeadAlignment:
 
     def applied(self, gain: np.ndarray) -> np.ndarray:
         """(…, d) gains in nats of the head → in line with the model's answers; never negative."""
-        log = np.log(np.maximum(gain, 0.0) + LEAST)
+        log = log_gain(gain)
         aligned = np.exp(log + self.shift + self.slope * (log - self.middle) + self.offsets) - LEAST
         return np.maximum(aligned, 0.0).astype(gain.dtype)
+
+
+def log_gain(gain: np.ndarray) -> np.ndarray:
+    """On the scale on which gains are compared."""
+    return np.log(np.maximum(gain, 0.0) + LEAST)
 
 
 def align_head(memory: ConditionedModel, x: np.ndarray, states: int) -> HeadAlignment | None:
@@ -53,12 +58,12 @@ def align_head(memory: ConditionedModel, x: np.ndarray, states: int) -> HeadAlig
     if not compared:
         return None
     column, head, exact = (np.concatenate(part) for part in zip(*compared, strict=True))
-    log = np.log(np.maximum(head, 0.0) + LEAST)
+    log = log_gain(head)
     middle, d = float(log.mean()), x.shape[1]
     # (tests, 2 + d): a constant, the head's own size, and which column it is.
     design = np.concatenate([np.ones((len(log), 1)), (log - middle)[:, None], np.eye(d)[column]], axis=1)
     ridge = np.diag([SHIFT, SLOPE, *[COLUMN] * d])
-    shift, slope, *offsets = np.linalg.solve(design.T @ design + ridge, design.T @ (np.log(exact + LEAST) - log))
+    shift, slope, *offsets = np.linalg.solve(design.T @ design + ridge, design.T @ (log_gain(exact) - log))
     return HeadAlignment(middle, float(shift), float(slope), np.array(offsets))
 
 

@@ -3,11 +3,13 @@ afterwards, in the same way for all (`block`)."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
 
+from l2m_core.acquire.head_alignment import log_gain
 from l2m_core.acquire.information import outlooks
 from l2m_core.acquire.random_order import random_scores
 from l2m_core.acquire.support import nearest_rows
@@ -28,6 +30,9 @@ class Policy(Protocol):
         """(n, d) scores. x: (n, d) with NaN where unknown; answer: the model's answer for x."""
 
 
+HELD = 3.0  # so many computed tests' worth of believing the head as it is
+
+
 @dataclass(frozen=True)
 class GainHead:
     """The gain head's expected drop in log loss, in nats: one query for all tests, for bulk work."""
@@ -43,7 +48,7 @@ class Gain:
     """What a test would tell, in nats, as the release computes it (AnswerSettings.gains).
 
     "answers": mutual information of the model's own answers (information.py) for the tests that could come first; the gain
-    head, which screens all of them, for the rest. "head": the gain head alone.
+    head, which screens all of them, for the rest, in line with those computed for this patient. "head": the gain head alone.
     """
 
     computed: int = 4
@@ -66,13 +71,20 @@ class Gain:
         ]
         actions.sort(key=lambda columns: -screened[columns].max())
         gain, best, done = screened.copy(), 0.0, 0
+        told: list[float] = []
         # What the head promises of an action that is left: computed too if that is more than the best so far.
-        while done < min(self.most, len(actions)) and (done < self.computed or screened[actions[done]].max() > best):
+        while done < min(self.most, len(actions)) and (done < self.computed or gain[actions[done]].max() > best):
             batch = actions[done : min(done + self.computed, self.most)]
             for columns, outlook in zip(batch, outlooks(memory, x, values, batch), strict=True):
                 gain[columns] = -np.inf if outlook is None else outlook.gain
-                best = max(best, 0.0 if outlook is None else outlook.gain)
+                if outlook is not None:
+                    best = max(best, outlook.gain)
+                    told.append(log_gain(outlook.gain) - log_gain(screened[columns].max()))
             done += len(batch)
+            # For this patient the head may promise too much, or too little, of all tests alike.
+            factor = math.exp(sum(told) / (len(told) + HELD))
+            for columns in actions[done:]:
+                gain[columns] = screened[columns] * factor
         return gain
 
 

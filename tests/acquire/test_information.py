@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -171,6 +172,22 @@ def test_every_test_that_could_come_first_is_computed(memory):
     few = {t.feature: t.gain for t in memory.start({"ph": 0.3}, policy=Gain(computed=1, most=9)).tests}
     best = max((name for name in few if np.isfinite(few[name])), key=few.get)
     assert few[best] == pytest.approx(patient.outlook(best).gain, abs=1e-6)
+
+
+def test_what_is_not_computed_follows_what_is(memory):
+    """A head that promises ten times too much of all tests is taken down where nothing is computed, too."""
+    x = memory.start({"ph": 0.3}).x
+    answer = memory.answer(x)
+    some = Gain(computed=3, most=3)
+    (plain,), (tenfold,) = (some.scores(memory, x, replace(answer, gain=times * answer.gain)) for times in (1, 10))
+    is_open = np.isnan(x[0]) & memory.cohort.acquirable
+    by_head = np.argsort(np.where(is_open, -answer.gain[0], np.inf))
+    computed, rest = by_head[:3], by_head[3 : is_open.sum()]
+    np.testing.assert_array_equal(tenfold[computed], plain[computed])  # what is computed does not ask the head
+    assert len(rest) and (tenfold[rest] < 9 * plain[rest]).all()
+    np.testing.assert_allclose(
+        tenfold[rest] / tenfold[rest[0]], answer.gain[0, rest] / answer.gain[0, rest[0]], rtol=1e-5
+    )
 
 
 def test_an_unavailable_test_is_not_computed_and_keeps_its_number(memory):
