@@ -205,11 +205,14 @@ class CohortMemory(ConditionedModel):
 
     # -- how much the answer depends on this very cohort --------------------------------------------------------------
 
-    def resampled(self, count: int = 8, seed: int = 0) -> tuple[CohortMemory, ...]:
-        """Memories of `count` bootstrap samples of the cohort's rows, for uncertainty bands and stability."""
+    def resampled(self, count: int = 8, seed: int = 0, rows: int | None = None) -> tuple[CohortMemory, ...]:
+        """Memories of `count` bootstrap samples of the cohort's rows, for uncertainty bands and stability.
+
+        rows: of each sample; fewer than the cohort has, where reading it so often would take too much. Bands allow for it.
+        """
         generator = np.random.default_rng(seed)
         cohort = arranged(self.cohort, self.release.inference.row_order)
-        samples = [np.sort(generator.integers(0, len(cohort), len(cohort))) for _ in range(count)]
+        samples = [np.sort(generator.integers(0, len(cohort), rows or len(cohort))) for _ in range(count)]
         # With the cohort's own exponent, council and alignment: in a sample, rows left out have copies among the rows that are
         # read, and one alignment for all leaves what differs to the samples.
         read = (self.model.read(cohort.rows(rows)) for rows in samples)

@@ -44,6 +44,7 @@ from l2m_core.tables.table import Table
 NOBODY = "nobody"  # an owner without cohorts or models: sees released models and what is shared
 RESAMPLES = 8  # bootstrap samples of the cohort behind an uncertainty band
 FEWEST_RESAMPLES = 4
+FEWEST_ROWS = 100  # of a sample; of a large cohort it has fewer than the cohort, so that all fit into memory
 MEMORY_BYTES = 1_500_000_000  # cached keys and values of all cohorts, their resamples included
 RESAMPLE_BYTES = 1_000_000_000  # of the resamples of one cohort
 COUNCILS = 64  # fitted councils in memory, of some megabytes each at most
@@ -301,16 +302,30 @@ class Services(Catalogue):
     def resampled(self, conditioned: Conditioned) -> tuple[CohortMemory, ...] | None:
         """Memories of bootstrap samples of the cohort. None while they are being made; empty where they would be too large."""
         memory = conditioned.memory
-        count = min(RESAMPLES, int(RESAMPLE_BYTES // max(1, memory.nbytes)))
-        if count < FEWEST_RESAMPLES:
+        count, rows = fitting_samples(memory.rows_read, memory.nbytes)
+        if not count:
             return ()
         future = self._memories.start(
-            (*conditioned.key, "resampled"), partial(memory.resampled, count), self.background
+            (*conditioned.key, "resampled"), partial(memory.resampled, count, rows=rows), self.background
         )
         if not future.done():
             return None
         # Kept for the model alone and for every council: blending costs no reading.
         return tuple(resampled.with_council(memory.council) for resampled in future.result())
+
+
+def fitting_samples(rows_read: int, nbytes: int) -> tuple[int, int | None]:
+    """How many bootstrap samples of a cohort fit into memory beside it, and of how many rows each (None: of all).
+
+    nbytes: of the cohort's own memory. (0, None): not even a few small ones fit.
+    """
+    room = min(RESAMPLE_BYTES, MEMORY_BYTES - nbytes)
+    if RESAMPLES * nbytes <= room:
+        return RESAMPLES, None
+    of_a_row = max(1, nbytes // rows_read)
+    rows = min(rows_read, max(FEWEST_ROWS, room // RESAMPLES // of_a_row))
+    count = min(RESAMPLES, room // (rows * of_a_row))
+    return (count, rows) if count >= FEWEST_RESAMPLES else (0, None)
 
 
 def _stand_back() -> None:

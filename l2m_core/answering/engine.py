@@ -155,6 +155,11 @@ class ConditionedModel:
         return sum(memory.nbytes for memory in self.memories)
 
     @property
+    def rows_read(self) -> int:
+        """Rows of the cohort that the model read."""
+        return min(len(self.cohort), self.release.trained.most_rows)
+
+    @property
     def classes(self) -> tuple[str, ...]:
         """Order of the columns of a prediction."""
         return self.cohort.classes

@@ -58,8 +58,23 @@ def resampled_band(
     else:
         names, value = ["mean"], answer.prediction.mean
     drawn = np.stack([other[0] if isinstance(other, np.ndarray) else other.mean for other in answers])
+    drawn = _as_of_whole_cohorts(drawn, value, [other.rows_read / memory.rows_read for other in resampled])
+    if isinstance(answer.prediction, np.ndarray):
+        drawn = drawn.clip(0.0, 1.0)
     low, high = np.quantile(drawn, [edge, 1 - edge], axis=0)
     # The band holds the value itself, even where no resampled cohort reaches it.
     return pd.DataFrame(
         {"outcome": names, "low": np.minimum(low, value), "value": value, "high": np.maximum(high, value)}
     )
+
+
+def _as_of_whole_cohorts(drawn: np.ndarray, value: np.ndarray, share: Sequence[float]) -> np.ndarray:
+    """(count, K) answers of samples with a share of the cohort's rows → as samples of as many rows as it has would scatter.
+
+    What is estimated from n rows scatters by about 1/√n, so the answers of smaller samples move towards each other, and to
+    the answer of the whole cohort, which has seen more than any of them.
+    """
+    narrower = np.sqrt(np.minimum(share, 1.0))[:, None]  # (count, 1)
+    if (narrower == 1).all():
+        return drawn
+    return value + narrower * (drawn - drawn.mean(0))

@@ -1,5 +1,6 @@
 """What sessions share, and what they must not."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,13 +148,32 @@ def test_a_model_is_found_by_its_fingerprint(shared_services: Services) -> None:
         shared_services.model(NOBODY, "unheard of")
 
 
+@pytest.mark.parametrize(
+    ("rows", "nbytes", "count", "of_rows"),
+    [
+        (500, 50_000_000, 8, None),  # as many rows as the cohort has
+        (4000, 1_200_000_000, 8, 125),  # 300 MB are left beside it
+        (2000, 400_000_000, 8, 625),  # 1 GB at most
+        (1000, 1_050_000_000, 4, 100),  # fewer samples before there are fewer than 100 rows
+        (1000, 1_300_000_000, 0, None),
+    ],
+)
+def test_samples_of_a_large_cohort_are_smaller(rows: int, nbytes: int, count: int, of_rows: int | None) -> None:
+    assert services.fitting_samples(rows, nbytes) == (count, of_rows)
+
+
+@pytest.mark.parametrize(("times", "count"), [(1.0, 4), (0.01, 0)])
 def test_a_cohort_too_large_for_resampling_gets_no_band(
-    shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch
+    shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch, times: float, count: int
 ) -> None:
     stored = shared_services.add_cohort(owner, small_cohort())
     conditioned = shared_services.conditioned(owner, stored, shared_services.model(owner))
-    monkeypatch.setattr(services, "RESAMPLE_BYTES", conditioned.memory.nbytes)
-    assert shared_services.resampled(conditioned) == ()
+    rows = conditioned.memory.rows_read
+    monkeypatch.setattr(services, "FEWEST_ROWS", rows // 4)
+    monkeypatch.setattr(services, "RESAMPLE_BYTES", int(times * conditioned.memory.nbytes) + 1)
+    while (samples := shared_services.resampled(conditioned)) is None:
+        time.sleep(0.05)
+    assert len(samples) == count and {len(sample.cohort) for sample in samples} <= {rows // 4}
 
 
 def test_the_same_data_folder_serves_again_after_a_restart(tmp_path: Path) -> None:

@@ -209,6 +209,19 @@ def test_bands_hold_the_value_and_stability_sums_to_one(patient, memory):
     assert patient.stability(resampled).sum() == pytest.approx(1.0)
 
 
+def test_bands_of_smaller_samples_are_as_wide_as_those_of_whole_cohorts(patient, memory):
+    """A quarter of the rows scatters about twice as much, which the band allows for."""
+    whole = memory.resampled(12)
+    small = memory.resampled(12, seed=1, rows=len(memory.cohort) // 4)
+    assert {len(sample.cohort) for sample in small} == {len(memory.cohort) // 4}
+    width, width_of_small = ((band.high - band.low).mean() for band in (patient.band(whole), patient.band(small)))
+    drawn = [sample.answer(patient.x).prediction[0, 1] for sample in small]
+    assert width / 2 < width_of_small < 2 * width
+    assert width_of_small < 0.7 * np.ptp(drawn)
+    band = patient.band(small)
+    assert ((0 <= band.low) & (band.low <= band.value) & (band.value <= band.high) & (band.high <= 1)).all()
+
+
 def test_stopping_rules_give_their_reason(memory):
     by_count = memory.start({}, stopping=l2m.Stopping(budget=1)).observe("lactate", 3.0)
     assert "budget of 1" in by_count.advice

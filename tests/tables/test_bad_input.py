@@ -1,6 +1,5 @@
 """What is wrong in arrays and mappings is refused by name, or read as 'other' where that is what it means."""
 
-
 import numpy as np
 import pytest
 
