@@ -28,6 +28,8 @@ SEPARATES = 0.05
 """How far each of two classes must move, in opposite directions, for a test to tell them apart."""
 LEAST_CHANCE = 0.02
 """Results that are foreseen with a smaller chance do not count as what a test could do."""
+SMALL_GAIN = 0.01
+"""Nats: where no test tells as much alone, pairs are looked at."""
 USUAL = 0.25
 """A usual result that moves the prediction by less than this share of the largest move changes little."""
 
@@ -101,6 +103,21 @@ def verdict(patient: Patient, stopping: Stopping | None = None) -> Verdict:
         amount = f"more than {_amount(patient, effect.least)}"
         return Verdict("stop", f"Stop: nothing left is likely to move this by {amount}.", name, effect)
     return Verdict("measure", f"Measure {name}: it could move {_move(patient, effect)}.", name, effect)
+
+
+def told_together(patient: Patient) -> str:
+    """Where no test tells much alone, a sentence on two that do so together; '' where there are none."""
+    if not 0 <= patient.best_gain < SMALL_GAIN:
+        return ""
+    pairs = patient.together()
+    if not len(pairs):
+        return ""
+    best = pairs.iloc[0]
+    together, first, second = (
+        typical_move_in_words(patient, gain) for gain in (best.together, best.first_alone, best.second_alone)
+    )
+    alone = first if first == second else f"{first} and {second}"
+    return f"{best['first']} and {best['second']} together tell more: typically {together}, alone {alone}."
 
 
 def effect_of(patient: Patient, name: str) -> Effect:

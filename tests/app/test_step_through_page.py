@@ -1,5 +1,6 @@
 """The step-through page: every action is stored first and shown next."""
 
+import time
 from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree
@@ -19,7 +20,7 @@ from l2m_core.memory import CohortMemory
 from l2m_core.step_through import verdict
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.words import percent, percents
-from tests.app.conftest import check, open_app, press, small_frame, texts
+from tests.app.conftest import PATIENCE, check, open_app, press, small_frame, texts
 from tests.app.stepping import NAMES, begin, enter, kinds, recorded, set_rule, step_id, turn_to
 
 
@@ -172,6 +173,22 @@ def test_where_no_test_tells_anything_the_page_says_so(app: AppTest, monkeypatch
     app = enter(app, "lactate", 2.2)
     assert sentence in verdict_line(app)
     assert "gain **<0.001** nats" in texts(app) and "0.000 nats" not in texts(app)
+
+
+def test_two_tests_that_tell_only_together_are_said_with_the_band(
+    owner: str, app: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentence = "lactate and scan together tell more: typically ±9 points, alone ±2 points."
+    monkeypatch.setattr(step_answers, "told_together", lambda patient: sentence)
+    app = enter(app, "sodium", 140.0)
+    answers = step_answers.load(owner, step_id(app))
+    assert sentence not in texts(app), "it is looked for in the background, with the band"
+    until = time.monotonic() + PATIENCE
+    while not all(answers.uncertainties()) and time.monotonic() < until:
+        answers.begin_uncertainties()
+        time.sleep(0.2)
+    page = texts(app.run())
+    assert f"draws). {sentence}" in page
 
 
 def test_the_suggestion_comes_with_what_speaks_for_and_against_it(app: AppTest) -> None:

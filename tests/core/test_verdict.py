@@ -13,7 +13,7 @@ import l2m_core as l2m
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.step_through import verdict as verdicts
 from l2m_core.step_through.patient import Patient
-from l2m_core.step_through.verdict import effect_of, reasons, typical_move, verdict
+from l2m_core.step_through.verdict import effect_of, reasons, told_together, typical_move, verdict
 from l2m_core.step_through.words import percent, percents
 
 
@@ -147,3 +147,23 @@ def test_a_usual_result_that_changes_little_speaks_against(patient: Patient, mon
     previewing(monkeypatch, patient, [now, now, now])
     assert "no result is likely to change this by more than 1 point" in reasons(patient, "a").against
     assert effect_of(patient, "a").is_small
+
+
+def test_tests_that_tell_only_together_are_said(model) -> None:
+    """Whether two results lie on the same side of their middle decides; each alone says nothing."""
+    draw = np.random.default_rng(0)
+    values = draw.normal(size=(4, 600)).T
+    same = (values[:, 0] > 0) ^ (values[:, 1] > 0) ^ (draw.random(600) < 0.05)
+    names = ["albumin", "ast", "crp", "sodium"]
+    memory = model.condition(l2m.Cohort.from_arrays(values.astype(np.float32), same.astype(int), names=names))
+    patient = memory.start()
+    pair = patient.together().iloc[0]
+    assert {pair["first"], pair["second"]} == {"albumin", "ast"}
+    assert pair.together > 2 * (pair.first_alone + pair.second_alone)
+    said = told_together(patient)
+    assert re.fullmatch(
+        r"(albumin and ast|ast and albumin) together tell more: typically ±\d+ points, alone ±\d+ points? and .+\.",
+        said,
+    )
+    assert told_together(patient.observe("albumin", 1.0)) == "", "ast tells enough by itself now"
+    assert told_together(patient.observe(dict.fromkeys(names, 1.0))) == ""

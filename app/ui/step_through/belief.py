@@ -124,7 +124,8 @@ def _band(answers: StepAnswers, uncertainties: list[Uncertainty | None]) -> None
     if answers.resampling == "impossible":
         st.caption("No uncertainty band: the cohort is too large to be read several times.")
     elif uncertainties[-1] is not None and all(uncertainties):
-        st.caption(labels.markdown(band_in_words(answers, uncertainties[-1])))
+        said = (band_in_words(answers, uncertainties[-1]), uncertainties[-1].pair)
+        st.caption(labels.markdown(" ".join(filter(None, said))))
     else:
         st.fragment(_look_for_band, run_every=WAIT)(answers, [])
 

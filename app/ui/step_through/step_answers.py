@@ -24,7 +24,7 @@ from l2m_core.step_through.candidates import Candidate
 from l2m_core.step_through.events import Event, effective
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import Step, step_of
-from l2m_core.step_through.verdict import Verdict, typical_move_in_words, verdict
+from l2m_core.step_through.verdict import Verdict, told_together, typical_move_in_words, verdict
 
 LEVEL = 0.9  # share of resampled cohorts that the band covers
 ViewKey = tuple[str, str | None]  # hash of the last event, and the policy that ranks
@@ -38,6 +38,8 @@ class Uncertainty:
     band: dict[str, tuple[float, float]]
     stability: dict[str, float]
     count: int
+    pair: str = ""
+    """Where no test tells much alone: a sentence on two that do so together."""
 
 
 @dataclass(eq=False)
@@ -85,6 +87,8 @@ class StepView:
             {str(row.outcome): (float(row.low), float(row.high)) for row in band.itertuples()},
             {str(name): float(share) for name, share in self.patient.stability(memories).items()},
             len(memories),
+            # Looked for with the band, in the background: it takes as long as several rankings.
+            told_together(self.patient),
         )
 
 
