@@ -9,6 +9,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SHARED_DATA = REPOSITORY.parent / "shared" / "data"
+SHARED_STUDY = REPOSITORY.parent / "shared" / "study"
 
 
 def require(found: object, message: str) -> None:
@@ -63,3 +64,12 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"the shared cohorts are not beside the repository (expected in {SHARED_DATA})")
     return SHARED_DATA
+
+
+def study_source() -> str:
+    """The paper's LaTeX. It is no part of the project, so its absence is never a failure."""
+    files = sorted(SHARED_STUDY.glob("*")) if SHARED_STUDY.is_dir() else []
+    texts = [file.read_text("utf-8") for file in files if file.suffix in (".tex", ".txt")]
+    if not texts:
+        pytest.skip(f"the paper's source is not beside the repository (expected in {SHARED_STUDY})")
+    return "\n".join(texts)

@@ -103,6 +103,13 @@ def test_without_a_renderer_a_page_is_written_and_an_old_picture_goes(tmp_path):
     assert not (tmp_path / "f.png").exists()
 
 
+def test_pictures_of_two_runs_are_the_same_text():
+    drawn = "<g class='trace scatter trace{0}'/><defs id=\"defs-{1}\"/><path clip='#clip{1}xy' d='M{2},1'/>"
+    one = figures.without_chance(drawn.format("53aa73", "123456", 123456))
+    assert one == figures.without_chance(drawn.format("a5ea84", "eb582b", 123456))
+    assert "M123456,1" in one  # a number is no name
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(importlib.util.find_spec("kaleido") is None, reason="needs kaleido: pip install kaleido")
 def test_with_a_renderer_there_is_a_picture_too(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
+
+from l2m_core.learn.checkpoints import write_text
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000", "#999933")
 """Okabe and Ito's, told apart by people with any colour vision; dashes and markers tell the rest."""
@@ -171,14 +174,49 @@ def save(figure: go.Figure, folder: Path, name: str) -> list[Path]:
     """NAME.html, and NAME.png where kaleido and a browser are installed. The page loads plotly.js from its CDN."""
     page = folder / f"{name}.html"
     figure.write_html(page, include_plotlyjs="cdn", full_html=True)
-    picture = folder / f"{name}.png"
+    # Without a renderer the page is all there is, and an older picture would show other numbers.
+    picture = _picture(figure, folder / f"{name}.png", scale=1.5)
+    return [picture, page] if picture else [page]
+
+
+def save_together(drawn: dict[str, go.Figure], folder: Path, name: str, title: str) -> dict[str, str]:
+    """NAME.html with all figures, each under its key as an anchor, and NAME-KEY.svg where kaleido and a browser are
+    installed: the picture's file of each key that has one."""
+    parts = [
+        f"<section id='{key}'>"
+        f"{figure.to_html(full_html=False, include_plotlyjs=number == 0 and 'cdn', div_id=f'{key}-figure')}</section>"
+        for number, (key, figure) in enumerate(drawn.items())
+    ]
+    head = f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title></head>"
+    write_text(folder / f"{name}.html", f"{head}<body>{''.join(parts)}</body></html>\n")
+    for older in folder.glob(f"{name}-*.svg"):
+        older.unlink()  # it would show other numbers
+    pictures = {key: _picture(figure, folder / f"{name}-{key}.svg") for key, figure in drawn.items()}
+    for file in filter(None, pictures.values()):
+        write_text(file, without_chance(file.read_text(encoding="utf-8")))
+    return {key: file.name for key, file in pictures.items() if file}
+
+
+CHANCE = r'(?:\bid="defs-|\btrace|\bcb|\bid="p[0-9a-f]{6}-(?:legend-)?)([0-9a-f]{6})\b'
+"""Names of an SVG's parts that plotly draws at random: of the whole, of lines, of a colour bar and of hatchings."""
+
+
+def without_chance(svg: str) -> str:
+    """The same picture, with parts named by their order, so that a second run writes the same text."""
+    names = {name: f"{number:06d}" for number, name in enumerate(dict.fromkeys(re.findall(CHANCE, svg)))}
+    if not names:
+        return svg
+    return re.sub(rf"(?<=[a-z-])({'|'.join(names)})", lambda found: names[found[1]], svg)
+
+
+def _picture(figure: go.Figure, file: Path, scale: float = 1.0) -> Path | None:
+    """The file, or None and no older one where there is no renderer."""
     try:
-        figure.write_image(picture, scale=1.5)
+        figure.write_image(file, scale=scale)
     except (ValueError, ImportError, RuntimeError, OSError):
-        # Without a renderer the page is all there is, and an older picture would show other numbers.
-        picture.unlink(missing_ok=True)
-        return [page]
-    return [picture, page]
+        file.unlink(missing_ok=True)
+        return None
+    return file
 
 
 def _grid(titles: Sequence[str], between: float | None = None) -> go.Figure:

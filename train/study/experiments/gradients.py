@@ -48,6 +48,8 @@ EFFECT = (
 GATED = ""
 MARGIN = 0.1
 """Of relative error: what "comparably" allows, set before the first run."""
+SPREAD = ("l2_error", "relative_error", "cosine")
+"""Scores whose standard deviation over tasks is published."""
 
 
 @dataclass(frozen=True)
@@ -247,8 +249,11 @@ def table(records: list[dict]) -> pd.DataFrame:
     keys = ["family", "part", "estimator", "temperature", "samples"]
     cosines = summarise_groups(frame, keys, "cosine")
     scores = [name for name in ("l2_error", "relative_error", "reference_agreement") if name in frame]
-    rest = frame.groupby(keys, sort=False)[scores].mean().reset_index()
-    return cosines.merge(rest, on=keys)
+    grouped = frame.groupby(keys, sort=False)
+    rest = grouped[scores].mean().reset_index()
+    # Over tasks, as the study's table has it beside each mean
+    spread = grouped[[name for name in SPREAD if name in frame]].std().add_suffix("_std").reset_index()
+    return cosines.merge(rest, on=keys).merge(spread, on=keys)
 
 
 def figure(table: pd.DataFrame):
