@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api import cds_hooks, openapi
 from app.api.answers import RESEARCH_ONLY, answer_about, described
 from app.api.bodies import read_body
-from app.api.questions import Rules, question, read_object
+from app.api.questions import AnsweredBy, question, read_object
 from app.api.tokens import is_right
 from app.host.services import NOBODY, Services
 from app.host.sweeping import sweep_now_and_then
@@ -35,7 +35,7 @@ from app.store import NotFound, StoredCohort, StoreError
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M, CohortMemory
-from l2m_core.patients import Incoming, PatientRecord
+from l2m_core.patients import BroughtPatients, PatientRecord
 from l2m_core.schema import Schema, did_you_mean
 
 Result = TypeVar("Result")
@@ -107,7 +107,7 @@ class Face:
         return JSONResponse(await self._bounded(work))
 
     async def _answers(
-        self, stored: StoredCohort, incoming: Incoming, rules: Rules
+        self, stored: StoredCohort, incoming: BroughtPatients, rules: AnsweredBy
     ) -> tuple[L2M, list[dict[str, Any]]]:
         model = await self._thread(lambda: self._model(rules.model))
         memory = await self._memory(stored, model)
@@ -146,7 +146,7 @@ class Face:
             cohort_id = cds_hooks.cohort_of(request.path_params["service"])
             stored = await self._thread(lambda: self._stored(cohort_id))
             record, notes = await self._thread(lambda: cds_hooks.record_of(read_object(body), self._cohort(stored)))
-            _, (answer,) = await self._answers(stored, Incoming("FHIR", (record,)), Rules())
+            _, (answer,) = await self._answers(stored, BroughtPatients("FHIR", (record,)), AnsweredBy())
             return {"cards": [cds_hooks.card(stored.name, answer, notes)]}
 
         try:
@@ -175,7 +175,7 @@ class Face:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def answer(memory: CohortMemory, record: PatientRecord, rules: Rules) -> dict[str, Any]:
+def answer(memory: CohortMemory, record: PatientRecord, rules: AnsweredBy) -> dict[str, Any]:
     patient = memory.start(record.values, limits=record.limits, stopping=rules.stopping, policy=rules.policy)
     left = [name for name in rules.unavailable if name not in record.values]
     return answer_about(patient.unavailable(*left) if left else patient, record)

@@ -11,7 +11,7 @@ from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.settings import MODEL_POLICIES
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from l2m_core.patients import Incoming, PatientRecord, from_plain, read_patients
+from l2m_core.patients import BroughtPatients, PatientRecord, from_plain, read_patients
 from l2m_core.schema import did_you_mean
 from l2m_core.step_through.strict_json import read_json
 
@@ -24,7 +24,7 @@ MISFITS = ("unknown", "value", "doubt")
 
 
 @dataclass(frozen=True)
-class Rules:
+class AnsweredBy:
     """By what a patient is answered for."""
 
     model: str = DEFAULT_MODEL
@@ -39,9 +39,9 @@ class Asked:
 
     subject: Any
     is_bundle: bool
-    rules: Rules
+    rules: AnsweredBy
 
-    def about(self, cohort: Cohort) -> Incoming:
+    def about(self, cohort: Cohort) -> BroughtPatients:
         if self.is_bundle and "resourceType" not in self.subject:
             raise InputError("'bundle' is not a FHIR Bundle: it has no resourceType.")
         found = from_plain(self.subject, cohort)
@@ -55,9 +55,9 @@ class AskedAsText:
     """A table, or a Bundle by itself."""
 
     body: bytes
-    rules: Rules = Rules()
+    rules: AnsweredBy = AnsweredBy()
 
-    def about(self, cohort: Cohort) -> Incoming:
+    def about(self, cohort: Cohort) -> BroughtPatients:
         return _bounded(read_patients(self.body, cohort), cohort, self.rules)
 
 
@@ -99,7 +99,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     return plain
 
 
-def _rules(plain: Mapping[str, Any]) -> Rules:
+def _rules(plain: Mapping[str, Any]) -> AnsweredBy:
     model, policy, unavailable = plain.get("model", DEFAULT_MODEL), plain.get("policy"), plain.get("unavailable", [])
     if not isinstance(model, str):
         raise InputError("'model' must be a model's name.")
@@ -107,7 +107,7 @@ def _rules(plain: Mapping[str, Any]) -> Rules:
         raise InputError(f"'policy' must be one of {', '.join(MODEL_POLICIES)}.")
     if not isinstance(unavailable, list) or not all(isinstance(name, str) for name in unavailable):
         raise InputError("'unavailable' must be a list of features' names.")
-    return Rules(model, policy, _stopping(plain.get("stopping", {})), tuple(dict.fromkeys(unavailable)))
+    return AnsweredBy(model, policy, _stopping(plain.get("stopping", {})), tuple(dict.fromkeys(unavailable)))
 
 
 def _stopping(plain: Any) -> Stopping:
@@ -122,7 +122,7 @@ def _stopping(plain: Any) -> Stopping:
     return Stopping(**plain)
 
 
-def _bounded(found: Incoming, cohort: Cohort, rules: Rules) -> Incoming:
+def _bounded(found: BroughtPatients, cohort: Cohort, rules: AnsweredBy) -> BroughtPatients:
     if len(found.patients) > MOST_PATIENTS:
         raise InputError(
             f"There are {len(found.patients)} patients; at most {MOST_PATIENTS} are answered for at a time."

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from app.catalogue import Catalogue
 from app.jobs import folders
 from app.jobs.runner import PATIENCE, Runner
-from app.jobs.work import Outcome, Stopped, Work
+from app.jobs.work import Ending, Stopped, Work
 from app.settings import AppSettings
 from app.store import Conflict, Job, StoreError
 from l2m_core.errors import L2MError
@@ -22,7 +22,7 @@ SECONDS_BETWEEN_REPORTS = 2.0
 SECONDS_TO_STOP = 180.0  # then the worker ends without waiting for its work
 
 
-def kinds() -> dict[str, Callable[[Work], Outcome]]:
+def kinds() -> dict[str, Callable[[Work], Ending]]:
     from app.jobs import evidence_job, releasing, study_jobs, training_job
 
     return {

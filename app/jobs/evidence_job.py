@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from app.jobs import folders
-from app.jobs.work import Outcome, Work
+from app.jobs.work import Ending, Work
 from app.store import NotFound
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
@@ -44,7 +44,7 @@ def grouping(cohort: Cohort, column: str) -> str:
     return sha256(patients_of(cohort, column).astype("<i8").tobytes()).hexdigest()
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> Ending:
     catalogue, owner = work.catalogue, work.job.owner
     settings = settings_of(work.config["settings"])
     work.say(0.0, "Reading the cohort and the model.")
@@ -63,7 +63,7 @@ def run(work: Work) -> Outcome:
         raise
     catalogue.store.evidence.put(owner, cohort.content_hash, model.fingerprint, about, found.to_data())
     keep.clear()
-    return Outcome("done", found.summary()[0].text, {"fingerprint": model.fingerprint})
+    return Ending("done", found.summary()[0].text, {"fingerprint": model.fingerprint})
 
 
 def _is_usable(work: Work, cohort_id: str) -> bool:

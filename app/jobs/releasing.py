@@ -14,7 +14,7 @@ import yaml
 from app.jobs import folders, trainer
 from app.jobs.trainer import Checked
 from app.jobs.training_run import RUN, last_step, read_log
-from app.jobs.work import Outcome, Work
+from app.jobs.work import Ending, Work
 from app.store import Job, StoredModel
 from l2m_core.errors import ConfigError, L2MError
 from l2m_core.learn.checkpoints import write_text
@@ -26,12 +26,12 @@ LONGEST_NAME = 60
 _NAME = re.compile(rf"\w[\w .-]{{0,{LONGEST_NAME - 1}}}")
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> Ending:
     """The release job: makes a model of what a stopped or failed training job has written so far."""
     of = work.catalogue.store.jobs.get(work.job.owner, work.config["of"])
     checked = Checked(of.config["checked"]["settings"], tuple(of.config["checked"]["outcomes"]))
     released = release(work, of, checked, work.config["name"])
-    return Outcome("done", f"Model '{released.name}' can be chosen now.", {"fingerprint": released.fingerprint})
+    return Ending("done", f"Model '{released.name}' can be chosen now.", {"fingerprint": released.fingerprint})
 
 
 def check_name(name: str, known: dict[str, Path]) -> str:

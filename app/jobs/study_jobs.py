@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from app.jobs import folders, trainer
-from app.jobs.work import Outcome, Stopped, Work
+from app.jobs.work import Ending, Stopped, Work
 from l2m_core.errors import ConfigError, L2MError
 from l2m_core.plugins import is_address
 from l2m_core.settings import NO_LINES
@@ -90,7 +90,7 @@ def _check_names(where: str, value: Any) -> None:
         raise ConfigError(f"'{where}' must be a plain name, not a place on this computer.")
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> Ending:
     out, partial = work.folder / OUT, work.folder / PARTIAL
     out.mkdir(exist_ok=True)
     output = ["--out", str(out), "--partial", str(partial), "--workers", "1"]
@@ -111,7 +111,7 @@ def run(work: Work) -> Outcome:
         raise ConfigError(folders.last_words(work.folder) or "The settings were refused.")
     if status != 0:
         raise L2MError("The work ended before its time; its log may say why. It can be resumed.")
-    return Outcome("done", "Finished; the results are below.", {"files": files(work.folder)})
+    return Ending("done", "Finished; the results are below.", {"files": files(work.folder)})
 
 
 def files(folder: Path) -> list[str]:

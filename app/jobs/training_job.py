@@ -12,7 +12,7 @@ from app.catalogue import Catalogue
 from app.jobs import folders, releasing, trainer
 from app.jobs.trainer import CONFIG, Checked
 from app.jobs.training_run import RUN, has_checkpoint, last_step
-from app.jobs.work import Outcome, Stopped, Work
+from app.jobs.work import Ending, Stopped, Work
 from app.store import NotFound
 from l2m_core.errors import ConfigError, L2MError
 
@@ -50,7 +50,7 @@ def initial(catalogue: Catalogue, owner: str, chosen: Mapping[str, str]) -> Path
     return known[chosen["name"]]
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> Ending:
     config, catalogue, owner = work.config, work.catalogue, work.job.owner
     settings = trainer.read_settings(config["job"], config["yaml"])
     settings = {**settings, **decided(catalogue, owner, config, work.folder)}
@@ -74,7 +74,7 @@ def run(work: Work) -> Outcome:
     if work.stop_asked.is_set() and step < checked.steps:
         if not has_checkpoint(work.folder / RUN):
             raise Stopped
-        return Outcome("cancelled", f"Stopped at step {step:,} of {checked.steps:,}; a checkpoint is written.")
+        return Ending("cancelled", f"Stopped at step {step:,} of {checked.steps:,}; a checkpoint is written.")
     if status == trainer.REFUSED:
         raise ConfigError(folders.last_words(work.folder) or "The trainer refused these settings.")
     if status != 0:
@@ -83,7 +83,7 @@ def run(work: Work) -> Outcome:
             "step or fewer rows. What it wrote before is kept, and the job can be resumed."
         )
     released = releasing.release(work, work.job, checked, config["name"])
-    return Outcome("done", f"Model '{released.name}' can be chosen now.", {"fingerprint": released.fingerprint})
+    return Ending("done", f"Model '{released.name}' can be chosen now.", {"fingerprint": released.fingerprint})
 
 
 def threads(job: str, checked: Checked, granted: int) -> list[str]:

@@ -16,7 +16,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ending:
     """How a job ended, in a sentence for the page, and what it found."""
 
     state: Literal["done", "cancelled"]

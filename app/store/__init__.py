@@ -4,6 +4,7 @@ from .errors import Busy, Conflict, MigrationNeeded, NotFound, StoreError, Store
 from .exchange import export_chain, import_chain
 from .records import (
     Act,
+    ChainCheck,
     DeletedStepThrough,
     Job,
     NewEvent,
@@ -12,7 +13,6 @@ from .records import (
     StoredEvent,
     StoredEvidence,
     StoredModel,
-    Verdict,
 )
 from .signed_heads import SignedHeads
 from .store import Store
@@ -37,7 +37,7 @@ __all__ = [
     "StoredEvidence",
     "StoredModel",
     "Unreachable",
-    "Verdict",
+    "ChainCheck",
     "Verification",
     "export_chain",
     "import_chain",

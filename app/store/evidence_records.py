@@ -16,7 +16,7 @@ from .records import StoredEvidence
 from .tables import CohortRow, EvidenceRow
 
 
-class Evidence:
+class EvidenceRecords:
     def __init__(self, database: Database) -> None:
         self._database = database
 

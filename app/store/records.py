@@ -75,7 +75,7 @@ class DeletedStepThrough:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ChainCheck:
     """Whether one chain is whole. `chain` is a step-through's id, or "audit"; `back_at` the first of its links that is dated
     before the one before it."""
 

@@ -23,7 +23,7 @@ from .database import Database, lock_name
 from .errors import Conflict, NotFound
 from .inputs import new_id, require_text, require_uuid
 from .links import checked, next_link, select_links
-from .records import DeletedStepThrough, NewEvent, StepThrough, StepThroughStatus, StoredEvent, Verdict
+from .records import ChainCheck, DeletedStepThrough, NewEvent, StepThrough, StepThroughStatus, StoredEvent
 from .signed_heads import Keeper
 from .tables import EventRow, StepThroughRow
 
@@ -239,7 +239,7 @@ class StepThroughs:
         """Drop from memory what was read of them."""
         self._lately.drop(step_through_ids)
 
-    def verify(self, owner: str, step_through_id: str) -> Verdict:
+    def verify(self, owner: str, step_through_id: str) -> ChainCheck:
         """Recompute the whole chain; the verdict names the first broken link."""
         with self._database.reading() as session:
             row = _own(session, owner, step_through_id)
@@ -288,28 +288,30 @@ def _follow_on(events: tuple[StoredEvent, ...], known: int, head: str) -> bool:
     return events[-1].hash == head and (known == len(events) or events[known].previous_hash == events[known - 1].hash)
 
 
-def verify_chain(row: Any, links: Iterable[Any], anchors: Sequence[chain.Head] = ()) -> Verdict:
+def verify_chain(row: Any, links: Iterable[Any], anchors: Sequence[chain.Head] = ()) -> ChainCheck:
     """row: anything with the columns of a step-through; links: its events with the fields of `chain.Link`, in order."""
     start = chain_origin(row.id, row.cohort_hash, row.model_fingerprint)
     result = chain.walk(row.id, start, links, (chain.Head(row.length, row.head_hash), *anchors))
     broken_at, reason = result.broken_at, result.reason
     if broken_at is None and result.length > row.length:
         broken_at, reason = row.length, f"link {row.length} lies beyond the recorded end"
-    return Verdict(row.id, result.length, result.head, broken_at, reason, result.back_at)
+    return ChainCheck(row.id, result.length, result.head, broken_at, reason, result.back_at)
 
 
-def verify_deleted(row: Any, anchors: Sequence[chain.Head] = ()) -> Verdict:
+def verify_deleted(row: Any, anchors: Sequence[chain.Head] = ()) -> ChainCheck:
     """The same for a step-through that was deleted: whether its head, and all that is known from elsewhere, is among the
     hashes that were kept of its events. They are no events any more, so none is counted."""
     hashes = (chain_origin(row.id, row.cohort_hash, row.model_fingerprint), *_lines(row.link_hashes))
     for head in (chain.Head(row.length, row.head_hash), *anchors):
         if not 0 <= head.length < len(hashes):
-            return Verdict(row.id, 0, row.head_hash, len(hashes) - 1, f"link {len(hashes) - 1} is missing")
+            return ChainCheck(row.id, 0, row.head_hash, len(hashes) - 1, f"link {len(hashes) - 1} is missing")
         if hashes[head.length] != head.hash:
             broken_at = max(head.length - 1, 0)
-            return Verdict(row.id, 0, row.head_hash, broken_at, f"link {broken_at} is not the one known from elsewhere")
+            return ChainCheck(
+                row.id, 0, row.head_hash, broken_at, f"link {broken_at} is not the one known from elsewhere"
+            )
     reason = "" if len(hashes) == row.length + 1 else f"link {row.length} lies beyond the recorded end"
-    return Verdict(row.id, 0, row.head_hash, row.length if reason else None, reason)
+    return ChainCheck(row.id, 0, row.head_hash, row.length if reason else None, reason)
 
 
 def _erase(session: Session, row: StepThroughRow) -> DeletedStepThrough:

@@ -10,7 +10,7 @@ from .audit import Audit
 from .chain import Head
 from .cohorts import Cohorts
 from .database import Database
-from .evidence_records import Evidence
+from .evidence_records import EvidenceRecords
 from .jobs import Jobs
 from .models import Models
 from .signed_heads import Keeper, KnownHeads, SignedHeads, read_heads
@@ -37,7 +37,7 @@ class Store:
         self.cohorts = Cohorts(self.database)
         self._keeper = Keeper(signed)
         self.step_throughs = StepThroughs(self.database, self._keeper)
-        self.evidence = Evidence(self.database)
+        self.evidence = EvidenceRecords(self.database)
         self.jobs = Jobs(self.database)
         self.models = Models(self.database)
         self.audit = Audit(self.database)

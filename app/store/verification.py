@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from . import chain, faults
 from .audit import CHAIN, ORIGIN, audit_head
 from .links import select_links
-from .records import Verdict
+from .records import ChainCheck
 from .signed_heads import Heads, KnownHeads
 from .step_throughs import verify_chain, verify_deleted
 from .tables import AuditRow, EventRow, StepThroughRow
@@ -29,7 +29,7 @@ HASHED = ("id", "cohort_hash", "model_fingerprint", "length", "head_hash", "link
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found: `broken` holds one verdict for each chain that is not whole, `faults` what else is wrong, in words.
+    """What was found: `broken` holds one check for each chain that is not whole, `faults` what else is wrong, in words.
 
     deleted: how many of the step-throughs their owners deleted; of these the hashes of their events are held.
     notes: what is no fault by itself, but should be known: clocks that were put back, and the like.
@@ -39,7 +39,7 @@ class Verification:
     step_throughs: int
     events: int
     acts: int
-    broken: tuple[Verdict, ...]
+    broken: tuple[ChainCheck, ...]
     faults: tuple[str, ...] = ()
     anchored: int = 0
     notes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def _verify_records(session: Session, known: KnownHeads) -> Verification:
     malformed = faults.malformed(session)
     rows = {row.id: row for row in session.execute(faults.as_stored(StepThroughRow))}
     unreadable = {row.id for row in rows.values() if not faults.is_readable(row, StepThroughRow, HASHED)}
-    verdicts = [Verdict(str(name), 0, "", 0, "its own row cannot be read") for name in unreadable]
+    checks = [ChainCheck(str(name), 0, "", 0, "its own row cannot be read") for name in unreadable]
     orphans = []
     by_chain = groupby(_all_links(session), key=itemgetter(0))
     walked = set()
@@ -95,21 +95,21 @@ def _verify_records(session: Session, known: KnownHeads) -> Verification:
             continue
         walked.add(step_through_id)
         if row.deleted_at is not None:
-            verdicts.append(Verdict(row.id, 0, "", 0, "its events are there, although it was deleted"))
+            checks.append(ChainCheck(row.id, 0, "", 0, "its events are there, although it was deleted"))
             continue
-        verdicts.append(verify_chain(row, (link[1:] for link in links), _anchors(heads, row.id)))
-    verdicts += [_of_none(row, _anchors(heads, row.id)) for row in rows.values() if row.id not in walked | unreadable]
+        checks.append(verify_chain(row, (link[1:] for link in links), _anchors(heads, row.id)))
+    checks += [_of_none(row, _anchors(heads, row.id)) for row in rows.values() if row.id not in walked | unreadable]
     audit = _verify_audit(session, heads)
     told = faults.read_acts(session)
     removed = (set(told.step_throughs) | set(heads)) - {CHAIN} - set(rows)
-    broken = [verdict for verdict in verdicts if not verdict.intact]
+    broken = [check for check in checks if not check.intact]
     broken += orphans + [_missing(step_through_id) for step_through_id in sorted(removed)]
     broken += [] if audit.intact else [audit]
-    events = sum(verdict.length for verdict in verdicts)
+    events = sum(check.length for check in checks)
     unsigned = (_unsigned(row) for row in rows.values() if _must_be_signed(row) and row.id not in heads)
     others = (*malformed, *faults.contradictions(session, told), *known.faults, *(unsigned if known.are_all else ()))
     anchored = len(heads.keys() & {*rows, CHAIN})
-    notes = (*known.notes, *(_dated_back(verdict) for verdict in (*verdicts, audit) if verdict.back_at is not None))
+    notes = (*known.notes, *(_dated_back(check) for check in (*checks, audit) if check.back_at is not None))
     deleted = sum(row.deleted_at is not None for row in rows.values())
     return Verification(len(rows), events, audit.length, tuple(broken), others, anchored, notes, deleted)
 
@@ -129,13 +129,13 @@ def _all_links(session: Session) -> Iterator[Any]:
         yield from partition
 
 
-def _verify_audit(session: Session, heads: Heads) -> Verdict:
+def _verify_audit(session: Session, heads: Heads) -> ChainCheck:
     links = session.connection().execute(select_links(AuditRow).execution_options(yield_per=5000))
     found = chain.walk(CHAIN, ORIGIN, links, _anchors(heads, CHAIN))
-    return Verdict(CHAIN, found.length, found.head, found.broken_at, found.reason, found.back_at)
+    return ChainCheck(CHAIN, found.length, found.head, found.broken_at, found.reason, found.back_at)
 
 
-def _of_none(row: Any, anchors: tuple[chain.Head, ...]) -> Verdict:
+def _of_none(row: Any, anchors: tuple[chain.Head, ...]) -> ChainCheck:
     """Of a step-through without events: it has just begun, or was deleted."""
     return verify_chain(row, (), anchors) if row.deleted_at is None else verify_deleted(row, anchors)
 
@@ -144,8 +144,8 @@ def _anchors(heads: Heads, name: str) -> tuple[chain.Head, ...]:
     return heads.get(name, ())
 
 
-def _missing(step_through_id: str) -> Verdict:
-    return Verdict(step_through_id, 0, "", 0, "the step-through itself was removed")
+def _missing(step_through_id: str) -> ChainCheck:
+    return ChainCheck(step_through_id, 0, "", 0, "the step-through itself was removed")
 
 
 def _must_be_signed(row: Any) -> bool:
@@ -160,6 +160,6 @@ def _unsigned(row: Any) -> str:
     )
 
 
-def _dated_back(verdict: Verdict) -> str:
-    name = "the audit trail" if verdict.chain == CHAIN else f"step-through {faults.shown(verdict.chain)}"
-    return f"time ran backwards in {name}: link {verdict.back_at} is dated before the link before it"
+def _dated_back(check: ChainCheck) -> str:
+    name = "the audit trail" if check.chain == CHAIN else f"step-through {faults.shown(check.chain)}"
+    return f"time ran backwards in {name}: link {check.back_at} is dated before the link before it"

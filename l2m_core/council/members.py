@@ -22,7 +22,7 @@ COPIED_ROWS = 60_000
 
 
 @dataclass(frozen=True)
-class BaseRate:
+class BaseRateMember:
     """The frequencies of the classes, or the mean and standard deviation, whatever is known of a row."""
 
     context: Context
@@ -49,7 +49,7 @@ def _trees(context: Context, random: np.random.Generator) -> Fitted:
 
 
 FITTED_BY: dict[str, Callable[[Context, np.random.Generator], Fitted]] = {
-    "base rate": lambda context, random: BaseRate(context),
+    "base rate": lambda context, random: BaseRateMember(context),
     "regression": _regression,
     "shallow trees": _shallow_trees,
     "trees": _trees,

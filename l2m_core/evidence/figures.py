@@ -112,7 +112,7 @@ class Recalibrated:
 
 
 @dataclass(frozen=True)
-class Group:
+class PatientGroup:
     """Calibration among some patients, after T tests."""
 
     feature: str
@@ -163,7 +163,7 @@ class Figures:
     """None for a continuous outcome."""
     decisions_at: tuple[DecisionCurve, ...]
     """For two classes, of the positive one; of more, of each; none for a continuous outcome."""
-    groups: tuple[Group, ...]
+    groups: tuple[PatientGroup, ...]
     """Of the shown voice: for two classes the positive one's probability, for more the likeliest's; else the mean."""
     actions: tuple[str, ...]
     """Tests in the cohort's order; a panel under its own name."""

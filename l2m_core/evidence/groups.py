@@ -6,7 +6,7 @@ import numpy as np
 
 from l2m_core.cohort import Cohort
 from l2m_core.evidence.bootstrap import reach, wilson_interval
-from l2m_core.evidence.figures import Group
+from l2m_core.evidence.figures import PatientGroup
 
 FEWEST_ROWS = 20  # asked rows of a group that is told of
 PARTS = 3  # of a number
@@ -43,7 +43,7 @@ def _thirds(feature, values: np.ndarray):
 
 def calibration_of_groups(
     groups: list[tuple[str, str, np.ndarray]], predicted: np.ndarray, observed: np.ndarray, is_share: bool
-) -> tuple[Group, ...]:
+) -> tuple[PatientGroup, ...]:
     """predicted, observed: (n,) a probability and whether it happened; or a mean and the outcome. Intervals are so wide that
     with well calibrated predictions no group of all of them lies outside, 95 times of 100."""
     level = 1 - 0.05 / max(1, len(groups))
@@ -56,5 +56,5 @@ def calibration_of_groups(
         else:
             half = reach(level) * float((y - p).std(ddof=1)) / count**0.5
             low, high = float(y.mean()) - half, float(y.mean()) + half
-        found.append(Group(feature, name, count, float(p.mean()), float(y.mean()), low, high))
+        found.append(PatientGroup(feature, name, count, float(p.mean()), float(y.mean()), low, high))
     return tuple(found)

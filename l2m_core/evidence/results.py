@@ -14,7 +14,7 @@ from l2m_core.evidence.figures import (
     DecisionCurve,
     Difference,
     Figures,
-    Group,
+    PatientGroup,
     Positivity,
     Recalibrated,
     Voice,
@@ -124,7 +124,7 @@ def _read(key: str, value: Any) -> Any:
             for d in value
         )
     if key == "groups":
-        return tuple(Group(**group) for group in value)
+        return tuple(PatientGroup(**group) for group in value)
     if key == "wishes":
         return tuple(Positivity(**wish) for wish in value)
     return (

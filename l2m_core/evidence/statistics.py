@@ -44,7 +44,7 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
     base = np.concatenate([answer.base for answer in answers])
     names = orders_for(cohort)
     members = actions_of(cohort)
-    heard = Heard.of(answers)
+    heard = HeardVoices.of(answers)
     base_rate, over_base = bootstrap.mean(np.stack([base, heard.shown_loss[:, -1] - base], 1))
     groups = groups_of(cohort, rows)
     budget = actions.shape[2]
@@ -120,7 +120,7 @@ def _is_unfounded(answer: FoldAnswers, names: Sequence[str]) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Heard:
+class HeardVoices:
     """The voices of all folds, without a council that is the model alone everywhere. Shapes as in FoldAnswers."""
 
     names: tuple[str, ...]
@@ -131,7 +131,7 @@ class Heard:
     covered: np.ndarray
 
     @classmethod
-    def of(cls, answers: Sequence[FoldAnswers]) -> Heard:
+    def of(cls, answers: Sequence[FoldAnswers]) -> HeardVoices:
         has_council = any(answer.has_council for answer in answers)
         names = [str(name) for name in answers[0].voices]
         kept = [number for number, name in enumerate(names) if name != COUNCIL or has_council]
@@ -153,7 +153,7 @@ class Heard:
         return np.asarray(self.loss[self.shown])
 
 
-def _voices(heard: Heard, y: np.ndarray, bootstrap: Bootstrap) -> tuple[Voice, ...]:
+def _voices(heard: HeardVoices, y: np.ndarray, bootstrap: Bootstrap) -> tuple[Voice, ...]:
     found = []
     for number, name in enumerate(heard.names):
         loss = heard.loss[number]
@@ -163,7 +163,7 @@ def _voices(heard: Heard, y: np.ndarray, bootstrap: Bootstrap) -> tuple[Voice, .
     return tuple(found)
 
 
-def _predicted_and_observed(heard: Heard, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _predicted_and_observed(heard: HeardVoices, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(n,) of the shown voice after all tests: a probability and whether it happened; or the mean and the outcome."""
     if heard.p.size:
         return confidence(heard.p[heard.shown, :, -1].astype(np.float64), y)
@@ -171,7 +171,7 @@ def _predicted_and_observed(heard: Heard, y: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _recalibrated(
-    heard: Heard, y: np.ndarray, fold: np.ndarray, bootstrap: Bootstrap, settings: EvidenceSettings
+    heard: HeardVoices, y: np.ndarray, fold: np.ndarray, bootstrap: Bootstrap, settings: EvidenceSettings
 ) -> Recalibrated | None:
     if not heard.p.size:
         return None
@@ -182,7 +182,7 @@ def _recalibrated(
     return Recalibrated(whole.shift, whole.slope, change, _calibration_of(after, y, heard.loss.shape[2] - 1, generator))
 
 
-def _decisions(heard: Heard, y: np.ndarray, cohort: Cohort, bootstrap: Bootstrap) -> tuple[DecisionCurve, ...]:
+def _decisions(heard: HeardVoices, y: np.ndarray, cohort: Cohort, bootstrap: Bootstrap) -> tuple[DecisionCurve, ...]:
     if not heard.p.size:
         return ()
     return tuple(_decision(heard, y, code, cohort.classes[code], bootstrap) for code in _acted_on(cohort))
@@ -192,7 +192,7 @@ def _acted_on(cohort: Cohort) -> range:
     return range(1, 2) if cohort.kind == "binary" else range(cohort.n_classes)
 
 
-def _decision(heard: Heard, y: np.ndarray, code: int, name: str, bootstrap: Bootstrap) -> DecisionCurve:
+def _decision(heard: HeardVoices, y: np.ndarray, code: int, name: str, bootstrap: Bootstrap) -> DecisionCurve:
     happened = y == code
     everybody = np.ones(len(y))
     benefit = {
@@ -221,7 +221,7 @@ def _of_order(answers: Sequence[FoldAnswers], o: int) -> Scored:
     )
 
 
-def _of_voice(heard: Heard, number: int) -> Scored:
+def _of_voice(heard: HeardVoices, number: int) -> Scored:
     if heard.p.size:
         return np.asarray(heard.p[number])
     return heard.mean[number], heard.crps[number]
@@ -237,7 +237,7 @@ def _scores(predicted: Scored, y: np.ndarray, bootstrap: Bootstrap) -> dict[str,
     return {"crps": tuple(bootstrap.mean(crps.astype(np.float64))), "rmse": tuple(root)}
 
 
-def _calibration(heard: Heard, t: int, y: np.ndarray, settings: EvidenceSettings) -> Calibration:
+def _calibration(heard: HeardVoices, t: int, y: np.ndarray, settings: EvidenceSettings) -> Calibration:
     """Of the shown voice after t tests."""
     generator = np.random.default_rng([settings.seed, 5, t])
     if heard.p.size:

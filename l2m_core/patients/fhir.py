@@ -13,7 +13,7 @@ from typing import Any
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from l2m_core.patients.records import Incoming, PatientRecord, RecordMaker, shown, why_not_read
+from l2m_core.patients.records import BroughtPatients, PatientRecord, RecordMaker, shown, why_not_read
 from l2m_core.patients.units import canonical_unit, same_unit
 from l2m_core.schema import Feature
 
@@ -46,7 +46,7 @@ class Person:
     observations: list[Mapping[str, Any]] = field(default_factory=list)
 
 
-def read_bundle(bundle: Mapping[str, Any], cohort: Cohort, most: int) -> Incoming:
+def read_bundle(bundle: Mapping[str, Any], cohort: Cohort, most: int) -> BroughtPatients:
     kind = bundle.get("resourceType")
     if kind != "Bundle":
         raise InputError(
@@ -66,7 +66,7 @@ def read_bundle(bundle: Mapping[str, Any], cohort: Cohort, most: int) -> Incomin
     records = [
         _record(person, cohort, "patient" if single else f"patient {number}") for number, person in enumerate(people, 1)
     ]
-    return Incoming("FHIR", tuple(records), tuple(notes))
+    return BroughtPatients("FHIR", tuple(records), tuple(notes))
 
 
 # Who

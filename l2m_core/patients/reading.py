@@ -11,7 +11,7 @@ from typing import Any
 from l2m_core.cohort import Cohort
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.patients.fhir import read_bundle
-from l2m_core.patients.records import Incoming, PatientRecord, RecordMaker
+from l2m_core.patients.records import BroughtPatients, PatientRecord, RecordMaker
 from l2m_core.schema import did_you_mean
 from l2m_core.step_through.strict_json import read_json
 from l2m_core.tables.reading import DELIMITERS, read_table
@@ -23,7 +23,7 @@ LIMITS = Limits(megabytes=MEGABYTES, rows=MOST_PATIENTS)
 HINT = "Give one object of feature: value, a list of them, or a FHIR Bundle."
 
 
-def read_patients(source: str | bytes, cohort: Cohort) -> Incoming:
+def read_patients(source: str | bytes, cohort: Cohort) -> BroughtPatients:
     """Every patient that `source` holds; an InputError where it holds nothing that this cohort can use."""
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     if len(data) > MEGABYTES * 1_000_000:
@@ -44,7 +44,7 @@ def records_of(rows: list[Mapping[str, Any]], cohort: Cohort) -> tuple[PatientRe
 # Tables
 
 
-def _from_table(data: bytes, cohort: Cohort) -> Incoming:
+def _from_table(data: bytes, cohort: Cohort) -> BroughtPatients:
     lines = [line for line in data.splitlines() if line.strip()]
     if len(lines) == 1:
         raise InputError(
@@ -61,7 +61,7 @@ def _from_table(data: bytes, cohort: Cohort) -> Incoming:
                 maker.leave(name, "The name stands more than once, so it is not clear which column counts.", "doubt")
             elif column[row].strip():
                 maker.take(name, column[row])
-    return Incoming("table", tuple(maker.done() for maker in makers), table.warnings)
+    return BroughtPatients("table", tuple(maker.done() for maker in makers), table.warnings)
 
 
 def _cells(table: Table, name: str) -> list[str]:
@@ -84,7 +84,7 @@ def _check_names(names: tuple[str, ...], cohort: Cohort) -> None:
 # JSON
 
 
-def _from_json(data: bytes, cohort: Cohort) -> Incoming:
+def _from_json(data: bytes, cohort: Cohort) -> BroughtPatients:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -92,7 +92,7 @@ def _from_json(data: bytes, cohort: Cohort) -> Incoming:
     return from_plain(read_json(text, "This text", HINT, repeats=False), cohort)
 
 
-def from_plain(value: Any, cohort: Cohort) -> Incoming:
+def from_plain(value: Any, cohort: Cohort) -> BroughtPatients:
     """What JSON holds: a Bundle, a record, or a list of records."""
     if isinstance(value, Mapping) and "resourceType" in value:
         return read_bundle(value, cohort, MOST_PATIENTS)
@@ -104,7 +104,7 @@ def from_plain(value: Any, cohort: Cohort) -> Incoming:
     names = tuple(dict.fromkeys(name for row in rows for name in row))
     if names:
         _check_names(names, cohort)
-    return Incoming("JSON", records_of(rows, cohort))
+    return BroughtPatients("JSON", records_of(rows, cohort))
 
 
 def _record(row: Mapping[str, Any], cohort: Cohort, label: str) -> PatientRecord:

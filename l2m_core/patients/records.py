@@ -48,7 +48,7 @@ class PatientRecord:
 
 
 @dataclass(frozen=True)
-class Incoming:
+class BroughtPatients:
     """All patients of one text or file."""
 
     form: Literal["table", "JSON", "FHIR"]

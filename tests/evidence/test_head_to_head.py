@@ -11,7 +11,7 @@ import l2m_core as l2m
 from l2m_core.errors import ConfigError
 from l2m_core.evidence import Evidence, EvidenceSettings, ask_fold, gather, make_plan
 from l2m_core.evidence.bootstrap import Estimate
-from l2m_core.evidence.figures import Group
+from l2m_core.evidence.figures import PatientGroup
 from l2m_core.evidence.fixed_order import actions_of
 from l2m_core.evidence.groups import calibration_of_groups, groups_of
 from l2m_core.evidence.recalibration import cross_fitted, recalibration
@@ -244,7 +244,7 @@ def test_a_cohort_on_which_everything_holds_is_graded_strong(good):
         ),
         ({"asked_by_class": (240, 60)}, "fair", "only 60 rows of the rarest outcome were asked"),
         ({"over_base": Estimate(-0.02, -0.03, -0.01)}, "fair", "they tell little: log loss is only 3% below"),
-        ({"groups": (Group("sex", "f", 50, 0.2, 0.5, 0.4, 0.6),)}, "fair", "in 1 of 1 groups of patients"),
+        ({"groups": (PatientGroup("sex", "f", 50, 0.2, 0.5, 0.4, 0.6),)}, "fair", "in 1 of 1 groups of patients"),
     ],
 )
 def test_a_grade_has_its_reasons(good, change, word, reason):

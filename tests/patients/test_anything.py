@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from l2m_core.patients import Incoming, read_patients
+from l2m_core.patients import BroughtPatients, read_patients
 from tests.patients.ward import ward
 
 pytestmark = pytest.mark.filterwarnings("ignore::l2m_core.cohort.UnseenLevelWarning")
@@ -53,7 +53,7 @@ def bundles(draw: st.DrawFn) -> object:
     return {"resourceType": "Bundle", "entry": [{"resource": entry} for entry in entries]}
 
 
-def accepted(found: Incoming, cohort: Cohort) -> bool:
+def accepted(found: BroughtPatients, cohort: Cohort) -> bool:
     """Whether every value is one that a step-through takes, and no limit stands without its value."""
     for record in found.patients:
         cohort.encode(dict(record.values))

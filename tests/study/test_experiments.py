@@ -21,7 +21,7 @@ from train.study.experiments.families import Family, draw, stand_ins
 from train.study.experiments.gradients import cosine
 from train.study.experiments.overview import write_overview
 from train.study.experiments.uncertainty import random_trajectories
-from train.study.experiments.verdicts import NO_CLAIM, NOT_SEEN, NOT_TESTABLE, SEEN, Verdict, all_of, judge, pairs
+from train.study.experiments.verdicts import NO_CLAIM, NOT_SEEN, NOT_TESTABLE, SEEN, ClaimVerdict, all_of, judge, pairs
 from train.study.reproduce import main
 
 BNN = "{name: bnn, prior: bnn, features: 5, context: 40, test_rows: 12, tasks: 2, budget: 2}"
@@ -187,7 +187,7 @@ def test_planning_asks_policies_that_were_taught_already(tmp_path):
 
 
 def test_the_overview_takes_no_verdict_on_another_claim(tmp_path):
-    page = "`python -m train reproduce acquisition --scale small`\n\n{claim}\n\n**Verdict: seen.** By 1 nat.\n"
+    page = "`python -m train reproduce acquisition --scale small`\n\n{claim}\n\n**ClaimVerdict: seen.** By 1 nat.\n"
     for claim, shown in ((find("acquisition").CLAIM, "seen (small)"), ("It is best.", "not judged")):
         (tmp_path / "acquisition.md").write_text(page.format(claim=claim))
         write_overview(tmp_path)
@@ -217,7 +217,7 @@ def test_one_experiment_that_cannot_be_run_does_not_stop_the_others(folders, mon
         tried.append(name)
         if name == "planning":
             raise ConfigError("no GPU is at hand")
-        return Verdict(SEEN, "because")
+        return ClaimVerdict(SEEN, "because")
 
     monkeypatch.setattr(command, "reproduce", reproduced)
     folders.out.mkdir()
@@ -306,13 +306,13 @@ def test_a_verdict_needs_its_interval_above_zero():
     assert judge(np.tile([-0.1, 0.1], 20), "gain").status == NOT_TESTABLE, "it may be too small to be seen with 40"
     assert judge(np.tile([-0.001, 0.001], 20), "gain").status == NOT_SEEN
     assert judge(np.array([0.1]), "gain").status == NOT_TESTABLE
-    assert all_of([Verdict(SEEN, "a"), Verdict(NOT_SEEN, "b")]).status == NOT_SEEN
+    assert all_of([ClaimVerdict(SEEN, "a"), ClaimVerdict(NOT_SEEN, "b")]).status == NOT_SEEN
 
 
 def test_a_part_that_could_not_be_tested_leaves_the_whole_untested():
-    assert all_of([Verdict(SEEN, "a"), Verdict(NOT_TESTABLE, "b")]).status == NOT_TESTABLE
-    assert all_of([Verdict(NOT_SEEN, "a"), Verdict(NOT_TESTABLE, "b")]).status == NOT_SEEN
-    assert all_of([Verdict(SEEN, "a"), Verdict(SEEN, "b")]).status == SEEN
+    assert all_of([ClaimVerdict(SEEN, "a"), ClaimVerdict(NOT_TESTABLE, "b")]).status == NOT_TESTABLE
+    assert all_of([ClaimVerdict(NOT_SEEN, "a"), ClaimVerdict(NOT_TESTABLE, "b")]).status == NOT_SEEN
+    assert all_of([ClaimVerdict(SEEN, "a"), ClaimVerdict(SEEN, "b")]).status == SEEN
 
 
 def test_what_failed_is_named_on_the_page():

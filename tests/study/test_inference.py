@@ -12,7 +12,7 @@ from train.study.experiments.verdicts import (
     NOT_SEEN,
     NOT_TESTABLE,
     SEEN,
-    Verdict,
+    ClaimVerdict,
     gated,
     judge,
     pairs,
@@ -91,17 +91,17 @@ def test_a_model_that_is_not_under_the_base_rate_or_learns_nothing_of_more_featu
         "base_rate": base,
         "log_loss_by_budget": losses,
     }
-    found = gated(Verdict(SEEN, "So it is."), [record], "l2m")
+    found = gated(ClaimVerdict(SEEN, "So it is."), [record], "l2m")
     assert (found.status == SEEN) == passes
     assert passes or ("on f its log loss" in found.reason and found.reason.endswith("So it is."))
-    assert gated(Verdict(SEEN, ""), [record], "").status == SEEN
+    assert gated(ClaimVerdict(SEEN, ""), [record], "").status == SEEN
 
 
 def test_the_gates_read_experiments_that_have_a_record_for_each_step():
     steps = [
         {"family": "f", "task": 0, "method": "l2m", "step": s, "log_loss": loss} for s, loss in ((1, 0.4), (2, 0.6))
     ]
-    assert gated(Verdict(SEEN, ""), steps, "l2m").status == NOT_TESTABLE
+    assert gated(ClaimVerdict(SEEN, ""), steps, "l2m").status == NOT_TESTABLE
 
 
 def test_published_records_have_one_row_for_each_task_step_and_score():

@@ -10,7 +10,7 @@ from train.study.experiments.comparison import Run
 from train.study.experiments.experiment import Folders, reproduce
 from train.study.experiments.families import Family
 from train.study.experiments.inference import units_needed
-from train.study.experiments.verdicts import NOT_TESTABLE, SEEN, Verdict, all_of, any_of, gated, gates_note, judge
+from train.study.experiments.verdicts import NOT_TESTABLE, SEEN, ClaimVerdict, all_of, any_of, gated, gates_note, judge
 
 FAMILY = "{{name: bnn, prior: bnn, features: 4, context: 30, test_rows: 10, tasks: {}, budget: 2}}"
 
@@ -83,5 +83,5 @@ def test_the_page_says_whether_the_gates_were_passed():
     assert "on f its log loss is not under the base rate's" in gates_note([poor], "l2m")
     assert gates_note([{**poor, "log_loss": 0.5}], "l2m").endswith("better with more features known: it is.")
     assert gates_note([poor], "").startswith("None")
-    kept = gated(Verdict(SEEN, "", (power.Need("x", 0.1, 3),)), [poor], "l2m")
+    kept = gated(ClaimVerdict(SEEN, "", (power.Need("x", 0.1, 3),)), [poor], "l2m")
     assert kept.status == NOT_TESTABLE and kept.needs

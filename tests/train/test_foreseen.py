@@ -19,7 +19,7 @@ from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from train.study import foreseen
 from train.study.evaluation.cells import Trial
-from train.study.random_states import Source, sources
+from train.study.random_states import NamedTrial, sources
 
 SHAPE = {"layers": 1, "width": 16, "heads": 2, "feedforward": 16}
 
@@ -49,7 +49,7 @@ def twins(rows: int) -> Cohort:
 def results(model: L2M) -> pd.DataFrame:
     cohort = twins(400)
     trial = Trial(cohort.rows(np.arange(300)), cohort.x[300:], cohort.y[300:])
-    return foreseen.measure(model, [Source("twins", trial)], states=250)
+    return foreseen.measure(model, [NamedTrial("twins", trial)], states=250)
 
 
 def test_a_flat_head_foresees_the_column_and_is_calibrated(results: pd.DataFrame) -> None:

@@ -133,7 +133,7 @@ def row_of(evaluation: Evaluation, i: int, step: int) -> dict[str, Any] | None:
 
 
 @dataclass
-class Episode:
+class PatientEpisode:
     """One patient's rows, as they come."""
 
     actions: list[int] = field(default_factory=list)
@@ -150,13 +150,13 @@ def read_evaluation(file: Path) -> Evaluation:
     absent = [name for name in COLUMNS if name not in table]
     if absent:
         raise InputError(f"{file.name} lacks the column {absent[0]!r}; it is no evaluation in AFABench's layout.")
-    episodes: dict[tuple[int, int], Episode] = {}
+    episodes: dict[tuple[int, int], PatientEpisode] = {}
     batch = 0
     for number, row in enumerate(table.to_dict("records"), 2):  # line of the file
         try:
             past, values = selections(row["prev_selections_performed"]), {name: int(row[name]) for name in WHOLE}
             batch += not past and values["idx"] == 0  # each batch begins with its first patient
-            take_row(episodes.setdefault((batch, values["idx"]), Episode()), row, past, values)
+            take_row(episodes.setdefault((batch, values["idx"]), PatientEpisode()), row, past, values)
         except (ValueError, RecursionError) as error:
             raise InputError(f"{file.name}, line {number}: {error}. Write the file again.") from None
     unfinished = [idx for (_, idx), episode in episodes.items() if not episode.ended]
@@ -174,7 +174,7 @@ def selections(text: str) -> list[int]:
     return found
 
 
-def take_row(episode: Episode, row: dict[str, str], past: list[int], values: dict[str, int]) -> None:
+def take_row(episode: PatientEpisode, row: dict[str, str], past: list[int], values: dict[str, int]) -> None:
     """Adds one row to the patient that it is of."""
     action = values["action_performed"]
     if episode.ended or past != episode.actions:
@@ -192,7 +192,7 @@ def take_row(episode: Episode, row: dict[str, str], past: list[int], values: dic
     episode.costs.append(float(row["accumulated_cost"]))
 
 
-def joined(episodes: list[Episode], seed: int, budget: float | None) -> Evaluation:
+def joined(episodes: list[PatientEpisode], seed: int, budget: float | None) -> Evaluation:
     """Patients of different lengths in one table each; the last prediction and cost stand from the stop on."""
     most = max(len(episode.actions) for episode in episodes)
     steps = np.minimum(np.arange(most + 1), np.array([[len(episode.actions)] for episode in episodes]))

@@ -27,7 +27,7 @@ from train.study.evaluation.cells import Trial
 from train.study.evaluation.manifest import default_data_folder
 from train.study.evaluation.report import publish
 from train.study.markdown import markdown_table
-from train.study.random_states import Source, random_state, sources
+from train.study.random_states import NamedTrial, random_state, sources
 
 TESTS = 10  # open tests of a state that are compared
 NEAR_VALUES = 12  # recorded values of near rows that the reference tries
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def measure(model: L2M, chosen: Sequence[Source], states: int) -> pd.DataFrame:
+def measure(model: L2M, chosen: Sequence[NamedTrial], states: int) -> pd.DataFrame:
     """One row for each test of each state: its gains, and what its recorded result told."""
     tables = []
     with warnings.catch_warnings():

@@ -29,7 +29,7 @@ from train.study.evaluation.manifest import default_data_folder
 from train.study.evaluation.report import publish
 from train.study.experiments.inference import t_interval
 from train.study.markdown import markdown_table
-from train.study.random_states import Source, random_state, sources
+from train.study.random_states import NamedTrial, random_state, sources
 
 LEVELS = (0.5, 0.8, 0.95)  # of central intervals
 CONFIDENCE = 0.95  # of the intervals of differences
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def measure(model: L2M, chosen: Sequence[Source], states: int) -> pd.DataFrame:
+def measure(model: L2M, chosen: Sequence[NamedTrial], states: int) -> pd.DataFrame:
     """One row for each recorded result of each state."""
     tables = []
     with warnings.catch_warnings():

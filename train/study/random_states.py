@@ -37,7 +37,7 @@ GENERATED = (
 
 
 @dataclass(frozen=True)
-class Source:
+class NamedTrial:
     """A trial under a name."""
 
     name: str
@@ -46,11 +46,11 @@ class Source:
     """Of a task of the priors: the family that it was drawn from."""
 
 
-def sources(folder: Path, tasks: int = 1) -> Iterator[Source]:
+def sources(folder: Path, tasks: int = 1) -> Iterator[NamedTrial]:
     """Shared tables where they are there, those that scikit-learn brings, and so many tasks of each family of the priors."""
     tables = read_manifest(folder) if (folder / "manifest.yaml").is_file() else []
     for index, table in enumerate(tables):
-        yield Source(table.name, _trial(table.load(), table.name, CONTEXTS[index % len(CONTEXTS)]))
+        yield NamedTrial(table.name, _trial(table.load(), table.name, CONTEXTS[index % len(CONTEXTS)]))
     bundled = (
         (datasets.load_breast_cancer, 100, None),
         (datasets.load_wine, 90, None),
@@ -63,11 +63,11 @@ def sources(folder: Path, tasks: int = 1) -> Iterator[Source]:
         cohort = Cohort.from_arrays(
             found.data.astype(np.float32), y, names=list(map(str, found.feature_names)), kind=kind, name=name
         )
-        yield Source(name, _trial(cohort, name, context))
+        yield NamedTrial(name, _trial(cohort, name, context))
     for family in GENERATED:
         for index in range(tasks):
             name = f"{family.name}_{index}" if index else family.name
-            yield Source(name, draw(family, index, Path()), family.name)
+            yield NamedTrial(name, draw(family, index, Path()), family.name)
 
 
 def _trial(cohort: Cohort, name: str, context: int) -> Trial:

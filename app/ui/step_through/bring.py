@@ -15,7 +15,7 @@ from app.store import StoredCohort
 from app.ui import inputs, labels, notices, state, wording
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from l2m_core.patients import MEGABYTES, Incoming, PatientRecord, read_patients
+from l2m_core.patients import MEGABYTES, BroughtPatients, PatientRecord, read_patients
 
 SECTION = "bring"
 BROUGHT = "bring-patients"
@@ -35,7 +35,7 @@ class Brought:
     """Patients read for one cohort, and the positions of those with whom a step-through has begun."""
 
     cohort_id: str
-    incoming: Incoming
+    incoming: BroughtPatients
     begun: frozenset[int] = frozenset()
 
     @property

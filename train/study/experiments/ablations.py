@@ -34,7 +34,7 @@ from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw, stand_ins
 from train.study.experiments.models import check_device, fingerprint
 from train.study.experiments.uncertainty import random_trajectories
-from train.study.experiments.verdicts import Verdict, all_of, judge, pairs
+from train.study.experiments.verdicts import ClaimVerdict, all_of, judge, pairs
 
 TITLE = "Ablations: CNP-like pooling and MAML-like inner updates"
 CLAIM = (
@@ -136,7 +136,7 @@ def figure(table: pd.DataFrame):
     return figures.lines(table, "step", "log_loss", "method", "family", "acquisitions, random order", "log loss (nats)")
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     within = ("family", "task")
     return all_of(
         [

@@ -8,7 +8,7 @@ import pandas as pd
 
 from train.study.experiments import comparison
 from train.study.experiments.families import stand_ins
-from train.study.experiments.verdicts import Verdict, finished, judge_others
+from train.study.experiments.verdicts import ClaimVerdict, finished, judge_others
 
 TITLE = "Acquisition by step"
 CLAIM = (
@@ -54,6 +54,6 @@ def _squared(values: list[float] | None) -> list[float]:
 figure = comparison.log_loss_by_step
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     """Over the tasks of all families: mean log loss over steps."""
     return judge_others(records, "log_loss", "Below {}, nats")

@@ -14,7 +14,7 @@ from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments.comparison import Run, by_step, log_loss_by_step, one_by_one, scores_of, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw, stand_ins
-from train.study.experiments.verdicts import Verdict, any_of, judge, pairs
+from train.study.experiments.verdicts import ClaimVerdict, any_of, judge, pairs
 
 TITLE = "Adaptivity"
 CLAIM = (
@@ -86,7 +86,7 @@ def table(records: list[dict]) -> pd.DataFrame:
 figure = log_loss_by_step
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     families = list(dict.fromkeys(r["family"] for r in records))
     parts = []
     for family in families:

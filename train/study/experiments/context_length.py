@@ -11,7 +11,7 @@ from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, one_by_one, run_methods, summarise_groups, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import stand_ins
-from train.study.experiments.verdicts import NOT_TESTABLE, Verdict, all_of, finished, judge, named_pairs
+from train.study.experiments.verdicts import NOT_TESTABLE, ClaimVerdict, all_of, finished, judge, named_pairs
 
 TITLE = "Gains by context length and by retrospective missingness"
 CLAIM = (
@@ -89,7 +89,7 @@ def figure(table: pd.DataFrame):
     return figures.lines(shown, "amount", "gain", "line", "panel", title, "gain (nats)")
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     variants = {record["variant"] for record in records}
     lengths = sorted((v for v in variants if v.startswith("context")), key=lambda v: int(v.split()[1]))
     shares = sorted((v for v in variants if v.startswith("missing")), key=lambda v: float(v.split()[1]))
@@ -104,4 +104,4 @@ def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
         for more, less in ((lengths[0], lengths[-1]), (shares[-1], shares[0])):
             beyond = (gain(more, other) - gain(less, other)).dropna().to_numpy()
             parts.append(judge(beyond, f"Gain over {figures.named(other)} at {more} beyond that at {less}, nats"))
-    return all_of(parts) if parts else Verdict(NOT_TESTABLE, "No method trained on the task was run.")
+    return all_of(parts) if parts else ClaimVerdict(NOT_TESTABLE, "No method trained on the task was run.")

@@ -11,7 +11,7 @@ Each experiment is a module of this folder that holds
     work(job) -> [record, …]             in a worker process; records are plain values
     table(records) -> DataFrame          what is published
     figure(table) -> plotly figure
-    verdict(records, table) -> Verdict   whether the claim is seen, by that rule
+    verdict(records, table) -> ClaimVerdict   whether the claim is seen, by that rule
     caption(settings, data) -> [str]     sentences that a reader of the table needs
 """
 
@@ -39,7 +39,7 @@ from train.study.evaluation.report import markdown_table
 from train.study.evaluation.trial_runs import MethodChoice, load_model
 from train.study.evaluation.versions import code_version
 from train.study.experiments import figures, power
-from train.study.experiments.verdicts import Verdict, gated, gates_note, tidy, with_units
+from train.study.experiments.verdicts import ClaimVerdict, gated, gates_note, tidy, with_units
 from train.study.resumable_table import ResumableTable
 
 EXPERIMENTS = (
@@ -174,14 +174,14 @@ class Course:
             self.partial.append([{**mark, "rows": records}])
             self.say(f"{self.name} {done + more}/{whole}: {mark['job']}")
 
-    def judged(self, numbers: Sequence[int]) -> tuple[list[dict], pd.DataFrame, Verdict]:
+    def judged(self, numbers: Sequence[int]) -> tuple[list[dict], pd.DataFrame, ClaimVerdict]:
         """Records, table and verdict of these jobs."""
         finished = [self.partial.records[self.partial.key(self.marks[number])] for number in numbers]
         records = with_units([row for record in finished for row in record["rows"]], self.settings)
         table = self.module.table(records)
         return records, table, self.module.verdict(records, table)
 
-    def finish(self) -> tuple[list[dict], pd.DataFrame, Verdict, str]:
+    def finish(self) -> tuple[list[dict], pd.DataFrame, ClaimVerdict, str]:
         """Runs what is left, the first tasks first, and with them states the power: records, table, verdict, statement."""
         left, first = self.left(), power.first_jobs([job.part for job in self.jobs])
         others = [number for number in left if number not in first]
@@ -210,7 +210,7 @@ def reproduce(
     workers: int = 1,
     overrides: Sequence[str] = (),
     say=print,
-) -> Verdict:
+) -> ClaimVerdict:
     """Runs what is not done yet, then writes NAME.csv, NAME-tasks.csv, NAME.md and NAME.html."""
     module, settings = find(name), experiment_settings(name, scale, overrides)
     partial = ResumableTable(folders.partial / f"{name}-{scale}.jsonl", ("job", "version"))
@@ -262,7 +262,7 @@ def write(
     scale: str,
     module: ModuleType,
     table: pd.DataFrame,
-    verdict: Verdict,
+    verdict: ClaimVerdict,
     captions: Sequence[str],
     command: str,
     out: Path,
@@ -289,7 +289,7 @@ def write(
         f"**The effect.** {module.EFFECT}",
         "",
         *(line for heading, text in notes.items() for line in (f"**{heading}** {text}", "")),
-        f"**Verdict: {verdict.status}.** {verdict.reason}",
+        f"**ClaimVerdict: {verdict.status}.** {verdict.reason}",
         "",
         *(
             f"![{module.TITLE}]({p.name})" if p.suffix == ".png" else f"Interactive: [{p.name}]({p.name})"

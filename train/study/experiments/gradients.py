@@ -25,7 +25,7 @@ from train.study.experiments.datasets import find_cohort
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, prior_of, stand_ins
 from train.study.experiments.models import load_own_copy
-from train.study.experiments.verdicts import NOT_TESTABLE, Verdict, all_of, judge
+from train.study.experiments.verdicts import NOT_TESTABLE, ClaimVerdict, all_of, judge
 
 TITLE = "Gradient estimators"
 CLAIM = (
@@ -263,11 +263,11 @@ def figure(table: pd.DataFrame):
     return figures.lines(shown, "samples", "cosine", "estimator", "family", "samples", "cosine to the reference")
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     frame = pd.DataFrame(records)
     sampled = frame[frame["part"] == "samples"]
     if sampled.empty:
-        return Verdict(NOT_TESTABLE, "No estimates by samples have been run.")
+        return ClaimVerdict(NOT_TESTABLE, "No estimates by samples have been run.")
     fewest = sampled[sampled["samples"] == sampled["samples"].min()]
     judged = fewest[
         (fewest["estimator"] == "gumbel") & np.isclose(fewest["temperature"].astype(float), fewest["judged"])
@@ -281,10 +281,10 @@ def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
     )
 
 
-def table_verdicts(holes: pd.DataFrame) -> list[Verdict]:
+def table_verdicts(holes: pd.DataFrame) -> list[ClaimVerdict]:
     """Of the table: each pathwise estimate against each of reweighting, and semi-offline against offline."""
     if holes.empty:
-        return [Verdict(NOT_TESTABLE, "The table of reweighting has not been run.")]
+        return [ClaimVerdict(NOT_TESTABLE, "The table of reweighting has not been run.")]
     wide = holes.pivot_table(index=["family", "task"], columns=["estimator", "samples"], values="relative_error")
     paths = [key for key in wide if key[0].startswith("pathwise")]
     found = []

@@ -16,7 +16,7 @@ from train.study.experiments import figures
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, prior_of
 from train.study.experiments.inference import SMALLEST, t_interval, units_needed
-from train.study.experiments.verdicts import NO_CLAIM, Verdict
+from train.study.experiments.verdicts import NO_CLAIM, ClaimVerdict
 
 TITLE = "Planning's headroom: what looking two tests ahead can gain"
 CLAIM = ""
@@ -141,9 +141,9 @@ def figure(table: pd.DataFrame):
     return figures.bars(table.assign(by="Headroom"), "family", "headroom", "by", "tasks", "nats")
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     found = [
         f"{r.family}: {r.headroom:.4f} [{r.headroom_low:.4f}, {r.headroom_high:.4f}] nats, {r.tasks} tasks."
         for r in table.itertuples()
     ]
-    return Verdict(NO_CLAIM, " ".join(found))
+    return ClaimVerdict(NO_CLAIM, " ".join(found))

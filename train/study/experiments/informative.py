@@ -9,7 +9,7 @@ import pandas as pd
 
 from train.study.experiments import comparison, figures
 from train.study.experiments.families import stand_ins
-from train.study.experiments.verdicts import Verdict, all_of, finished, judge, pairs
+from train.study.experiments.verdicts import ClaimVerdict, all_of, finished, judge, pairs
 
 TITLE = "Precision and recall of informative features"
 CLAIM = (
@@ -45,7 +45,7 @@ def figure(table: pd.DataFrame):
     return figures.lines(shown, "step", "value", "method", "family", "acquisitions", "recall of informative features")
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     means = [r if r.get("error") else {**r, "precision": float(np.mean(r["precision"]))} for r in records]
     others = [m for m in dict.fromkeys(r["method"] for r in records) if m not in ("l2m", "l2m_random")]
     parts = []

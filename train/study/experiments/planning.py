@@ -24,7 +24,7 @@ from train.study.experiments.comparison import by_step, log_loss_by_step, scores
 from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw
 from train.study.experiments.models import check_device, with_module
-from train.study.experiments.verdicts import Verdict, all_of, judge, pairs
+from train.study.experiments.verdicts import ClaimVerdict, all_of, judge, pairs
 
 TITLE = "Planning: greedy against one-step lookahead"
 CLAIM = (
@@ -141,9 +141,9 @@ def table(records: list[dict]) -> pd.DataFrame:
 figure = log_loss_by_step
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
-    parts: list[Verdict] = []
-    improves: list[Verdict] = []
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
+    parts: list[ClaimVerdict] = []
+    improves: list[ClaimVerdict] = []
     for family in dict.fromkeys(r["family"] for r in records):
         own = [r for r in records if r["family"] == family]
         gained = pairs(own, "log_loss", "lookahead", "greedy", ("family", "task"))

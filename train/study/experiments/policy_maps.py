@@ -12,7 +12,7 @@ from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, method_runs, record
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import draw, stand_ins
-from train.study.experiments.verdicts import NO_CLAIM, Verdict
+from train.study.experiments.verdicts import NO_CLAIM, ClaimVerdict
 
 TITLE = "What policies choose, step by step"
 CLAIM = ""
@@ -74,15 +74,15 @@ def figure(table: pd.DataFrame):
     return figures.heat_maps(maps, "step", "feature", "share of patients")
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     """What the maps show of L2M, in numbers."""
     own = [r for r in records if r["method"] == "l2m" and "shares" in r]
     if not own:
-        return Verdict(NO_CLAIM, "L2M finished no task.")
+        return ClaimVerdict(NO_CLAIM, "L2M finished no task.")
     top = [np.max([shares for shares in r["shares"].values()], axis=0) for r in own]
     first, middle = np.mean([t[0] for t in top]), np.mean([t[len(t) // 2] for t in top])
     chance = 1 / np.mean([len(r["shares"]) for r in own])
-    return Verdict(
+    return ClaimVerdict(
         NO_CLAIM,
         f"The commonest choice is made for {first:.0%} of patients at the first step (chance: {chance:.0%}) and for "
         f"{middle:.0%} at the middle one ({len(own)} tasks).",

@@ -12,7 +12,7 @@ from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, method_runs, one_by_one, record, summarise_groups, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw, stand_ins
-from train.study.experiments.verdicts import NOT_TESTABLE, Verdict, finished, judge, pairs
+from train.study.experiments.verdicts import NOT_TESTABLE, ClaimVerdict, finished, judge, pairs
 
 TITLE = "Real missingness as a stress test"
 CLAIM = (
@@ -94,9 +94,9 @@ def figure(table: pd.DataFrame):
     return figures.bars(means, "variant", "log_loss", "method", "retrospective record", "mean log loss (nats)")
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     real = [r for r in records if r["variant"] == "real"]
     if not any(r.get("missing") for r in real):
-        return Verdict(NOT_TESTABLE, "The tables at hand have no holes, so there is no real pattern to graft.")
+        return ClaimVerdict(NOT_TESTABLE, "The tables at hand have no holes, so there is no real pattern to graft.")
     gained = pairs(real, "log_loss", "l2m", "l2m_random", ("family", "task"))
     return judge(gained, "Below random order, nats")

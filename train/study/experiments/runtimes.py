@@ -9,7 +9,7 @@ import pandas as pd
 
 from train.study.experiments import comparison, figures
 from train.study.experiments.families import stand_ins
-from train.study.experiments.verdicts import Verdict, finished, judge_others
+from train.study.experiments.verdicts import ClaimVerdict, finished, judge_others
 
 TITLE = "Runtimes on a new task"
 CLAIM = (
@@ -58,6 +58,6 @@ def figure(table: pd.DataFrame):
     return figures.bars(table, "method", "median_seconds", "family", "method", "median seconds per task", log=True)
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     whole = [r if r.get("error") else {**r, "seconds": r["fit_seconds"] + r["query_seconds"]} for r in records]
     return judge_others(whole, "seconds", "Seconds saved against {}", 0.1)

@@ -20,7 +20,7 @@ from train.study.experiments.comparison import summarise_groups, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw, stand_ins
 from train.study.experiments.inference import SMALLEST
-from train.study.experiments.verdicts import NOT_TESTABLE, Verdict, all_of, judge, pairs
+from train.study.experiments.verdicts import NOT_TESTABLE, ClaimVerdict, all_of, judge, pairs
 
 TITLE = "Uncertainty along random trajectories"
 CLAIM = (
@@ -157,10 +157,10 @@ def figure(table: pd.DataFrame):
     )
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     drawn = [r for r in records if not r.get("real")]
     if not drawn:
-        return Verdict(NOT_TESTABLE, "No family's outcomes are drawn.")
+        return ClaimVerdict(NOT_TESTABLE, "No family's outcomes are drawn.")
     other = next(r["method"] for r in drawn if r["method"] != "l2m")
     parts = []
     for score, what in JUDGED.items():

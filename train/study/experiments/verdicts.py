@@ -17,7 +17,7 @@ SEEN, NOT_SEEN, NOT_TESTABLE, NO_CLAIM = "seen", "not seen", "not testable here"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """SEEN, NOT_SEEN, NOT_TESTABLE or NO_CLAIM, and the numbers that say so."""
 
     status: str
@@ -77,7 +77,7 @@ def tidy(records: Sequence[dict]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def gated(verdict: Verdict, records: Sequence[dict], method: str) -> Verdict:
+def gated(verdict: ClaimVerdict, records: Sequence[dict], method: str) -> ClaimVerdict:
     """The verdict, if the model passes two gates in every family: under the base rate, and better with more known."""
     failed = gates_failed(records, method) if method else []
     if not failed:
@@ -119,26 +119,26 @@ def _curve(records: Sequence[dict]) -> list[float]:
     return [float(np.mean(steps[step])) for step in sorted(steps)]
 
 
-def judge(differences: np.ndarray, what: str, effect: float = SMALLEST, tests: int = 1) -> Verdict:
+def judge(differences: np.ndarray, what: str, effect: float = SMALLEST, tests: int = 1) -> ClaimVerdict:
     """Seen when the interval of the mean difference lies above zero; else open while it still holds `effect`.
 
     tests: of how many one suffices; the level is corrected for them.
     """
     differences = differences[np.isfinite(differences)]  # a share of a reference that is zero is no number
     if len(differences) < 2:
-        return Verdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
+        return ClaimVerdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
     level = 1 - (1 - LEVEL) / tests
     found, needed = t_interval(differences, level), units_needed(differences, effect, level)
     needs = (power.Need(what, effect, needed),)
     reason = f"{what}: {found}, {len(differences)} pairs."
     if found.low > 0:
-        return Verdict(SEEN, reason, needs)
+        return ClaimVerdict(SEEN, reason, needs)
     if found.high >= effect:
-        return Verdict(NOT_TESTABLE, f"{reason} A difference of {effect:g} would take about {needed:,}.", needs)
-    return Verdict(NOT_SEEN, reason, needs)
+        return ClaimVerdict(NOT_TESTABLE, f"{reason} A difference of {effect:g} would take about {needed:,}.", needs)
+    return ClaimVerdict(NOT_SEEN, reason, needs)
 
 
-def judge_others(records: Sequence[dict], score: str, what: str, effect: float = SMALLEST) -> Verdict:
+def judge_others(records: Sequence[dict], score: str, what: str, effect: float = SMALLEST) -> ClaimVerdict:
     """Whether L2M's score is lower than each other method's on the same tasks; `what` names the other as `{}`. The general
     model, where it is asked beside the study's, is published and decides nothing."""
     others = [method for method in dict.fromkeys(r["method"] for r in records) if method not in ("l2m", GENERAL)]
@@ -146,17 +146,17 @@ def judge_others(records: Sequence[dict], score: str, what: str, effect: float =
     return all_of([judge(values, what.format(figures.named(other)), effect) for other, values in found.items()])
 
 
-def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+def all_of(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """Seen when each part is; not seen when one is not; else a part could not be tested, and so neither can all."""
     reason = " ".join(f"[{v.status}] {v.reason}" for v in verdicts)
     found = {v.status for v in verdicts}
     status = NOT_SEEN if NOT_SEEN in found else SEEN if found == {SEEN} else NOT_TESTABLE
-    return Verdict(status, reason, tuple(need for v in verdicts for need in v.needs))
+    return ClaimVerdict(status, reason, tuple(need for v in verdicts for need in v.needs))
 
 
-def any_of(verdicts: Sequence[Verdict]) -> Verdict:
+def any_of(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
     """Seen when one is; else open while one could not be tested."""
     reason = " ".join(f"[{v.status}] {v.reason}" for v in verdicts)
     found = {v.status for v in verdicts}
     status = SEEN if SEEN in found else NOT_SEEN if found == {NOT_SEEN} else NOT_TESTABLE
-    return Verdict(status, reason, tuple(need for v in verdicts for need in v.needs))
+    return ClaimVerdict(status, reason, tuple(need for v in verdicts for need in v.needs))

@@ -16,7 +16,7 @@ from train.study.experiments.comparison import Run, by_step, one_by_one, run_met
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import draw, stand_ins
 from train.study.experiments.models import check_device, load_own_copy, with_module
-from train.study.experiments.verdicts import Verdict, all_of, finished, judge, pairs
+from train.study.experiments.verdicts import ClaimVerdict, all_of, finished, judge, pairs
 
 TITLE = "Zero-shot on real tasks, and after fine-tuning"
 CLAIM = (
@@ -86,7 +86,7 @@ def table(records: list[dict]) -> pd.DataFrame:
 figure = comparison.log_loss_by_step
 
 
-def verdict(records: list[dict], table: pd.DataFrame) -> Verdict:
+def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     within, ways = ("family", "task"), {r["method"] for r in records}
     parts = [
         judge(pairs(records, "log_loss", "l2m", "l2m_random", within), "Below random order, nats"),
