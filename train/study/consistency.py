@@ -9,8 +9,7 @@ recorded in the rows nearest to the patient. Then the recorded result is entered
 from __future__ import annotations
 
 import argparse
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,14 +19,13 @@ from l2m_core.acquire.foreseen import FEWEST_RECORDED
 from l2m_core.acquire.information import Outlook, as_probabilities, filled, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.support import count_near, nearest_rows
-from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import row_losses
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.manifest import default_data_folder
 from train.study.evaluation.report import publish
 from train.study.markdown import markdown_table
-from train.study.random_states import NamedTrial, random_state, sources
+from train.study.random_states import NamedTrial, in_random_states, random_state, sources
 
 TESTS = 10  # open tests of a state that are compared
 NEAR_VALUES = 12  # recorded values of near rows that the reference tries
@@ -63,19 +61,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def measure(model: L2M, chosen: Sequence[NamedTrial], states: int) -> pd.DataFrame:
+def measure(model: L2M, chosen: Iterable[NamedTrial], states: int) -> pd.DataFrame:
     """One row for each test of each state: its gains, and what its recorded result told."""
-    tables = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RangeWarning)
-        for source in chosen:
-            memory = model.condition(source.trial.context)
-            generator = np.random.default_rng(0)
-            for state in range(states):
-                table = gains_of_state(memory, source.trial, generator)
-                tables.append(table.assign(cohort=source.name, state=state))
-            print(f"{source.name}: {states} states", flush=True)
-    return pd.concat(tables, ignore_index=True)
+    return in_random_states(model, chosen, states, gains_of_state)
 
 
 def gains_of_state(memory: CohortMemory, trial: Trial, generator: np.random.Generator) -> pd.DataFrame:

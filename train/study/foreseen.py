@@ -9,8 +9,7 @@ results lie in them.
 from __future__ import annotations
 
 import argparse
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ import torch
 
 from l2m_core.acquire.foreseen import FEWEST_RECORDED, scale_of
 from l2m_core.acquire.support import count_near, nearest_rows
-from l2m_core.errors import ConfigError, RangeWarning
+from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import Interval
 from l2m_core.model.columns import Columns
@@ -29,7 +28,7 @@ from train.study.evaluation.manifest import default_data_folder
 from train.study.evaluation.report import publish
 from train.study.experiments.inference import t_interval
 from train.study.markdown import markdown_table
-from train.study.random_states import NamedTrial, random_state, sources
+from train.study.random_states import NamedTrial, in_random_states, random_state, sources
 
 LEVELS = (0.5, 0.8, 0.95)  # of central intervals
 CONFIDENCE = 0.95  # of the intervals of differences
@@ -59,19 +58,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def measure(model: L2M, chosen: Sequence[NamedTrial], states: int) -> pd.DataFrame:
+def measure(model: L2M, chosen: Iterable[NamedTrial], states: int) -> pd.DataFrame:
     """One row for each recorded result of each state."""
-    tables = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RangeWarning)
-        for source in chosen:
-            memory = model.condition(source.trial.context)
-            generator = np.random.default_rng(0)
-            for state in range(states):
-                table = results_of_state(memory, source.trial, generator)
-                tables.append(table.assign(cohort=source.name, family=source.family, state=state))
-            print(f"{source.name}: {states} states", flush=True)
-    return pd.concat([table for table in tables if len(table)], ignore_index=True)
+    return in_random_states(model, chosen, states, results_of_state)
 
 
 def results_of_state(memory: CohortMemory, trial: Trial, generator: np.random.Generator) -> pd.DataFrame:

@@ -6,14 +6,18 @@ to 64 features, all kinds of outcome.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn import datasets
 
 from l2m_core.cohort import Cohort
+from l2m_core.errors import RangeWarning
+from l2m_core.memory import L2M, CohortMemory
 from train.study.evaluation.cells import Cell, Trial, draw_trial
 from train.study.evaluation.manifest import read_manifest
 from train.study.experiments.families import Family, draw
@@ -82,3 +86,23 @@ def random_state(cohort: Cohort, trial: Trial, generator: np.random.Generator) -
         ~cohort.acquirable | (generator.random(len(cohort.names)) < generator.random())
     )
     return row, np.where(is_known, trial.x[row], np.nan).astype(np.float32)
+
+
+def in_random_states(
+    model: L2M,
+    chosen: Iterable[NamedTrial],
+    states: int,
+    look: Callable[[CohortMemory, Trial, np.random.Generator], pd.DataFrame],
+) -> pd.DataFrame:
+    """What `look` finds in so many states of each trial, one below the other, each row with its cohort, family and state."""
+    tables = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        for source in chosen:
+            memory = model.condition(source.trial.context)
+            generator = np.random.default_rng(0)
+            for state in range(states):
+                found = look(memory, source.trial, generator)
+                tables.append(found.assign(cohort=source.name, family=source.family, state=state))
+            print(f"{source.name}: {states} states", flush=True)
+    return pd.concat([table for table in tables if len(table)], ignore_index=True)
