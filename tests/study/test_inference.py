@@ -121,6 +121,11 @@ def test_published_records_have_one_row_for_each_task_step_and_score():
     ]
 
 
+def test_published_records_keep_the_names_of_what_was_scored():
+    records = [{"family": "f", "task": 0, "estimator": name, "l2_error": 0.1} for name in ("pathwise", "ipw")]
+    assert tidy(records).estimator.tolist() == ["pathwise", "ipw"]
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_page_quotes_the_study_and_states_an_effect(name):
     module = find(name)

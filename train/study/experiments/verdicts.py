@@ -65,7 +65,9 @@ def tidy(records: Sequence[dict]) -> pd.DataFrame:
     names = ("family", "task", "unit", "variant", "method")
     rows = []
     for record in records:
-        facts = {name: record.get(name, "") for name in names}
+        # A text says which of several things a score is of, such as an estimator's name.
+        texts = {name: value for name, value in record.items() if isinstance(value, str)}
+        facts = {name: record.get(name, "") for name in names} | texts
         for score, value in record.items():
             if score in names or isinstance(value, bool | str | dict | None):
                 continue
