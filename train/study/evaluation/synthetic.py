@@ -39,6 +39,15 @@ FAMILIES = {
         context=160,
         test_rows=40,
     ),
+    # Features that explain a few hundredths of the outcome: an order that is followed too trustingly is worse than none.
+    "held_out_weak": Family(
+        "held_out_weak",
+        prior="synthetic",
+        settings={"least_gain": 0.0, "temperature": [0.2, 0.7], "noiseless_share": 0.0, "max_classes": 2},
+        features=12,
+        context=100,
+        test_rows=100,
+    ),
     "bnn_plan": Family("bnn_plan", prior="bnn_plan", features=10, context=160, test_rows=40),
 }
 """Their seeds follow from their names, which no training uses. Beside them, "exact": tasks with known information."""
