@@ -9,7 +9,7 @@ import pytest
 
 from app.host.services import Services
 from app.store import StoredCohort
-from app.ui import labels, posterior_words
+from app.ui import fonts, labels, posterior_words
 from app.ui.posterior_words import most_believed
 from app.ui.step_through.stored_events import SETTINGS, Rules
 from app.ui.traces import exchange, exports, loading, report, report_pdf
@@ -134,7 +134,7 @@ def test_a_pdf_has_no_script_link_or_embedded_file(hostile: loading.LoadedTrace)
 
 
 def test_the_font_is_shipped_with_its_licence() -> None:
-    assert "Permission is hereby granted" in (report_pdf.FONTS / "LICENSE.txt").read_text("utf-8")
+    assert "Permission is hereby granted" in (fonts.FOLDER / "LICENSE.txt").read_text("utf-8")
     assert {ord(c) for c in "µéαΩЖ≤→✕●★…−�"} <= report_pdf.characters()
 
 

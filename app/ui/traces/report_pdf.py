@@ -6,7 +6,6 @@ A character that the font lacks (Chinese, say) is drawn as � and counted on th
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 
 from fontTools.ttLib import TTFont
 from fpdf import FPDF
@@ -15,10 +14,9 @@ from fpdf.fonts import FontFace
 
 from app.ui import labels
 from app.ui.belief_curve import BeliefCurve, Line
+from app.ui.fonts import BOLD, REGULAR
 from app.ui.traces.report import Grid, Report
 
-FONTS = Path(__file__).with_name("fonts")
-REGULAR, BOLD = FONTS / "DejaVuSansCondensed.ttf", FONTS / "DejaVuSansCondensed-Bold.ttf"
 FAMILY = "DejaVu"
 REPLACEMENT = "\ufffd"
 INK, FAINT, RULE = (23, 37, 43), (77, 95, 103), (200, 210, 215)
