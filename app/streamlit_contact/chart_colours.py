@@ -17,3 +17,8 @@ def markers() -> tuple[str, ...]:
 NAMES = ("CATEGORY_0", "CATEGORY_1", "CATEGORY_2", "CATEGORY_3", "GRAY_70")
 LIGHT = ("#0b6e7f", "#7b8a92", "#b4540a", "#5b4b8a", "#4d5c65")
 CATEGORY_0, CATEGORY_1, CATEGORY_2, CATEGORY_3, GRAY_70 = markers()
+
+
+def on_paper(colour: str) -> str:
+    """The light theme's colour of a marker; any other colour as it is."""
+    return dict(zip(markers(), LIGHT, strict=True)).get(colour, colour)

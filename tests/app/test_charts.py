@@ -1,14 +1,18 @@
 """Every chart is valid for Plotly, says what it shows, and has its numbers in a table."""
 
+import io
 from xml.etree import ElementTree
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from PIL import Image
 
+from app.streamlit_contact import chart_colours
+from app.streamlit_contact.chart_colours import LIGHT
 from app.ui import charts
-from app.ui.charts import base
-from app.ui.charts.gains import CIVIDIS, PALETTE
+from app.ui.charts import base, pictures, png
+from app.ui.charts.cividis import CIVIDIS, PALETTE
 
 HOSTILE = "<b>$x$</b> ![i](http://example.invalid/p.png)"
 FEATURES = ["lactate", HOSTILE, "scan"]
@@ -76,11 +80,11 @@ def test_it_is_a_valid_picture_with_words_and_numbers(name: str) -> None:
     assert set(chart.formats) <= set(chart.table.columns)
 
 
-@pytest.mark.parametrize("name", [name for name, chart in made().items() if chart.make_svg is not None])
-def test_it_can_be_taken_away_as_a_picture_that_stands_alone(name: str) -> None:
-    chart = made()[name]
-    assert chart.make_svg is not None
-    picture = ElementTree.fromstring(chart.make_svg())
+def stands_alone(chart: charts.Chart) -> None:
+    """As a picture: all its words lie on it, and nothing in it runs, is fetched or hangs on a theme."""
+    assert chart.picture is not None
+    svg = chart.picture()
+    picture = ElementTree.fromstring(svg)
     sign = "{http://www.w3.org/2000/svg}"
     assert picture.tag == f"{sign}svg" and picture[0].tag == f"{sign}title" and picture[0].text
     width, height = float(picture.get("width", 0)), float(picture.get("height", 0))
@@ -89,11 +93,28 @@ def test_it_can_be_taken_away_as_a_picture_that_stands_alone(name: str) -> None:
     assert not {"script", "image", "a", "style", "foreignObject"} & {
         part.tag.removeprefix(sign) for part in picture.iter()
     }
+    assert "nan" not in svg and not any(marker in svg for marker in set(chart_colours.markers()) - set(LIGHT))
+    made_of_pixels = Image.open(io.BytesIO(png.from_svg(svg)))
+    assert made_of_pixels.format == "PNG"
+    assert made_of_pixels.size == (round(png.ZOOM * width), round(png.ZOOM * height))
+    assert len(made_of_pixels.convert("RGB").getcolors(1 << 24)) > 2, "more than paper"
 
 
-def test_every_chart_of_a_step_has_a_picture() -> None:
-    without = {name for name, chart in made().items() if isinstance(chart.spec, str) and chart.make_svg is None}
-    assert without == {"ranking"}, "which is a table"
+@pytest.mark.parametrize("name", [name for name, chart in made().items() if chart.picture is not None])
+def test_it_can_be_taken_away_as_a_picture_that_stands_alone(name: str) -> None:
+    stands_alone(made()[name])
+
+
+def test_every_chart_has_a_picture() -> None:
+    assert {name for name, chart in made().items() if chart.picture is None} == {"ranking"}, "which is a table"
+
+
+def test_the_picture_has_letters_whatever_fonts_the_server_has() -> None:
+    def inked(word: str) -> int:
+        image = Image.open(io.BytesIO(png.from_svg(pictures.picture(40, [pictures.words(10, 20, word)], "a word"))))
+        return int((np.asarray(image.convert("L")) < 128).sum())
+
+    assert inked("") == 0 and inked("µ ★ ≥ Ω Ж") > 200
 
 
 def test_the_picture_of_the_map_of_gains_has_its_colours_and_signs() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from app.ui import charts
 from app.ui.belief_curve import PAPER_COLOURS
-from app.ui.charts.gains import BRIGHT, CIVIDIS, PALETTE
+from app.ui.charts.cividis import BRIGHT, CIVIDIS, PALETTE
 from tests.prerequisites import REPOSITORY
 
 THEME = tomllib.loads((REPOSITORY / "app" / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]

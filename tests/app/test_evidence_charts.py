@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +14,10 @@ import pytest
 import l2m_core as l2m
 from app.ui import charts
 from app.ui.charts import evidence_charts as drawings
-from app.ui.charts import plots, training_charts
+from app.ui.charts import figure_pictures, training_charts
 from app.ui.experiments import watching
 from l2m_core.evidence import Evidence, EvidenceSettings, gather
-from tests.app.test_charts import HOSTILE
+from tests.app.test_charts import HOSTILE, stands_alone
 
 QUICK = EvidenceSettings(folds=2, budget=2, most_rows=12, draws=100)
 
@@ -68,6 +70,7 @@ def valid(chart: charts.Chart) -> None:
     assert figure.data and len(chart.alt) > 20 and len(chart.table) > 0
     assert set(chart.formats) <= set(chart.table.columns)
     assert "<b>" not in str(chart.spec) and "$x$" not in str(chart.spec)
+    stands_alone(chart)
 
 
 def test_every_chart_of_evidence_is_valid_with_words_and_numbers(binary: Evidence, continuous: Evidence) -> None:
@@ -111,6 +114,33 @@ def test_learning_curves_are_valid_and_bounded() -> None:
     valid(training_charts.training_loss(LOG[:1], 1000))
 
 
+def drawn(chart: charts.Chart) -> str:
+    assert chart.picture is not None
+    return chart.picture()
+
+
+def test_the_picture_of_lines_has_each_with_its_look_and_its_name(binary: Evidence) -> None:
+    chart = drawings.by_tests(binary.curves, "log loss", "nats", binary.base.value)
+    svg = drawn(chart)
+    for line in chart.spec["data"]:
+        dashes = figure_pictures.DASHES.get(line["line"]["dash"])
+        assert f">{html.escape(line['name'], quote=False)}<" in svg or html.escape(line["name"]) in svg
+        assert dashes is None or f'stroke-dasharray="{dashes}"' in svg
+    assert "base rate" in svg and "log loss (nats)" in svg and "tests, at most" in svg
+
+
+def test_the_picture_of_bars_hatches_what_was_not_recorded(binary: Evidence) -> None:
+    svg = drawn(drawings.wishes(binary.wishes, binary.rows))
+    assert f'fill="url(#{figure_pictures.HATCH})"' in svg and f'<pattern id="{figure_pictures.HATCH}"' in svg
+
+
+def test_the_picture_of_a_gap_joins_nothing_over_it(binary: Evidence) -> None:
+    known, missing = binary.curve.loss[0], replace(binary.curve.loss[0], value=math.nan, low=math.nan, high=math.nan)
+    curve = replace(binary.curve, scores={"auroc": (known, known, missing, known, known)})
+    svg = drawn(drawings.by_tests([curve], "auroc", ""))
+    assert [points.count(",") for points in re.findall(r'<polyline points="([^"]*)"', svg)] == [2, 2]
+
+
 def test_the_rate_is_that_of_the_last_minute() -> None:
     slow = [{"step": step, "seconds": 10.0 * step} for step in range(1, 11)]
     fast = [{"step": 10 + step, "seconds": 100 + step / 4} for step in range(1, 401)]
@@ -140,10 +170,10 @@ def test_predictors_differ_in_dash_and_the_chosen_threshold_is_marked(binary: Ev
     ],
 )
 def test_ticks_are_round_and_reach_around_the_values(values: list[float], expected: list[float]) -> None:
-    assert plots.ticks(values) == expected
+    assert figure_pictures.ticks(values) == expected
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, -0.02, 1e9])
 def test_one_value_alone_has_an_axis_too(value: float) -> None:
-    found = plots.ticks([value, value])
+    found = figure_pictures.ticks([value, value])
     assert found[0] <= value <= found[-1] and found[-1] > found[0]

@@ -279,4 +279,4 @@ def test_the_page_that_stands_alone_fetches_nothing_and_holds_the_figures(
         assert sentence.text in words
     for voice in gathered.voices:
         assert voice.label("binary") in words and f"{voice.overall.value:.3f}" in words
-    assert page.count("<svg") == 4 and "default-src 'none'" in page
+    assert page.count("<svg xmlns=") == 5 and "default-src 'none'" in page

@@ -17,19 +17,12 @@ from plotly.basedatatypes import BaseFigure
 from app.streamlit_contact.chart_colours import CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
 from app.streamlit_contact.placeholders import placeholder
 from app.ui import downloads, labels
+from app.ui.charts import figure_pictures, png
 from l2m_core.tables.spreadsheet_cells import plain_frame
 
 ACCENT, NEUTRAL, ATTENTION, TEXT = CATEGORY_0, CATEGORY_1, CATEGORY_2, GRAY_70
-# One button, which saves the picture as SVG.
-CONFIG = {
-    "displayModeBar": True,
-    "displaylogo": False,
-    "modeBarButtons": [["toImage"]],
-    "toImageButtonOptions": {"format": "svg"},
-    "scrollZoom": False,
-    "doubleClick": False,
-    "showTips": False,
-}
+# No buttons of Plotly's own: those below each chart save its picture.
+CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "showTips": False}
 
 
 @dataclass(frozen=True)
@@ -44,7 +37,12 @@ class Chart:
     make_table: Callable[[], pd.DataFrame]
     formats: Mapping[str, str] = field(default_factory=dict)
     make_svg: Callable[[], str] | None = None
-    """Of a chart that is HTML: makes it as an SVG file. Plotly makes its own."""
+    """Of a chart that is HTML: makes it as an SVG file."""
+
+    @property
+    def picture(self) -> Callable[[], str] | None:
+        """Makes it as an SVG file; None where it is a table and nothing else."""
+        return self.make_svg if isinstance(self.spec, str) else partial(figure_pictures.svg_of, self.spec, self.alt)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -89,15 +87,16 @@ def draw(chart: Chart, key: str, table: bool = True, of: str = "") -> None:
 
 def _offer_files(chart: Chart, key: str, of: str) -> None:
     """The picture and the numbers, each made when its button is pressed."""
-    files: tuple[tuple[str, Callable[[], str] | None, str], ...] = (
-        ("SVG", chart.make_svg, "image/svg+xml"),
-        ("CSV", partial(to_csv, chart), "text/csv"),
-    )
+    files: list[tuple[str, Callable[[], str | bytes], str]] = [("CSV", partial(to_csv, chart), "text/csv")]
+    if chart.picture is not None:
+        files[:0] = [("SVG", chart.picture, "image/svg+xml"), ("PNG", partial(to_png, chart.picture), "image/png")]
     for label, make, mime in files:
-        if make is None:
-            continue
         name = downloads.file_name(key, of[:8], ending=label.lower())
         downloads.button(label, make, name, mime, f"{key}-{label}", ("chart exported", of), type="tertiary")
+
+
+def to_png(make_svg: Callable[[], str]) -> bytes:
+    return png.from_svg(make_svg())
 
 
 def to_csv(chart: Chart) -> str:

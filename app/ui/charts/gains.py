@@ -12,6 +12,7 @@ import pandas as pd
 from app.ui import labels
 from app.ui.charts import pictures
 from app.ui.charts.base import Chart
+from app.ui.charts.cividis import CIVIDIS, colour_of, ink_on
 from app.ui.charts.html_charts import html_chart
 
 STATUS_SIGNS = {"known": "●", "unavailable": "✕", "declined": "–", "pending": "…"}
@@ -22,10 +23,6 @@ LEAST_APART = 0.15  # share of the colour bar between two of its numbers
 MOST_ROWS = 12  # tests not known yet in one heat map; the table holds all
 LONGEST = 22  # characters of a feature's name
 FEWEST_COLUMNS, MOST_COLUMNS = 4, 15  # so wide is the map at the first step already; of more steps the latest are drawn
-# Cividis, as the theme has it for Plotly's charts: dark to bright for everyone's eyes.
-CIVIDIS = ("#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838")
-SHADES = 64
-BRIGHT = 0.55  # from this shade on, signs are dark
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def _picture(
         gain, sign = column.gains.get(feature), _sign(feature, column)
         if gain is None or gain != gain:
             return "", sign, pictures.INK
-        return _colour(_shade(gain, top)), sign, _ink(_shade(gain, top))
+        return colour_of(_shade(gain, top)), sign, ink_on(_shade(gain, top))
 
     lines = [(features[number], [cell(features[number], column) for _, column in drawn]) for number in rows]
     return pictures.grid(
@@ -97,10 +94,6 @@ def _picture(
 
 def _sign(feature: str, column: Column) -> str:
     return STATUS_SIGNS.get(column.statuses.get(feature, ""), SUGGESTED if feature == column.suggested else "")
-
-
-def _ink(shade: float) -> str:
-    return "#10181c" if shade > BRIGHT else "#fff"
 
 
 def _rows(features: Sequence[str], drawn: Sequence[tuple[int, Column]], most: int) -> list[int]:
@@ -126,8 +119,8 @@ def _cell(step: int, name: str, feature: str, column: Column, top: float) -> str
         return f'<i title="{name}, step {step}: {status or "not ranked"}">{sign}</i>'
     shade = _shade(gain, top)
     words = status or ", ".join(filter(None, (column.moves.get(feature, ""), f"{labels.gain(gain)} nats")))
-    ink = f";color:{_ink(shade)}" if sign else ""
-    return f'<i style="background:{_colour(shade)}{ink}" title="{name}, step {step}: {escape(words)}">{sign}</i>'
+    ink = f";color:{ink_on(shade)}" if sign else ""
+    return f'<i style="background:{colour_of(shade)}{ink}" title="{name}, step {step}: {escape(words)}">{sign}</i>'
 
 
 def _most(drawn: Sequence[tuple[int, Column]]) -> str:
@@ -162,21 +155,6 @@ def _shade(gain: float, top: float) -> float:
     By square roots: after one large early gain, all later gains would otherwise be one dark blue.
     """
     return float(np.sqrt(max(gain, 0.0) / top))
-
-
-def _colour(shade: float) -> str:
-    return PALETTE[round(shade * (SHADES - 1))]
-
-
-def _mixed(shade: float) -> str:
-    """Between the two nearest colours of the theme."""
-    position = shade * (len(CIVIDIS) - 1)
-    low = min(int(position), len(CIVIDIS) - 2)
-    one, other = ([int(CIVIDIS[i][j : j + 2], 16) for j in (1, 3, 5)] for i in (low, low + 1))
-    return "#" + "".join(f"{round(a + (b - a) * (position - low)):02x}" for a, b in zip(one, other, strict=True))
-
-
-PALETTE = [_mixed(number / (SHADES - 1)) for number in range(SHADES)]
 
 
 def _ticks(top: float) -> list[float]:

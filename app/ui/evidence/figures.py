@@ -172,9 +172,8 @@ def _decisions(evidence: Evidence) -> None:
 
 
 def _first_threshold(evidence: Evidence, outcome: str) -> int:
-    """How often the outcome is: there, acting on everybody and on nobody are equally good."""
-    share = evidence.asked_by_class[evidence.classes.index(outcome)] / max(1, evidence.asked)
-    return min(99, max(1, round(100 * share)))
+    """A whole percent near the outcome's share."""
+    return min(99, max(1, round(100 * standalone.share_of(evidence, outcome))))
 
 
 def _groups(evidence: Evidence) -> None:

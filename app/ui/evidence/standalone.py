@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from app.store import StoredCohort, StoredEvidence
-from app.ui import labels, notices
-from app.ui.charts.plots import Series, plot, series_of
+from app.ui import notices
+from app.ui.charts import Chart
+from app.ui.charts import evidence_charts as drawings
 from app.ui.traces.report_html import POLICY, STYLE, text
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.sentences import LABELS, formula, grade_in_words
@@ -41,48 +42,40 @@ def to_html(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> s
 
 
 def _by_order(evidence: Evidence) -> list[str]:
-    steps = list(range(evidence.budget + 1))
-    lines = [series_of(LABELS[curve.order], steps, curve.loss) for curve in evidence.curves]
-    base = evidence.base.value
-    alt = "Log loss by number of tests, one line for each order, with 95% intervals"
-    drawn = plot(lines, "tests, at most", "log loss (nats)", alt, (base, "base rate"))
     heads = ["tests", *(LABELS[curve.order] for curve in evidence.curves)]
+    steps = range(evidence.budget + 1)
     rows = [[str(t), *(_estimate(curve.loss[t]) for curve in evidence.curves)] for t in steps]
-    return ["<h2>Log loss by number of tests, in each order</h2>", drawn, _table(heads, rows)]
+    drawn = drawings.by_tests(evidence.curves, "log loss", "nats", evidence.base.value)
+    return ["<h2>Log loss by number of tests, in each order</h2>", _picture(drawn), _table(heads, rows)]
 
 
 def _head_to_head(evidence: Evidence) -> list[str]:
     if len(evidence.voices) < 2:
         return []
-    steps = list(range(evidence.budget + 1))
-    names = [voice.label(evidence.kind) for voice in evidence.voices]
-    lines = [series_of(name, steps, voice.loss) for name, voice in zip(names, evidence.voices, strict=True)]
-    alt = "Log loss by number of tests, one line for each predictor, with 95% intervals"
     rows = [
-        [name, _estimate(voice.overall), *(_estimate(each[-1]) for each in voice.scores.values())]
-        for name, voice in zip(names, evidence.voices, strict=True)
+        [voice.label(evidence.kind), _estimate(voice.overall), *(_estimate(each[-1]) for each in voice.scores.values())]
+        for voice in evidence.voices
     ]
     scores = [f"{name.upper()} after all tests" for name in evidence.voices[0].scores]
     return [
         "<h2>Head to head: the same rows, the same known values</h2>",
-        plot(lines, "tests, at most", "log loss (nats)", alt, (evidence.base.value, "base rate")),
+        _picture(drawings.by_voice(evidence)),
         _table(["", "log loss, averaged over the tests", *scores], rows),
     ]
 
 
 def _calibration(evidence: Evidence) -> list[str]:
-    end = evidence.calibration[-1]
-    lines = [Series("as predicted", end.predicted, end.observed, end.low, end.high)]
+    end, found = evidence.calibration[-1], evidence.recalibrated
     rows = [["as predicted", f"{100 * end.error:.1f}", f"{100 * end.by_chance:.1f}", ""]]
-    found = evidence.recalibrated
+    drawn = [_picture(drawings.calibration(end, evidence))]
     if found is not None:
         after = found.calibration
-        lines.append(Series("recalibrated", after.predicted, after.observed, after.low, after.high))
         how = formula(evidence, found)
         rows.append(["recalibrated", f"{100 * after.error:.1f}", f"{100 * after.by_chance:.1f}", how])
+        drawn += ["<h3>Recalibrated</h3>", _picture(drawings.calibration(after, evidence))]
     return [
         "<h2>Calibration after all tests</h2>",
-        plot(lines, "predicted", "observed", "Observed shares against predicted ones", diagonal=True),
+        *drawn,
         _table(["", "off by, in points", "by chance", "how"], rows),
     ]
 
@@ -90,15 +83,20 @@ def _calibration(evidence: Evidence) -> list[str]:
 def _decisions(evidence: Evidence) -> list[str]:
     made = []
     for curve in evidence.decisions_at:
-        names = {voice.name: voice.label(evidence.kind) for voice in evidence.voices} | {"all": "acting on everybody"}
-        least = -0.1 * max(max(values) for values in curve.benefit.values())
-        lines = []
-        for name, values in curve.benefit.items():
-            kept = [(x, y) for x, y in zip(curve.thresholds, values, strict=True) if y >= least]
-            lines.append(Series(labels.plain(names[name]), [x for x, _ in kept], [y for _, y in kept]))
         title = f"Net benefit of acting on '{curve.outcome}' from a threshold on"
-        made += [f"<h2>{text(title)}</h2>", plot(lines, "threshold", "net benefit", title, (0.0, "acting on nobody"))]
+        marked = share_of(evidence, curve.outcome)
+        made += [f"<h2>{text(title)}</h2>", _picture(drawings.decision_curve(curve, evidence, marked))]
     return made
+
+
+def share_of(evidence: Evidence, outcome: str) -> float:
+    """How often the outcome is. As a threshold: there, acting on everybody and on nobody are equally good."""
+    return evidence.asked_by_class[evidence.classes.index(outcome)] / max(1, evidence.asked)
+
+
+def _picture(chart: Chart) -> str:
+    assert chart.picture is not None
+    return chart.picture()
 
 
 def _groups(evidence: Evidence) -> list[str]:
