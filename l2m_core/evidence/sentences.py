@@ -20,6 +20,7 @@ LABELS = {
 }
 ECE_LIMIT = 0.05
 NOTABLE_UNRECORDED = 0.2
+NO_NEWS = 0.002  # nats: smaller differences change nothing for a patient, however sure they are
 NOTABLE_UNFOUNDED = 0.05  # share of the patients; beyond it an arbitrary position could be what the interval shows
 
 TOO_FEW_TO_JUDGE = 0.05
@@ -80,6 +81,8 @@ def _about_order(difference: Difference, figures: Figures) -> Sentence:
     size = f"{_signed(overall.value)} nats, 95% interval {_signed(overall.low)} to {_signed(overall.high)}"
     size = f"({size}, in log loss, averaged over 0 to {figures.budget} tests)"
     also = f" For the fixed order {unjudged}, and came last." if unjudged else ""
+    if abs(overall.value) < NO_NEWS and not overall.low <= 0 <= overall.high:
+        return Sentence("order", "note", f"On this cohort the model's order is as good as {other} {size}.{also}")
     if overall.high < 0:
         return Sentence("order", "good", f"On this cohort the model's order is better than {other} {size}.{also}")
     if overall.low > 0:
@@ -115,6 +118,8 @@ def _about_others(figures: Figures) -> list[Sentence]:
     gap = rival.against_shown
     size = f"{abs(gap.value):.3f} nats, 95% interval of the difference {_signed(gap.low)} to {_signed(gap.high)}"
     ours, theirs = shown.label(figures.kind), rival.label(figures.kind)
+    if abs(gap.value) < NO_NEWS and not gap.low <= 0 <= gap.high:
+        return [Sentence("others", "note", f"{lead}. {_begin(ours)} and {theirs} are as good as each other ({size}).")]
     if gap.high < 0:
         return [Sentence("others", "bad", f"{lead}. {_begin(theirs)} {_is(rival)} better than {ours} by {size}.")]
     if gap.low > 0:

@@ -91,6 +91,7 @@ def test_a_setting_that_is_no_yes_or_no_is_refused():
         (-0.2, -0.1, "bad", "Boosted trees are better than the general model alone by 0.150 nats"),
         (-0.2, 0.1, "open", "The general model alone and boosted trees are not distinguishable"),
         (0.1, 0.2, "good", "The general model alone is better than boosted trees by 0.150 nats"),
+        (-0.002, -0.001, "note", "The general model alone and boosted trees are as good as each other (0.002 nats"),
     ],
 )
 def test_who_wins_is_said_only_where_the_interval_says_so(evidence, low, high, verdict, words):

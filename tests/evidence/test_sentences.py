@@ -21,6 +21,8 @@ def with_difference(evidence, low: float, high: float):
         (-0.2, -0.1, "good", "is better than random order (−0.150 nats"),
         (-0.2, 0.1, "open", "is not distinguishable from random order (−0.050 nats"),
         (0.1, 0.3, "bad", "is worse than random order (+0.200 nats"),
+        (0.0001, 0.0003, "note", "is as good as random order (+0.000 nats"),
+        (-0.003, -0.0002, "note", "is as good as random order (−0.002 nats"),
     ],
 )
 def test_an_order_is_better_only_where_its_interval_says_so(evidence, low, high, verdict, words):
