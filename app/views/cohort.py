@@ -9,7 +9,17 @@ import streamlit as st
 from app.examples import EXAMPLES
 from app.host import services
 from app.store import NotFound, StoredCohort
-from app.ui import charts, cohort_draft, grouped_findings, labels, notices, ownership, schema_editor, state
+from app.ui import (
+    charts,
+    cohort_draft,
+    grouped_findings,
+    labels,
+    notices,
+    ownership,
+    posterior_words,
+    schema_editor,
+    state,
+)
 from app.ui.metrics import metric
 from app.ui.step_through import conditioning
 from l2m_core.answering.trained_range import WITHIN
@@ -158,7 +168,9 @@ def _summary(cohort: Cohort) -> None:
         value, detail = labels.number(middle), f"median; from {labels.number(low)} to {labels.number(high)}"
     elif cohort.kind == "binary":
         share = diagnostics.prevalence[cohort.classes[1]]
-        value, detail = labels.percent(share), f"{labels.of_100(share)} patients: {labels.plain(cohort.classes[1])}"
+        # The outcome's name stands above: only a class that says more is named.
+        of_class = "" if cohort.classes[1].casefold() in posterior_words.AFFIRMATIVE else f": {cohort.classes[1]}"
+        value, detail = labels.percent(share), f"{labels.of_100(share)} patients{labels.plain(of_class)}"
     else:
         value, detail = f"{cohort.n_classes} classes", ", ".join(labels.plain(name) for name in cohort.classes)
     with st.grid(4, gap="small"):

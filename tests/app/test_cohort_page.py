@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import re
 from importlib import import_module
 
 import numpy as np
@@ -10,6 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from app.host.services import Services
 from app.store import StoredCohort
+from app.ui import labels
+from l2m_core.cohort import Cohort
 from l2m_core.schema import Schema
 from tests.app.conftest import check, open_app, press, small_cohort, small_frame, texts
 from tests.tables.test_restoring import FRAME, HASH, SCHEMA
@@ -326,3 +329,16 @@ def test_a_cohort_of_an_earlier_version_opens_and_offers_today_s_reading(shared_
     assert shared_services.cohort(owner, stored).content_hash == HASH
     app = open_app()
     assert "upload its file again" in texts(app) and "'culture'" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("classes", "said"), [(["0", "1"], "of 100 patients"), (["home", "ward"], "of 100 patients: ward")]
+)
+def test_how_often_the_outcome_is_names_only_a_class_that_says_more(
+    shared_services: Services, owner: str, classes: list[str], said: str
+) -> None:
+    frame = small_frame()
+    frame["died"] = frame["died"].map({"no": classes[0], "yes": classes[1]})
+    stored = shared_services.add_cohort(owner, Cohort.from_frame(frame, outcome="died", positive=classes[1]))
+    prevalence = open_app("cohort", cohort=stored.id).metric[2]
+    assert re.fullmatch(rf"\d+ {said}", labels.plain(prevalence.delta.replace(labels.JOINER, "")))

@@ -256,7 +256,14 @@ def choices(evidence: Evidence) -> Chart:
             ]
             for name, row in zip(names, rows, strict=True)
         ],
-        "colorbar": {"title": {"text": "patients"}, "thickness": 10, "len": 0.9, "tickformat": ".0%", "x": 1.01},
+        "colorbar": {
+            "title": {"text": "patients"},
+            "thickness": 10,
+            "len": 0.9,
+            "tickformat": ".0%",
+            "nticks": 3,
+            "x": 1.01,
+        },
     }
     written = [
         (step, position, value)
