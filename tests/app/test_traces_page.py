@@ -65,7 +65,7 @@ def test_the_list_shows_the_newest_first_and_what_was_believed(
     for step_through in (kept, another):
         believed = loading.load(owner, step_through.id).record.believed[-1]
         assert f"**{believed['yes']:.0%}** :small[died]" in page
-    assert "ward, version 1" in page and "2 · 92" in page and "2 step-throughs, latest first" in page
+    assert "ward, version 1" in page and "2 tests · cost 92" in page and "2 step-throughs, latest first" in page
     assert "A step-through is kept until you delete it, as a whole" in page
 
 

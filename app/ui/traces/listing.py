@@ -185,7 +185,8 @@ def _row(owner: str, step_through: StepThrough, cohort: StoredCohort) -> None:
         st.markdown(f":small[{step_through.updated_at:%d %b %Y %H:%M}{stopped}]")
     line = line_of(owner, step_through, cohort)
     with tests:
-        st.markdown(f":small[{line.tests} · {line.spent:g}]" if line else ":small[—]")
+        spent = f"{labels.counted(line.tests, 'test')} · cost {line.spent:g}" if line else "—"
+        st.markdown(f":small[{spent}]")
     with answer:
         text = (
             f"**{labels.markdown(line.answer)}** :small[{labels.markdown(labels.short(line.outcome, 26))}]"
