@@ -8,7 +8,7 @@ from typing import Any
 
 from app.streamlit_contact.clicks import listen, picked
 from app.ui.belief_curve import SIGNS, BeliefCurve, Point
-from app.ui.charts.base import Chart, Drawn, draw, show_table
+from app.ui.charts.base import Chart, Drawn, draw, offer, show_table
 from app.ui.charts.cohorts import recorded_map
 from app.ui.charts.comparison import Path, two_histories
 from app.ui.charts.density import density
@@ -35,6 +35,7 @@ __all__ = [
     "history",
     "icon_array",
     "listen",
+    "offer",
     "picked",
     "preview",
     "ranking",

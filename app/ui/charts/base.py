@@ -63,6 +63,7 @@ def draw(chart: Chart, key: str, table: bool = True, of: str = "") -> None:
     """The chart, and below it the table of its numbers, made when it is opened.
 
     of: the id of what it shows, under which the audit trail tells of its files; by default the chart's own key.
+    table: False where `offer` is called at another place.
     """
     if isinstance(chart.spec, str):
         st.container(key=key).html(chart.spec)
@@ -75,8 +76,12 @@ def draw(chart: Chart, key: str, table: bool = True, of: str = "") -> None:
             theme="streamlit",
             width="stretch",
         )
-    if not table:
-        return
+    if table:
+        offer(chart, key, of)
+
+
+def offer(chart: Chart, key: str, of: str = "") -> None:
+    """What can be taken of a chart that is drawn: the table of its numbers, and its files."""
     with st.container(horizontal=True, gap="xsmall", key=f"{key}-files"):
         twin = st.expander("Numbers", key=f"{key}-numbers", type="compact", on_change="rerun")
         _offer_files(chart, key, of or key)

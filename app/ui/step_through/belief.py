@@ -73,10 +73,12 @@ def _binary(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
             delta_description="since the last step" if before else None,
         )
     with picture:
-        charts.draw(charts.icon_array(now[name], words), "step-icons", table=False)
+        icons = charts.icon_array(now[name], words)
+        charts.draw(icons, "step-icons", table=False)
     st.markdown(
         f":small[**{labels.of_100(now[name])}** patients like this: {labels.markdown(posterior_words.happened(outcome))}.]"
     )
+    charts.offer(icons, "step-icons", answers.record.id)
 
 
 def _multiclass(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
