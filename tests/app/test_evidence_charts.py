@@ -155,7 +155,8 @@ def test_predictors_differ_in_dash_and_the_chosen_threshold_is_marked(binary: Ev
     (curve,) = binary.decisions_at
     chart = drawings.decision_curve(curve, binary, 0.3)
     assert chart.spec["layout"]["shapes"][0]["x0"] == 0.3
-    assert len({line["line"]["dash"] for line in chart.spec["data"]}) >= 3
+    assert len({line["line"]["dash"] for line in chart.spec["data"]}) == len(chart.spec["data"])
+    assert len({dash for _, dash, _ in drawings.LOOKS_OF_VOICES.values()}) == len(drawings.LOOKS_OF_VOICES)
     assert chart.table["acting on everybody"].tolist() == list(curve.benefit["all"])
     assert f"{curve.benefit['model'][29]:.3g}" in chart.alt
 

@@ -27,7 +27,7 @@ LOOKS_OF_VOICES = {
     "council": (CATEGORY_3, "dashdot", "triangle-up"),
     "regression": (NEUTRAL, "dot", "square"),
     "trees": (ATTENTION, "dash", "diamond"),
-    "all": (TEXT, "dot", "circle-open"),
+    "all": (TEXT, "longdash", "circle-open"),
 }
 LOWEST_SHOWN = -0.1  # of the largest net benefit: below it, curves leave the chart
 NAMES = {"auroc": "AUROC", "crps": "CRPS", "rmse": "RMSE"}

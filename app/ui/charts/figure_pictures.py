@@ -27,7 +27,7 @@ LETTER = 0.52 * SIZE  # width of a letter on average
 NARROWEST, WIDEST = 50.0, 240.0  # room for the words left of the vertical axis
 AROUND = 96  # pixels of a figure's height that are not its plot
 LINE_OF_LEGEND = 20
-DASHES = {"dot": "2 3", "dash": "8 4", "dashdot": "8 3 2 3"}
+DASHES = {"dot": "2 3", "dash": "8 4", "longdash": "16 5", "dashdot": "8 3 2 3"}
 HATCH = "hatch"
 AREA = "#dbe6e9"
 
