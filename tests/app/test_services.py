@@ -166,7 +166,8 @@ def test_samples_of_a_large_cohort_are_smaller(rows: int, nbytes: int, count: in
 def test_a_cohort_too_large_for_resampling_gets_no_band(
     shared_services: Services, owner: str, monkeypatch: pytest.MonkeyPatch, times: float, count: int
 ) -> None:
-    stored = shared_services.add_cohort(owner, small_cohort())
+    own = Cohort.from_frame(small_frame(84), outcome="died")  # of no other test, which might have its samples already
+    stored = shared_services.add_cohort(owner, own)
     conditioned = shared_services.conditioned(owner, stored, shared_services.model(owner))
     rows = conditioned.memory.rows_read
     monkeypatch.setattr(services, "FEWEST_ROWS", rows // 4)
