@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,22 @@ def browser_of_cookie() -> str | None:
 def sign_in_is_required() -> bool:
     """Whether sign-in is asked for and nobody is signed in, or no longer."""
     asked = sign_in.asked()
-    if asked is None:  # Streamlit may have settings of its own
-        return getattr(st.user, "is_logged_in", None) is False
+    if asked is None:
+        return _may_be_signed_in() and getattr(st.user, "is_logged_in", None) is False
     return not asked.is_signed_in(st.user)
+
+
+def _may_be_signed_in() -> bool:
+    """Whether anybody can be: by our sign-in, or by settings that Streamlit has in files of its own.
+
+    `st.user` reads those files whenever it is asked, there or not, which was a tenth of a step's time.
+    """
+    return sign_in.asked() is not None or any(Path(file).exists() for file in _secrets_files())
+
+
+@lru_cache(maxsize=1)
+def _secrets_files() -> tuple[str, ...]:
+    return tuple(st.get_option("secrets.files"))
 
 
 def is_active() -> None:
@@ -74,7 +88,7 @@ def sign_in_problem() -> str:
 
 
 def signed_in_user() -> str | None:
-    if sign_in_is_required() or getattr(st.user, "is_logged_in", None) is not True:
+    if not _may_be_signed_in() or sign_in_is_required() or getattr(st.user, "is_logged_in", None) is not True:
         return None
     return identity.user_owner(str(st.user.get("iss", "")), str(st.user.get("sub") or st.user.get("email") or ""))
 

@@ -68,6 +68,19 @@ def test_without_sign_in_the_browser_is_the_owner(owner: str, monkeypatch: pytes
     assert not state.sign_in_is_required() and state.owner() == owner
 
 
+def test_streamlit_s_own_sign_in_counts_where_its_file_is(
+    owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user(monkeypatch, is_logged_in=False)
+    secrets = tmp_path / "secrets.toml"
+    monkeypatch.setattr(state, "_secrets_files", lambda: (str(secrets),))
+    assert not state.sign_in_is_required() and state.owner() == owner
+    secrets.write_text("[auth]\n")
+    assert state.sign_in_is_required()
+    user(monkeypatch, **signed_in())
+    assert not state.sign_in_is_required() and state.owner().startswith("user-")
+
+
 def test_only_who_is_signed_in_may_train_where_that_is_asked(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     user(monkeypatch, **signed_in())
     assert not state.sign_in_is_required() and state.owner().startswith("user-")
