@@ -10,7 +10,7 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -24,9 +24,11 @@ from l2m_core.answering.predictive import Predictive
 from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
 from l2m_core.lazy import lazy
+from l2m_core.model.columns import Columns
 from l2m_core.model.density import predictive
 from l2m_core.model.interface import Context, Memory, Output, Progress, ignore_progress
 from l2m_core.model.parallel import RunAll, in_turn, side_by_side
+from l2m_core.model.results import Levels, levels_of
 
 CONTEXT_CHUNK = 1024  # rows worked on at a time when conditioning
 OWN_WORK = 2000  # a row's own work, counted in the rows that it could read in that time
@@ -144,11 +146,14 @@ class ConditionedModel:
     batcher: QueryBatcher = field(default_factory=QueryBatcher, repr=False)
     prediction_batcher: QueryBatcher = field(default_factory=QueryBatcher, repr=False)
     """Of `predictions`, whose answers rank nothing."""
+    foreseen: dict[bytes, Any] = field(default_factory=dict, repr=False)
+    """The latest results that were foreseen; see l2m_core/acquire/foreseen.py."""
 
     def forget_answers(self) -> None:
         """Drop the latest answers, and with them what was known of the patients that they were about."""
         self.batcher.forget()
         self.prediction_batcher.forget()
+        self.foreseen.clear()
 
     @property
     def nbytes(self) -> int:
@@ -248,6 +253,19 @@ class ConditionedModel:
         return prevalence_shift(empty, torch.from_numpy(self.cohort.y.copy()), self.release.inference.prevalence)
 
     # -- statistics of the cohort's columns -------------------------------------------------------------------------
+
+    @lazy
+    def scale(self) -> Columns:
+        """The values by whose ranks results are foreseen: those of the rows that were read, as one task."""
+        # The first task has all the rows that were read; the others differ in the coding of classes, or have fewer rows.
+        columns = self.memories[0].columns
+        assert isinstance(columns, Columns)
+        return replace(columns, **{name: tensor[:1].cpu() for name, tensor in vars(columns).items()})
+
+    @lazy
+    def levels(self) -> Levels:
+        """Of `scale`."""
+        return levels_of(self.scale)
 
     @lazy
     def spread(self) -> tuple[np.ndarray, np.ndarray]:

@@ -72,18 +72,24 @@ def value_loss(logits: Tensor, columns: Columns, x: Tensor) -> Tensor:
     return -share.clamp_min(1e-6).log() * (columns.count > 0)[:, None]
 
 
-def results_to_try(logits: Tensor, columns: Columns, features: Tensor) -> tuple[Tensor, Tensor]:
+Levels = tuple[Tensor, Tensor, Tensor]
+"""Of columns: their first values, how many rows lie up to each, and how many different ones there are; see `_levels`."""
+
+
+def results_to_try(
+    logits: Tensor, columns: Columns, features: Tensor, levels: Levels | None = None
+) -> tuple[Tensor, Tensor]:
     """A few results of each of some features, and how likely each is: what a sum over all results is replaced by.
 
     logits: (B, n, m, V) of the features (B, n, m) → (B, n, m, MOST_LEVELS) values that the context has, and their chances,
-    1 in all; a slot that is not needed has a chance of 0.
+    1 in all; a slot that is not needed has a chance of 0. levels: those of `features`, where they are known already.
     """
     B, n, m = features.shape
     edges = cumulative(logits)
     which = features.flatten(1)  # (B, n · m)
     ordered = columns.ordered.gather(1, which[..., None].expand(-1, -1, columns.ordered.shape[-1]))
     count = columns.count.clamp_min(1).gather(1, which)[..., None]  # (B, n · m, 1)
-    values, ends, distinct = _levels(ordered, count)
+    values, ends, distinct = _levels(ordered, count) if levels is None else levels
     # Few different values: each, with the probability between the ranks where it begins and ends.
     up_to = probability_up_to(edges, (ends / count).view(B, n, m, -1))
     of_levels = torch.diff(up_to, dim=-1, prepend=torch.zeros_like(up_to[..., :1]))
@@ -96,7 +102,12 @@ def results_to_try(logits: Tensor, columns: Columns, features: Tensor) -> tuple[
     return torch.where(is_few, values.view(B, n, m, -1), at_points.view(B, n, m, -1)), chances
 
 
-def _levels(ordered: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def levels_of(columns: Columns) -> Levels:
+    """Of all columns."""
+    return _levels(columns.ordered, columns.count.clamp_min(1)[..., None])
+
+
+def _levels(ordered: Tensor, count: Tensor) -> Levels:
     """The first MOST_LEVELS different values of sorted rows, how many values lie up to each, and how many there are.
 
     ordered: (B, f, N), +inf beyond `count`: (B, f, 1) → (B, f, MOST_LEVELS) twice, and (B, f).

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from l2m_core.acquire.foreseen import FEWEST_RECORDED, scale_of
+from l2m_core.acquire.foreseen import FEWEST_RECORDED
 from l2m_core.acquire.support import count_near, nearest_rows
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, CohortMemory, load
@@ -69,7 +69,7 @@ def results_of_state(memory: CohortMemory, trial: Trial, generator: np.random.Ge
     Losses are in nats above the column's own distribution, so that the marginal's are 0. `position`: the share of the
     model's distribution that lies below the result, 0 … 1; of a result that several rows share, a random place in its share.
     """
-    cohort, scale = memory.cohort, scale_of(memory)
+    cohort, scale = memory.cohort, memory.scale
     row, x = random_state(cohort, trial, generator)
     is_open = np.isnan(x) & cohort.acquirable & ~np.isnan(trial.x[row])
     columns = np.flatnonzero(is_open & (scale.count[0].numpy() >= FEWEST_RECORDED))
