@@ -6,7 +6,6 @@ loaded is shared by all who may.
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import l2m_core as l2m
@@ -32,6 +31,7 @@ class Catalogue:
         self.store = Store(self.settings.database_url, migrate=True, signed=SignedHeads.of(self.settings))
         self._models = BoundedCache(MODELS_IN_MEMORY)
         self._fingerprints: dict[Path, str] = {}
+        self._released: dict[str, Path] = {}  # by fingerprint; those that anybody may use
         self._cohorts = BoundedCache(CELLS_IN_MEMORY, weigh=lambda cohort: cohort.x.size)
 
     # -- models -----------------------------------------------------------------------------------------------------
@@ -55,14 +55,26 @@ class Catalogue:
 
     def model_of(self, owner: str, fingerprint: str) -> L2M | None:
         """The model with this fingerprint; None when it is not here (any more)."""
-        # Mostly it is a released one, for which the store need not be asked.
-        for folders in (all_folders, partial(self.model_names, owner)):
-            for folder in folders().values():
-                if self._fingerprints.get(folder, fingerprint) == fingerprint:
-                    model = self._load_or_none(folder)
-                    if model is not None and model.fingerprint == fingerprint:
-                        return model
-        return None
+        # Mostly it is a released one that was asked for before: neither folders nor the store need be searched.
+        kept = self._released.get(fingerprint)
+        if kept is not None and (model := self._load_if(kept, fingerprint)) is not None:
+            return model
+        for folder in all_folders().values():
+            if (model := self._load_if(folder, fingerprint)) is not None:
+                self._released[fingerprint] = folder
+                return model
+        models = (self._load_if(folder, fingerprint) for folder in self.model_names(owner).values())
+        return next((model for model in models if model is not None), None)
+
+    def _load_if(self, folder: Path, fingerprint: str) -> L2M | None:
+        """The folder's model, if it is the one with this fingerprint and can be read."""
+        if self._fingerprints.get(folder, fingerprint) != fingerprint:
+            return None
+        try:
+            model = self._load(folder)
+        except L2MError:
+            return None
+        return model if model.fingerprint == fingerprint else None
 
     def _load(self, folder: Path) -> L2M:
         facts = folder / "model.yaml"
@@ -70,12 +82,6 @@ class Catalogue:
         model = self._models.get((folder, changed), lambda: l2m.load(str(folder)))
         self._fingerprints[folder] = model.fingerprint
         return model
-
-    def _load_or_none(self, folder: Path) -> L2M | None:
-        try:
-            return self._load(folder)
-        except L2MError:
-            return None
 
     # -- cohorts ----------------------------------------------------------------------------------------------------
 

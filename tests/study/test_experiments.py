@@ -187,7 +187,7 @@ def test_planning_asks_policies_that_were_taught_already(tmp_path):
 
 
 def test_the_overview_takes_no_verdict_on_another_claim(tmp_path):
-    page = "`python -m train reproduce acquisition --scale small`\n\n{claim}\n\n**ClaimVerdict: seen.** By 1 nat.\n"
+    page = "`python -m train reproduce acquisition --scale small`\n\n{claim}\n\n**Verdict: seen.** By 1 nat.\n"
     for claim, shown in ((find("acquisition").CLAIM, "seen (small)"), ("It is best.", "not judged")):
         (tmp_path / "acquisition.md").write_text(page.format(claim=claim))
         write_overview(tmp_path)

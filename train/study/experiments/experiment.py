@@ -289,7 +289,7 @@ def write(
         f"**The effect.** {module.EFFECT}",
         "",
         *(line for heading, text in notes.items() for line in (f"**{heading}** {text}", "")),
-        f"**ClaimVerdict: {verdict.status}.** {verdict.reason}",
+        f"**Verdict: {verdict.status}.** {verdict.reason}",
         "",
         *(
             f"![{module.TITLE}]({p.name})" if p.suffix == ".png" else f"Interactive: [{p.name}]({p.name})"
