@@ -66,11 +66,12 @@ def _may_be_signed_in() -> bool:
 
     `st.user` reads those files whenever it is asked, there or not, which was a tenth of a step's time.
     """
-    return sign_in.asked() is not None or any(Path(file).exists() for file in _secrets_files())
+    return sign_in.asked() is not None or any(Path(file).exists() for file in secrets_files())
 
 
 @lru_cache(maxsize=1)
-def _secrets_files() -> tuple[str, ...]:
+def secrets_files() -> tuple[str, ...]:
+    """Where Streamlit looks for settings of its own."""
     return tuple(st.get_option("secrets.files"))
 
 

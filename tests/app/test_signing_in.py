@@ -73,7 +73,7 @@ def test_streamlit_s_own_sign_in_counts_where_its_file_is(
 ) -> None:
     user(monkeypatch, is_logged_in=False)
     secrets = tmp_path / "secrets.toml"
-    monkeypatch.setattr(state, "_secrets_files", lambda: (str(secrets),))
+    monkeypatch.setattr(state, "secrets_files", lambda: (str(secrets),))
     assert not state.sign_in_is_required() and state.owner() == owner
     secrets.write_text("[auth]\n")
     assert state.sign_in_is_required()
