@@ -52,8 +52,8 @@ def log_gain(gain: np.ndarray) -> np.ndarray:
 
 def align_head(memory: ConditionedModel, x: np.ndarray, states: int) -> HeadAlignment | None:
     """Fitted to random states of rows x (n, d) of the cohort; None where nothing could be computed."""
-    # A cache of its own: what is asked here, nobody asks again.
-    apart = replace(memory, batcher=QueryBatcher(), prediction_batcher=QueryBatcher(), alignment=None)
+    # Caches of its own: what is asked here, nobody asks again.
+    apart = replace(memory, batcher=QueryBatcher(), prediction_batcher=QueryBatcher(), foreseen={}, alignment=None)
     compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, _affordable(memory)))))
     if not compared:
         return None

@@ -8,9 +8,7 @@ recorded in the rows nearest to the patient. Then the recorded result is entered
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,10 +20,9 @@ from l2m_core.acquire.support import count_near, nearest_rows
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import row_losses
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.manifest import default_data_folder
 from train.study.evaluation.report import publish
 from train.study.markdown import markdown_table
-from train.study.random_states import NamedTrial, in_random_states, random_state, sources
+from train.study.random_states import NamedTrial, in_random_states, named, options, random_state, sources
 
 TESTS = 10  # open tests of a state that are compared
 NEAR_VALUES = 12  # recorded values of near rows that the reference tries
@@ -42,14 +39,10 @@ PAIRS = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m train consistency", description=__doc__)
+    parser = options("consistency", __doc__)
     parser.add_argument("--model", nargs="+", default=["general"], help="released models, by name or folder")
-    parser.add_argument("--data", type=Path, default=default_data_folder(), help="cohorts with a manifest.yaml")
-    parser.add_argument("--states", type=int, default=30, help="of each cohort")
-    parser.add_argument("--only", nargs="*", default=[], help="names of cohorts, instead of all")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
     given = parser.parse_args(arguments)
-    chosen = [s for s in sources(given.data) if not given.only or s.name in given.only]
+    chosen = named(sources(given.data), given.only)
     parts = [HEAD]
     for name in given.model:
         model = load(name)

@@ -8,9 +8,7 @@ results lie in them.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,11 +22,10 @@ from l2m_core.metrics import Interval
 from l2m_core.model.columns import Columns
 from l2m_core.model.results import cumulative, probability_up_to, rank_interval, value_loss
 from train.study.evaluation.cells import Trial
-from train.study.evaluation.manifest import default_data_folder
 from train.study.evaluation.report import publish
 from train.study.experiments.inference import t_interval
 from train.study.markdown import markdown_table
-from train.study.random_states import NamedTrial, in_random_states, random_state, sources
+from train.study.random_states import NamedTrial, in_random_states, named, options, random_state, sources
 
 LEVELS = (0.5, 0.8, 0.95)  # of central intervals
 CONFIDENCE = 0.95  # of the intervals of differences
@@ -38,18 +35,14 @@ FEW_VALUES = 10  # a column with at most so many different values has levels, no
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m train foreseen", description=__doc__)
+    parser = options("foreseen", __doc__)
     parser.add_argument("--model", default="general", help="a released model, by name or folder")
-    parser.add_argument("--data", type=Path, default=default_data_folder(), help="cohorts with a manifest.yaml")
-    parser.add_argument("--states", type=int, default=30, help="of each cohort")
     parser.add_argument("--tasks", type=int, default=8, help="of each family of the priors")
-    parser.add_argument("--only", nargs="*", default=[], help="names of cohorts, instead of all")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
     given = parser.parse_args(arguments)
     model = load(given.model)
     if not model.release.config.value_bins:
         raise ConfigError(f"Model '{model.name}' foresees no results. Name one whose value_bins are above 0.")
-    chosen = [source for source in sources(given.data, given.tasks) if not given.only or source.name in given.only]
+    chosen = named(sources(given.data, given.tasks), given.only)
     results = measure(model, chosen, given.states)
     command = f"python -m train foreseen --model {given.model} --states {given.states} --tasks {given.tasks}"
     parts = [HEAD, f"## {model.name} ({model.fingerprint[:12]})", *describe(results)]

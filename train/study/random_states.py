@@ -6,8 +6,9 @@ to 64 features, all kinds of outcome.
 
 from __future__ import annotations
 
+import argparse
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory
 from train.study.evaluation.cells import Cell, Trial, draw_trial
-from train.study.evaluation.manifest import read_manifest
+from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.experiments.families import Family, draw
 
 CONTEXTS = (50, 400, 2000)  # rows; cohorts take them in turn
@@ -86,6 +87,21 @@ def random_state(cohort: Cohort, trial: Trial, generator: np.random.Generator) -
         ~cohort.acquirable | (generator.random(len(cohort.names)) < generator.random())
     )
     return row, np.where(is_known, trial.x[row], np.nan).astype(np.float32)
+
+
+def options(command: str, purpose: str | None) -> argparse.ArgumentParser:
+    """What every command that looks at random states is told: which cohorts, how many states, and where the page goes."""
+    parser = argparse.ArgumentParser(prog=f"python -m train {command}", description=purpose)
+    parser.add_argument("--data", type=Path, default=default_data_folder(), help="cohorts with a manifest.yaml")
+    parser.add_argument("--states", type=int, default=30, help="of each cohort")
+    parser.add_argument("--only", nargs="*", default=[], help="names of cohorts, instead of all")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    return parser
+
+
+def named(trials: Iterable[NamedTrial], only: Collection[str]) -> list[NamedTrial]:
+    """Those of these names; all, where none is given."""
+    return [trial for trial in trials if not only or trial.name in only]
 
 
 def in_random_states(
