@@ -107,7 +107,7 @@ def verdict(patient: Patient, stopping: Stopping | None = None) -> Verdict:
 
 def told_together(patient: Patient) -> str:
     """Where no test tells much alone, a sentence on two that do so together; '' where there are none."""
-    if not 0 <= patient.best_gain < SMALL_GAIN:
+    if patient.state.stopped or not 0 <= patient.best_gain < SMALL_GAIN:
         return ""
     pairs = patient.together()
     if not len(pairs):

@@ -167,3 +167,4 @@ def test_tests_that_tell_only_together_are_said(model) -> None:
     )
     assert told_together(patient.observe("albumin", 1.0)) == "", "ast tells enough by itself now"
     assert told_together(patient.observe(dict.fromkeys(names, 1.0))) == ""
+    assert told_together(patient.stop()) == "", "who has stopped measures no more"
