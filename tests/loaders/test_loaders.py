@@ -13,8 +13,6 @@ from l2m_core.loaders import load_hospital, load_metabric, load_miniboone, load_
 from l2m_core.loaders.meds import STUDY_BASELINE, STUDY_LABS
 from l2m_core.loaders.metabric import GENES
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
-
 
 def metabric_table(rows: int = 60) -> pd.DataFrame:
     generator = np.random.default_rng(0)
@@ -291,18 +289,14 @@ def test_the_study_s_hospital_features_are_complete_and_know_chronic_disease(tmp
 
 # -- the real rows ----------------------------------------------------------------------------------------------------
 
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason="needs the real cohorts in ../shared/data")
 
-
-@needs_shared
 @pytest.mark.shared_data
-def test_metabric_s_real_rows():
-    cohort = load_metabric(SHARED / "metabric_pam50.csv")
+def test_metabric_s_real_rows(shared_data):
+    cohort = load_metabric(shared_data / "metabric_pam50.csv")
     assert len(cohort) == 1898 and cohort.n_classes == 6 and cohort.acquirable.sum() == 11
 
 
-@needs_shared
 @pytest.mark.shared_data
-def test_mnist_s_real_pictures():
-    arrays = load_mnist(SHARED / "mnist_6000.npz")
+def test_mnist_s_real_pictures(shared_data):
+    arrays = load_mnist(shared_data / "mnist_6000.npz")
     assert arrays["images"].shape == (6000, 28, 28) and set(arrays["labels"]) == set(range(10))

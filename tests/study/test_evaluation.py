@@ -14,6 +14,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tabular.predictions import Gaussian
 from l2m_core.tasks.registry import build_prior
+from tests.prerequisites import SHARED_DATA
 from tests.study.manifests import rewrite
 from train.__main__ import main as run_command
 from train.study import evaluate
@@ -26,9 +27,6 @@ from train.study.evaluation.scores import informative_share, score, with_floor
 from train.study.evaluation.summary import paired, summarise
 from train.study.evaluation.trial_runs import MethodChoice, run_trial
 from train.study.resumable_table import ResumableTable
-
-SHARED = default_data_folder()
-needs_shared = pytest.mark.skipif(not (SHARED / "manifest.yaml").is_file(), reason=f"{SHARED.name} is not here")
 
 
 def make_cohort(rows: int = 300, classes: int = 2, seed: int = 0) -> Cohort:
@@ -403,11 +401,15 @@ def test_the_evaluation_takes_parsed_arguments_too(folder):
     assert "icu" in evaluate_real(given, "command")
 
 
-@needs_shared
+def test_real_cohorts_are_looked_for_beside_the_repository():
+    assert default_data_folder() == SHARED_DATA
+
+
 @pytest.mark.shared_data
-def test_every_shared_cohort_but_the_widest_can_be_read_as_its_manifest_says():
-    sources = read_manifest(SHARED)
-    stated = {e["name"]: e.get("rows") for e in yaml.safe_load((SHARED / "manifest.yaml").read_text())["datasets"]}
+def test_every_shared_cohort_but_the_widest_can_be_read_as_its_manifest_says(shared_data):
+    sources = read_manifest(shared_data)
+    manifest = yaml.safe_load((shared_data / "manifest.yaml").read_text())
+    stated = {entry["name"]: entry.get("rows") for entry in manifest["datasets"]}
     assert "metabric_pam50_wide" not in {s.name for s in sources} and len(sources) >= 10
     for source in sources:
         cohort = source.load()

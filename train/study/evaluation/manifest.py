@@ -10,6 +10,7 @@ import yaml
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
+from l2m_core.paths import PACKAGE
 from l2m_core.schema import did_you_mean
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.table import Table
@@ -20,7 +21,7 @@ MOST_FEATURES = 100
 
 def default_data_folder() -> Path:
     """`shared/data` beside the repository."""
-    return Path(__file__).resolve().parents[3] / "shared" / "data"
+    return PACKAGE.parent.parent / "shared" / "data"
 
 
 @dataclass(frozen=True)
