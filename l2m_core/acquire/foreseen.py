@@ -17,6 +17,11 @@ from l2m_core.model.results import POINTS, cumulative, position_at, probability_
 
 KEPT = 64  # patients' states, at most, whose foreseen results are kept
 FEWEST_RECORDED = 10  # rows that have a test; of a rarer one nothing is foreseen
+FEW = 3  # results, of which none is left out
+LOW_AND_HIGH = (
+    0.125,
+    0.875,
+)  # the points of POINTS next to a standard deviation from the middle of a normal distribution
 WORDS = ("very low", "low", "rather low", "typical", "rather high", "high", "very high")  # of the results at POINTS
 
 
@@ -56,6 +61,14 @@ def _foresee_all(memory: ConditionedModel, density: np.ndarray) -> list[Foreseen
         merged = np.bincount(which, chance[chance > 0])
         found.append(Foreseen(different.astype(np.float32), merged / merged.sum()))
     return found
+
+
+def low_and_high(found: Foreseen) -> Foreseen:
+    """A low and a high result, in place of many: about a standard deviation to each side, as likely one as the other."""
+    if len(found.values) <= FEW:
+        return found
+    low, high = np.searchsorted(np.cumsum(found.chances), LOW_AND_HIGH)
+    return found if low == high else Foreseen(found.values[[low, high]], np.array([0.5, 0.5]))
 
 
 def draw_results(memory: ConditionedModel, density: np.ndarray, column: int, levels: np.ndarray) -> np.ndarray:

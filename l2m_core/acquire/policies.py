@@ -47,8 +47,9 @@ class GainHead:
 class Gain:
     """What a test would tell, in nats, as the release computes it (AnswerSettings.gains).
 
-    "answers": mutual information of the model's own answers (information.py) for the tests that could come first; the gain
-    head, which screens all of them, for the rest, in line with those computed for this patient. "head": the gain head alone.
+    "answers": mutual information of the model's own answers (information.py) for the tests that could come first; an
+    estimate of it for some that follow (`estimated_gains`); the gain head, which screens all of them, for the rest, in line
+    with those computed for this patient. "head": the gain head alone.
     """
 
     computed: int = 4
@@ -71,20 +72,27 @@ class Gain:
         ]
         actions.sort(key=lambda columns: -screened[columns].max())
         gain, best, done = screened.copy(), 0.0, 0
-        told: list[float] = []
-        # What the head promises of an action that is left: computed too if that is more than the best so far.
+        # Single tests that come after those computed first are estimated, in the same query.
+        estimated = [columns for columns in actions[self.computed :] if len(columns) == 1]
+        estimated = estimated[: memory.release.inference.estimated_gains]
+        told: dict[int, float] = {}
+        # What is promised of an action that is left: computed too if that is more than the best so far.
         while done < min(self.most, len(actions)) and (done < self.computed or gain[actions[done]].max() > best):
             batch = actions[done : min(done + self.computed, self.most)]
-            for columns, outlook in zip(batch, outlooks(memory, x, values, batch), strict=True):
+            asked = [*batch, *(estimated if done == 0 else [])]
+            for position, outlook in enumerate(outlooks(memory, x, values, asked, rough_from=len(batch))):
+                columns = asked[position]
                 gain[columns] = -np.inf if outlook is None else outlook.gain
                 if outlook is not None:
-                    best = max(best, outlook.gain)
-                    told.append(log_gain(outlook.gain) - log_gain(screened[columns].max()))
+                    best = max(best, outlook.gain) if position < len(batch) else best
+                    told[columns[0]] = log_gain(outlook.gain) - log_gain(screened[columns].max())
             done += len(batch)
             # For this patient the head may promise too much, or too little, of all tests alike.
-            factor = math.exp(sum(told) / (len(told) + HELD))
+            factor = math.exp(sum(told.values()) / (len(told) + HELD))
             for columns in actions[done:]:
-                gain[columns] = screened[columns] * factor
+                if columns not in estimated:
+                    gain[columns] = screened[columns] * factor
+            actions[done:] = sorted(actions[done:], key=lambda columns: -gain[columns].max())
         return gain
 
 

@@ -13,7 +13,7 @@ are moved by a share of the difference there (`prevalence_shift`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -87,6 +87,12 @@ class ClassCodings:
         over the views, and so are the probabilities of foreseen results. The gains of one class against the rest overlap
         (one test tells several classes apart), so they are summed and scaled down; see `_overlap`.
         """
+        features = output.gain_features
+        return replace(
+            self._decoded(output), gain_features=None if features is None else features.mean(0, keepdim=True)
+        )
+
+    def _decoded(self, output: Output) -> Output:
         logits, views = output.prediction.float().log_softmax(-1), self.views
         if not self.rest_share:
             return self._mean_of_views(output, logits)

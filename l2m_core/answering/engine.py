@@ -60,8 +60,8 @@ class Blends(Protocol):
 class Aligns(Protocol):
     """Brings the gain head in line with the model's own answers on this cohort; see l2m_core/acquire/head_alignment.py."""
 
-    def applied(self, gain: np.ndarray) -> np.ndarray:
-        """gain: (…, d) nats."""
+    def applied(self, gain: torch.Tensor, features: torch.Tensor | None) -> torch.Tensor:
+        """gain: (…, d) nats; features: (…, d, width) of which the head made them."""
 
 
 def encode_cohort(
@@ -178,7 +178,6 @@ class ConditionedModel:
             parts = self.batcher.answers(x, self._query_each) if is_small else self.query(x)
             output = joined(parts, dim=1)
             gain, policy = (tensor[0].float().cpu().numpy() for tensor in (output.gain, output.policy))
-            gain = gain if self.alignment is None else self.alignment.applied(gain)
             values = None if output.values is None else output.values[0].float().softmax(-1).cpu().numpy()
             return Answer(self._prediction(output, x), gain, policy, values)
 
@@ -215,7 +214,23 @@ class ConditionedModel:
                 _row(part, row) for part in self.query(x, side_by_side, rank) for row in range(part.prediction.shape[1])
             ]
 
+    def gain_features(self, x: np.ndarray) -> np.ndarray:
+        """(n, d, width) the gain head's hidden layer, for few (n, d) rows."""
+        with torch.inference_mode():
+            features = self._asked(x, side_by_side).gain_features
+            assert features is not None
+            return features[0].float().cpu().numpy()
+
     def _query(self, x: np.ndarray, run: RunAll = in_turn, rank: bool = True) -> Output:
+        """(1, n, …) outputs in the cohort's own class codes, with gains that are in line with the model's answers."""
+        output = self._asked(x, run, rank)
+        gain = output.gain
+        if rank and self.alignment is not None:
+            gain = self.alignment.applied(gain.float(), output.gain_features)
+        # The features are many numbers, and have done their work.
+        return replace(output, gain=gain, gain_features=None)
+
+    def _asked(self, x: np.ndarray, run: RunAll = in_turn, rank: bool = True) -> Output:
         """(1, n, …) outputs in the cohort's own class codes: every task is asked about the same rows."""
         device = self.memories[0].keys[0].device
         known = torch.from_numpy(~np.isnan(x)).to(device)

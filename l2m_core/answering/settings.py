@@ -15,6 +15,10 @@ MODEL_POLICIES = ("gain", "gain head", "gain per cost", "learned", "monte carlo"
 GAINS = ("head", "answers")
 """See l2m_core/acquire/policies.py: Gain."""
 
+HIDDEN_LAYER = "hidden layer"
+ALIGNED_BY = ("column", HIDDEN_LAYER)
+"""See l2m_core/acquire/head_alignment.py."""
+
 ROW_ORDERS = ("position", "content")
 """See l2m_core/answering/row_order.py."""
 
@@ -40,9 +44,14 @@ class AnswerSettings:
     """The default policy."""
     gains: str = "head"
     """What gains are: the gain head's alone, or computed from the model's own answers, with the head to screen by."""
+    estimated_gains: int = 0
+    """Of so many tests beyond those whose gains are computed, at most, the gain is estimated from two results each."""
     aligned_states: int = 0
     """In so many states of a cohort's rows, at most, the gain head is compared with the model's own answers when the cohort
     is read, and brought in line with them (l2m_core/acquire/head_alignment.py). 0: it is left as it is."""
+    aligned_by: str = "column"
+    """What the head is corrected by, beside its own size: an offset for each column, or that and the hidden layer of which the
+    head makes its number."""
     row_order: str = "position"
     """What folds, and the rows kept of a long cohort, are chosen by: position in the table, or content, so that a table
     sorted otherwise gets the same answers. Releases without this setting keep position."""
@@ -53,12 +62,15 @@ class AnswerSettings:
         check_number("against_rest", self.against_rest, (int, float), 0, 1)
         check_number("view_rows", self.view_rows, int, 1, math.inf)
         check_number("exponent_spread", self.exponent_spread, (int, float), 0, 10)
+        check_number("estimated_gains", self.estimated_gains, int, 0, 1000)
         check_number("aligned_states", self.aligned_states, int, 0, 1000)
         check_number("prevalence", self.prevalence, (int, float), 0, 1)
         if self.policy not in MODEL_POLICIES:
             raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(MODEL_POLICIES)}.")
         if self.gains not in GAINS:
             raise ConfigError(f"gains is {self.gains!r}; it must be one of {', '.join(GAINS)}.")
+        if self.aligned_by not in ALIGNED_BY:
+            raise ConfigError(f"aligned_by is {self.aligned_by!r}; it must be one of {', '.join(ALIGNED_BY)}.")
         if self.row_order not in ROW_ORDERS:
             raise ConfigError(f"row_order is {self.row_order!r}; it must be one of {', '.join(ROW_ORDERS)}.")
 

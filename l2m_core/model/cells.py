@@ -134,7 +134,9 @@ class Cells(nn.Module):
                 logits = logits + self.vote(outcome, memory.keys[-1][:, 0], memory.extras[LABELS], length)
             prediction = keep_possible_classes(logits, memory.n_classes)
         values = self.value(features) if self.value is not None and rank else None
-        return Output(prediction, self.policy(features, outcome), to_gain(self.gain(features, outcome)), values)
+        gain_features = self.gain.features(features, outcome)
+        gain = to_gain(self.gain.read(gain_features))
+        return Output(prediction, self.policy(features, outcome), gain, values, gain_features)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,14 @@ class Readout(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.out(F.silu(self.hidden(self.norm(tokens)))).float()
+        return self.read(self.features(tokens))
+
+    def features(self, tokens: Tensor) -> Tensor:
+        """(…, width) the hidden layer."""
+        return F.silu(self.hidden(self.norm(tokens)))
+
+    def read(self, features: Tensor) -> Tensor:
+        return self.out(features).float()
 
 
 class PairReadout(nn.Module):
@@ -36,8 +43,15 @@ class PairReadout(nn.Module):
 
     def forward(self, features: Tensor, outcome: Tensor) -> Tensor:
         """features: (B, n, d, width), outcome: (B, n, width) → (B, n, d)."""
+        return self.read(self.features(features, outcome))
+
+    def features(self, features: Tensor, outcome: Tensor) -> Tensor:
+        """(B, n, d, width) the hidden layer, of which the number of each feature is made."""
         both = torch.cat([features, outcome[:, :, None].expand_as(features)], dim=-1)
-        return self.readout(both)[..., 0]
+        return self.readout.features(both)
+
+    def read(self, hidden: Tensor) -> Tensor:
+        return self.readout.read(hidden)[..., 0]
 
 
 LEAST_VOTE = 0.01  # keeps the logarithm of a class that nobody votes for within bounds

@@ -117,12 +117,14 @@ class Output:
     (B, n, bins) logits over bins (cells), (B, n, 2) mean and raw spread (rows);
     policy: (B, n, d) logits; gain: (B, n, d) nats. Neither is blocked: that is the caller's business.
     values: (B, n, d, value_bins) logits over the ranks of each column (see results), None of a model that foresees none.
+    gain_features: (B, n, d, width) the gain head's hidden layer (cells), of which `gain` is made.
     """
 
     prediction: Tensor
     policy: Tensor
     gain: Tensor
     values: Tensor | None = None
+    gain_features: Tensor | None = None
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Output:
         """The output with `function` applied to every tensor."""

@@ -6,18 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import l2m_core as l2m
 from l2m_core.acquire.head_alignment import LEAST, HeadAlignment, align_head
 from l2m_core.acquire.information import outlooks
+from l2m_core.answering.settings import ALIGNED_BY, HIDDEN_LAYER
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, CohortMemory
 
 
-def with_states(states: int) -> L2M:
+def with_states(states: int, aligned_by: str = HIDDEN_LAYER) -> L2M:
     release = l2m.load().release
-    return L2M(replace(release, inference=replace(release.inference, aligned_states=states)))
+    settings = replace(release.inference, aligned_states=states, aligned_by=aligned_by)
+    return L2M(replace(release, inference=settings))
 
 
 def make_cohort(rows: int = 150, seed: int = 3) -> Cohort:
@@ -41,11 +44,12 @@ def apart(memory: CohortMemory, patients: np.ndarray) -> float:
     return float(np.concatenate(distances).mean())
 
 
-def test_the_head_is_nearer_to_the_answers_for_patients_it_was_not_fitted_to():
+@pytest.mark.parametrize("aligned_by", ALIGNED_BY)
+def test_the_head_is_nearer_to_the_answers_for_patients_it_was_not_fitted_to(aligned_by):
     cohort = make_cohort()
     patients = np.random.default_rng(8).normal(size=(12, 8)).astype(np.float32)
     patients[np.random.default_rng(9).random(patients.shape) < 0.6] = np.nan
-    as_taught, aligned = (with_states(states).condition(cohort) for states in (0, 12))
+    as_taught, aligned = (with_states(states, aligned_by).condition(cohort) for states in (0, 12))
     assert as_taught.alignment is None and aligned.alignment is not None
     assert apart(aligned, patients) < 0.9 * apart(as_taught, patients)
     before, after = (memory.answer(patients) for memory in (as_taught, aligned))
@@ -57,15 +61,25 @@ def test_it_is_the_same_however_the_rows_stand():
     other = cohort.rows(np.random.default_rng(1).permutation(60))
     first, second = (with_states(4).condition(each).alignment for each in (cohort, other))
     assert isinstance(first, HeadAlignment) and isinstance(second, HeadAlignment)
-    np.testing.assert_allclose(first.offsets, second.offsets, atol=1e-5)
+    np.testing.assert_allclose(first.offsets, second.offsets, atol=1e-4)
+    np.testing.assert_allclose(first.direction, second.direction, atol=1e-4)
 
 
 def test_gains_stay_gains():
-    alignment = HeadAlignment(middle=-4.0, shift=0.2, slope=-0.1, offsets=np.array([0.5, -3.0]))
-    gain = np.array([[0.0, 0.0], [0.01, 0.01], [0.3, 0.3]], np.float32)
-    aligned = alignment.applied(gain)
-    assert aligned.dtype == np.float32 and (aligned >= 0).all() and (np.diff(aligned, axis=0) >= 0).all()
+    offsets = torch.tensor([0.5, -3.0])
+    alignment = HeadAlignment(middle=-4.0, shift=0.2, slope=-0.1, offsets=offsets, direction=None, furthest=(-1.0, 1.0))
+    gain = torch.tensor([[0.0, 0.0], [0.01, 0.01], [0.3, 0.3]])
+    aligned = alignment.applied(gain, None)
+    assert aligned.dtype == gain.dtype and (aligned >= 0).all() and (aligned.diff(dim=0) >= 0).all()
     assert (aligned[:, 0] >= aligned[:, 1]).all()  # a column that the head overrates comes later
+
+
+def test_by_the_hidden_layer_a_test_is_corrected_in_some_states_only_and_never_further_than_was_seen():
+    alignment = HeadAlignment(-4.0, 0.0, 0.0, torch.zeros(1), torch.tensor([1.0, 0.0]).double(), (-0.5, 2.0))
+    gain = torch.full((4, 1), 0.1)
+    features = torch.tensor([[[0.0, 5.0]], [[1.0, 0.0]], [[9.0, 0.0]], [[-9.0, 0.0]]])
+    log = torch.log((alignment.applied(gain, features)[:, 0] + LEAST) / (0.1 + LEAST))
+    np.testing.assert_allclose(log, [0.0, 1.0, 2.0, -0.5], atol=1e-5)
 
 
 def test_bootstrap_samples_share_the_cohort_s_alignment():
@@ -83,6 +97,11 @@ def test_where_every_test_is_too_rarely_recorded_nothing_is_aligned():
     x[5:] = np.nan
     memory = with_states(0).condition(Cohort.from_arrays(x, cohort.y))
     assert align_head(memory, x, 4) is None
+
+
+def test_what_a_release_cannot_be_aligned_by_is_refused():
+    with pytest.raises(ConfigError, match="aligned_by is 'rows'; it must be one of column, hidden layer"):
+        with_states(4, "rows")
 
 
 @pytest.mark.parametrize("states", [-1, 2.5, True])

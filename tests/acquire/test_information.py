@@ -12,8 +12,8 @@ import torch
 
 import l2m_core as l2m
 from l2m_core import metrics
-from l2m_core.acquire.foreseen import FEWEST_RECORDED, foresee
-from l2m_core.acquire.information import balance, mutual_information, outlooks
+from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high
+from l2m_core.acquire.information import as_probabilities, balance, filled, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.release import Release, load_release, save_model
@@ -188,6 +188,39 @@ def test_what_is_not_computed_follows_what_is(memory):
     np.testing.assert_allclose(
         tenfold[rest] / tenfold[rest[0]], answer.gain[0, rest] / answer.gain[0, rest[0]], rtol=1e-5
     )
+
+
+def test_tests_that_follow_are_estimated_from_two_results(memory):
+    release = memory.release
+    estimating = replace(release, inference=replace(release.inference, estimated_gains=8))
+    near = replace(memory, release=estimating)
+    x = memory.start({"ph": 0.3}).x
+    answer = memory.answer(x)
+    policy = Gain(computed=1, most=1)
+    estimated, exact = (policy.scores(near, x, answer)[0], Gain(computed=9, most=9).scores(memory, x, answer)[0])
+    first = int(np.nanargmax(np.where(np.isnan(x[0]) & memory.cohort.acquirable, answer.gain[0], np.nan)))
+    assert estimated[first] == exact[first]  # what could come first is computed
+    column = next(j for j in (0, 2) if j != first)
+    foreseen = low_and_high(foresee(memory, answer.values[0], [column])[0])
+    assert len(foreseen.values) == 2 and foreseen.chances.tolist() == [0.5, 0.5]
+    beliefs = memory.predictions(filled(x[0], [column], foreseen.values[:, None]))
+    now = memory.predictions(x)
+    apart = beliefs - now if isinstance(beliefs, np.ndarray) else (beliefs.mean - now.mean)[:, None] / scale_of(beliefs)
+    chances, _ = balance(foreseen.chances, apart)
+    assert estimated[column] == pytest.approx(mutual_information(chances, as_probabilities(beliefs)), abs=1e-6)
+
+
+def scale_of(belief) -> float:
+    return belief.distribution.scale.item()
+
+
+def test_of_few_results_none_is_left_out():
+    few = Foreseen(np.array([0.0, 1.0, 2.0], np.float32), np.array([0.1, 0.1, 0.8]))
+    assert low_and_high(few) is few
+    one_is_likely = Foreseen(np.arange(5, dtype=np.float32), np.array([0.92, 0.02, 0.02, 0.02, 0.02]))
+    assert low_and_high(one_is_likely) is one_is_likely  # a low and a high one would be the same
+    spread = Foreseen(np.arange(7, dtype=np.float32), np.array([0.05, 0.15, 0.2, 0.2, 0.2, 0.15, 0.05]))
+    assert low_and_high(spread).values.tolist() == [1, 5]
 
 
 def test_an_unavailable_test_is_not_computed_and_keeps_its_number(memory):

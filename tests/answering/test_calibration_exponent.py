@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import l2m_core as l2m
+from l2m_core.answering.batching import QueryBatcher
 from l2m_core.answering.calibration import (
     FEWEST_ROWS,
     FOLDS,
@@ -87,7 +88,8 @@ def test_a_cohort_of_noise_makes_the_model_less_sure_and_resamples_are_as_sure_a
     assert np.allclose(moved, powered, atol=1e-6)
     assert {memory.exponent for memory in own.resampled(2)} == {own.exponent}
     # The head says what it said; what it is brought in line with are the calibrated answers.
-    heads = [dataclasses.replace(memory, alignment=None).answer(x[:9]).gain for memory in (own, plain)]
+    as_taught = [dataclasses.replace(memory, alignment=None, batcher=QueryBatcher()) for memory in (own, plain)]
+    heads = [memory.answer(x[:9]).gain for memory in as_taught]
     assert np.allclose(*heads)
 
 
