@@ -184,7 +184,7 @@ class MaskedNetworkMethod(ABC):
             torch.from_numpy(self.encoding.values(context.x)),
             torch.from_numpy(known_cells(context.x, context.r)),
             self.head.target(context.y),
-            torch.from_numpy(context.acquirable),
+            torch.from_numpy(context.acquirable.copy()),
             torch.from_numpy(self.encoding.owner),
             torch.from_numpy(self.groups),
         )
