@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
+from l2m_core.model.interface import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,8 @@ class ReleaseJob:
     """The cohorts it was trained for. Cohorts beyond them are answered with a warning."""
     inference: AnswerSettings = field(default_factory=AnswerSettings)
     """How its answers are computed."""
+    standardise: bool = False
+    """Bring columns to the context's mean and spread (rows), also where training had no need to, its columns being so already."""
     curves: tuple[str, ...] = ()
     """Folders of the trainings before this one. Their learning curves are kept beside the card, this one's last."""
 
@@ -30,6 +33,8 @@ class ReleaseJob:
 def run(job: ReleaseJob) -> None:
     path, facts = load_checkpoint(Path(job.run) / "checkpoints")
     module = load_model(path, facts)
+    trained: ModelConfig = module.config  # type: ignore[assignment]
+    config = replace(trained, standardise=trained.standardise or job.standardise)
     folder = Path(job.folder)
     training = {
         "job": facts["job"],
@@ -38,7 +43,7 @@ def run(job: ReleaseJob) -> None:
         "seconds": round(facts["seconds"], 1),
         "skipped_steps": facts["skipped"],
     }
-    save_model(folder, module, module.config, job.trained, job.inference, training)  # type: ignore[arg-type]
+    save_model(folder, module, config, job.trained, job.inference, training)
     for number, leg in enumerate((*job.curves, job.run), start=1):
         log = Path(leg) / "log.jsonl"
         if log.is_file():
