@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from l2m_core.answering.devices import ON_CPU
 from l2m_core.answering.release import Release
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ConfigError
@@ -15,7 +16,7 @@ from l2m_core.memory import L2M, load
 
 
 def with_module(model: L2M, module: nn.Module, name: str, policy: str | None = None) -> L2M:
-    """The model with another module in it, and perhaps another default policy."""
+    """The model with another module in it, which is on the CPU, and perhaps another default policy."""
     release = model.release
     inference = AnswerSettings(temperature=1.0, policy=policy) if policy else release.inference
     changed: Release = replace(
@@ -25,6 +26,8 @@ def with_module(model: L2M, module: nn.Module, name: str, policy: str | None = N
         config=module.config,  # type: ignore[arg-type]
         inference=inference,
         fingerprint=fingerprint(module),
+        device=ON_CPU,
+        spare=None,
     )
     return L2M(changed)
 
