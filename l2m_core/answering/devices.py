@@ -12,6 +12,7 @@ import copy
 import os
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -141,11 +142,12 @@ def check_name(name: str, asked_by: str = "device") -> str:
     return name
 
 
-def wanted(asked: str | None = None) -> str:
+def wanted(asked: str | None = None, environment: Mapping[str, str] | None = None) -> str:
     """What was asked for, else what the variable L2M_DEVICE says, else `auto`."""
     if asked:
-        return check_name(str(asked))
-    return check_name(os.environ.get(VARIABLE, "").strip().lower() or AUTO, VARIABLE)
+        return check_name(asked)
+    environment = os.environ if environment is None else environment
+    return check_name(environment.get(VARIABLE, "").strip().lower() or AUTO, VARIABLE)
 
 
 def choose(asked: str | None = None) -> Device:
@@ -179,6 +181,17 @@ def _roomiest(count: int) -> Device:
             reason=f"of the GPU's memory {_in_gib(free)} are free, less than the {_in_gib(LEAST_ROOM)} it should have",
         )
     return Device(f"{GPU}:{-number}", gpus.title(-number), f"{_in_gib(free)} of its memory are free")
+
+
+def for_training(asked: str) -> str:
+    """The device as torch names it, where a job trains: `auto` is told in words. Whether a GPU that is named is there, the
+    job itself sees."""
+    if check_name(asked) != AUTO:
+        return asked
+    chosen = choose(AUTO)
+    print(chosen.sentence, flush=True)
+    # Under `torchrun` each process has a GPU of its own, for which `cuda` stands.
+    return GPU if "RANK" in os.environ and not chosen.is_cpu else chosen.name
 
 
 def put(module: nn.Module, device: Device) -> tuple[nn.Module, Device]:
@@ -218,6 +231,7 @@ def add_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--device",
         metavar="DEVICE",
+        type=_option,
         help=f"where models answer: {AUTO}, {CPU}, {GPU} or {GPU}:N (default: as {VARIABLE} says, else {AUTO}: a GPU with room)",
     )
 
@@ -225,4 +239,11 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 def apply_option(asked: str | None) -> None:
     """For this process and those that it starts: by the variable, which all of them read."""
     if asked is not None:
-        os.environ[VARIABLE] = check_name(asked, "--device")
+        os.environ[VARIABLE] = check_name(asked)
+
+
+def _option(text: str) -> str:
+    try:
+        return check_name(text)
+    except ConfigError as refusal:
+        raise argparse.ArgumentTypeError(str(refusal)) from None
