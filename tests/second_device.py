@@ -9,8 +9,21 @@ from typing import Any
 import torch
 from torch import nn
 
+from l2m_core.model.encoders import build_model
+from l2m_core.model.interface import ModelConfig
+
 FREE = 80 * 2**30
 SECRET = "patient-0471"  # in the words of each failure, which no warning may repeat
+
+
+def telling_model(config: ModelConfig) -> nn.Module:
+    """A small model whose answers depend on what it is told: fresh weights of its heads are 0."""
+    generator = torch.Generator().manual_seed(0)
+    module = build_model(config)
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.add_(0.2 * torch.randn(weight.shape, generator=generator))
+    return module
 
 
 class SecondDevice:

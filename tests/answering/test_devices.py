@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import pickle
 import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +20,9 @@ from l2m_core.answering import devices
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import HIDDEN_LAYER, AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
-from l2m_core.errors import ConfigError, DeviceWarning
-from l2m_core.model.encoders import build_model
+from l2m_core.errors import ConfigError, DeviceWarning, InputError
 from l2m_core.model.interface import ModelConfig
-from tests.second_device import SECRET, SecondDevice
+from tests.second_device import SECRET, SecondDevice, telling_model
 
 ROOM = devices.LEAST_ROOM
 
@@ -45,11 +47,10 @@ class NoGpu(SecondDevice):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A tiny model whose gain head is aligned with its own answers, so that reading a cohort asks many questions too."""
-    torch.manual_seed(0)
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16, value_bins=8)
     settings = AnswerSettings(aligned_states=4, aligned_by=HIDDEN_LAYER)
     made = tmp_path_factory.mktemp("models") / "tiny"
-    save_model(made, build_model(config), config, TrainedRange(features=7), settings, {})
+    save_model(made, telling_model(config), config, TrainedRange(features=7), settings, {})
     return str(made)
 
 
@@ -156,8 +157,15 @@ def test_an_option_holds_for_the_processes_that_are_started_too(install, monkeyp
         check=True,
     )
     assert told.stdout.strip() == "cuda:3"
-    with pytest.raises(ConfigError, match="--device is 'abacus'"):
-        devices.apply_option("abacus")
+
+
+def test_an_option_is_refused_by_name_with_those_that_are_allowed(capsys):
+    parser = argparse.ArgumentParser()
+    devices.add_option(parser)
+    assert parser.parse_args([]).device is None
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--device", "abacus"])
+    assert "argument --device: device is 'abacus'; it must be auto, cpu, cuda, or cuda:N" in capsys.readouterr().err
 
 
 def test_to_choose_a_name_loads_no_torch():
@@ -191,6 +199,7 @@ def test_a_gpu_is_used_and_answers_as_the_cpu_does(install, folder, kind):
     model = l2m.load(folder)
     memory = model.condition(cohort_of(kind))
     before = gpus.calls
+    assert len(np.unique(expected)) > 4, "what is told makes a difference"
     np.testing.assert_allclose(numbers(memory), expected, atol=devices.AGREEMENT)
     assert gpus.calls > before > 0
     assert model.release.device.name == memory.device.name == "cuda:0"
@@ -313,3 +322,46 @@ def test_an_estimator_computes_where_it_is_told(install, folder):
         before = gpus.calls
         l2m.L2MClassifier(model=folder, device=device).fit(x, x[:, 0] > 0).predict_proba(x[:2])
         assert (gpus.calls > before) is used
+
+
+# -- traces -----------------------------------------------------------------------------------------------------------
+
+
+def nudged(trace, by):
+    """The trace with every posterior moved, as another device's rounding would."""
+    steps = [replace(step, posterior={name: p + by for name, p in step.posterior.items()}) for step in trace.steps]
+    return replace(trace, steps=tuple(steps))
+
+
+def test_a_trace_says_where_it_was_computed(install, folder):
+    gpus = install(SecondDevice())
+    memory = l2m.load(folder).condition(cohort_of("two classes"))
+    patient = memory.start({"x0": 0.5}).observe("x1", 1.0)
+    assert l2m.Trace.from_json(patient.trace.to_json()).device == "cuda:0 (Second Device)"
+    gpus.fails_at = gpus.calls + 1
+    with pytest.warns(DeviceWarning):
+        later = patient.observe("x2", 0.1).trace
+    assert later.device == "cpu (after cuda:0 (Second Device) failed)"
+
+
+def test_a_trace_replays_on_another_device_within_the_agreement_and_on_its_own_exactly(install, folder):
+    install(SecondDevice())
+    memories = {device: l2m.load(folder, device).condition(cohort_of("two classes")) for device in ("cuda", "cpu")}
+    trace = memories["cuda"].start({"x0": 0.5}).observe("x1", 1.0).trace
+    trace.replay(memories["cuda"])
+    nudged(trace, devices.AGREEMENT / 2).replay(memories["cpu"])
+    for device, by in (("cuda", devices.AGREEMENT / 2), ("cpu", 2 * devices.AGREEMENT)):
+        with pytest.raises(InputError, match="replays to another posterior"):
+            nudged(trace, by).replay(memories[device])
+
+
+def test_a_trace_from_before_devices_were_noted_reads_as_it_did(install, folder):
+    install(NoGpu())
+    memory = l2m.load(folder).condition(cohort_of("two classes"))
+    text = memory.start({"x0": 0.5}).trace.to_json()
+    assert "device" not in json.loads(text), "of the CPU, files are as they were"
+    old = l2m.Trace.from_json(text)
+    assert old.device == "cpu" and old.to_json() == text
+    old.replay(memory)
+    with pytest.raises(InputError, match="replays to another posterior"):
+        nudged(old, devices.AGREEMENT / 2).replay(memory)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from l2m_core.answering.devices import ON_CPU
+from l2m_core.answering.devices import ON_CPU, for_training
 from l2m_core.answering.release import Release
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ConfigError
@@ -44,9 +44,11 @@ def load_own_copy(name: str, device: str = "cpu") -> L2M:
     return load(name, device)
 
 
-def check_device(device: str) -> None:
-    """By the process that will train: of a cluster, only some machines have a GPU."""
+def training_device(asked: str) -> str:
+    """Chosen and checked by the process that will train: of a cluster, only some machines have a GPU."""
+    device = for_training(asked)
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(
             f"device is {device!r}, and no GPU is at hand; device=cpu trains on the processor, which takes far longer."
         )
+    return device
