@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.streamlit_contact import addresses
+from l2m_core.answering import devices
 from l2m_core.errors import L2MError
 
 FIRST_PORT = 8501
@@ -34,6 +35,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="serving processes, one for each core that many people at once may use (default: 1)",
     )
+    devices.add_option(parser)
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     return parser
 
@@ -56,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     port = listener.getsockname()[1]
     if options.data_dir is not None:
         os.environ["L2M_DATA_DIR"] = str(options.data_dir.resolve())
+    devices.apply_option(options.device)
     set_streamlit_defaults(options.address, port)
     print("L2M is starting: it loads its model and the latest cohorts. The address comes when it answers.", flush=True)
     threading.Thread(target=announce, args=(options.address, port, not options.no_browser), daemon=True).start()

@@ -73,6 +73,7 @@ def prepare() -> None:
     try:
         reading = warm_up.read_again(services.get())
         warm_up.one_step(services.get(), charts.warm_up)
+        print(services.get().model(services.NOBODY).release.device.sentence, flush=True)
         futures.wait([reading], timeout=READING_PATIENCE)
         services.get().runner.pump()  # what waited when the server stopped
     except L2MError as problem:  # the pages say what is wrong and how to mend it

@@ -79,7 +79,7 @@ class Catalogue:
     def _load(self, folder: Path) -> L2M:
         facts = folder / "model.yaml"
         changed = facts.stat().st_mtime_ns if facts.is_file() else 0
-        model = self._models.get((folder, changed), lambda: l2m.load(str(folder)))
+        model = self._models.get((folder, changed), lambda: l2m.load(str(folder), self.settings.device))
         self._fingerprints[folder] = model.fingerprint
         return model
 

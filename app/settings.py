@@ -7,6 +7,7 @@
 | `L2M_DATABASE_PASSWORD_FILE` | file with the password that the URL leaves out | none |
 | `L2M_JOBS` | background jobs at once; the others wait their turn | 1 |
 | `L2M_JOB_THREADS` | CPU threads of each background job | 1 |
+| `L2M_DEVICE` | where models compute: `auto` (a GPU with room, else the CPU), `cpu`, `cuda` or `cuda:N` | `auto` |
 | `L2M_TRAINING` | who may start training jobs: `everyone`, `signed-in` or `off` | `everyone` |
 | `L2M_HEADS_FILE` | file of signed heads, best where no administrator can write | `heads.jsonl` in the data folder |
 | `L2M_HEADS_KEY_FILE` | file with the key that signs them, 32 bytes or more | `heads.key` in the data folder |
@@ -24,6 +25,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from app.private_files import narrow
+from l2m_core.answering.devices import AUTO, wanted
 from l2m_core.errors import ConfigError
 
 SECRET = "secret.key"
@@ -42,6 +44,8 @@ class AppSettings:
     database_url: str = field(repr=False)
     jobs_at_once: int = 1
     job_threads: int = 1
+    device: str = AUTO
+    """Where models compute; see l2m_core/answering/devices.py."""
     training: str = "everyone"
     sign_in_hours: int = 12
     idle_minutes: int = IDLE_MINUTES
@@ -91,6 +95,7 @@ class AppSettings:
             database_url=url if password_file is None else _with_password(url, password_file),
             jobs_at_once=_count(environment, "L2M_JOBS", 1, 64),
             job_threads=_count(environment, "L2M_JOB_THREADS", 1, 1024),
+            device=wanted(environment=environment),
             training=_training(environment),
             sign_in_hours=_count(environment, "L2M_SIGN_IN_HOURS", 12, COOKIE_HOURS),
             idle_minutes=_count(environment, "L2M_IDLE_MINUTES", IDLE_MINUTES, COOKIE_HOURS * 60),

@@ -49,6 +49,10 @@ class RangeWarning(UserWarning):
     """A cohort lies outside the range the model was trained on."""
 
 
+class DeviceWarning(UserWarning):
+    """A GPU failed, and the work goes on on the CPU."""
+
+
 def first_few(problems: Sequence[str]) -> str:
     """Problems of several columns in one message: five of them, and how many more there are."""
     more = f" (and {len(problems) - 5} more columns with a problem)" if len(problems) > 5 else ""

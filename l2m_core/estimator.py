@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from l2m_core.answering.devices import wanted
 from l2m_core.answering.predictive import Predictive
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
@@ -45,7 +46,7 @@ class _InContext(BaseEstimator):
 
     _outcome_kind: str | None = None
 
-    def __init__(self, model: str = "general", device: str = "cpu", dtype: str = "float32"):
+    def __init__(self, model: str = "general", device: str | None = None, dtype: str = "float32"):
         self.model = model
         self.device = device
         self.dtype = dtype
@@ -53,7 +54,7 @@ class _InContext(BaseEstimator):
     memory_: CohortMemory
 
     def _condition(self, x: np.ndarray, y: np.ndarray, kind: str | None, classes) -> None:
-        model = _loaded(str(self.model), self.device, self.dtype)
+        model = _loaded(str(self.model), wanted(self.device), self.dtype)
         names = _names(self, x.shape[1])
         cohort = Cohort.from_arrays(
             x,
@@ -125,7 +126,8 @@ class _InContext(BaseEstimator):
 class L2MClassifier(ClassifierMixin, _InContext):
     """Class probabilities for partly known rows; the rows given to `fit` are the context.
 
-    model: a released model's name or a folder; device, dtype: where and how to compute ("float32" or "bfloat16").
+    model: a released model's name or a folder; device, dtype: where and how to compute, as
+    `l2m_core.load` reads them.
     """
 
     def fit(self, X: Any, y: Any) -> L2MClassifier:

@@ -94,8 +94,8 @@ class L2M:
 
     def read(self, cohort: Cohort, run: RunAll = in_turn, progress: Progress = ignore_progress) -> CohortMemory:
         """As `condition`, with the model's own probabilities, and with nothing checked. run: how its batches are run."""
-        memories, codings = encode_cohort(self.release, self._arranged(cohort), run, progress)
-        return CohortMemory(self.release, cohort, memories, codings=codings)
+        kept, codings = encode_cohort(self.release, self._arranged(cohort), run, progress)
+        return CohortMemory(self.release, cohort, kept, codings=codings)
 
     def _arranged(self, cohort: Cohort) -> Cohort:
         return arranged(cohort, self.release.inference.row_order)
@@ -221,8 +221,13 @@ class CohortMemory(ConditionedModel):
         )
 
 
-def load(name: str = "general", device: str = "cpu", dtype: str = "float32") -> L2M:
-    """The bundled general model; or another released one by name; or any folder that holds a model."""
+def load(name: str = "general", device: str | None = None, dtype: str = "float32") -> L2M:
+    """The bundled general model; or another released one by name; or any folder that holds a model.
+
+    device: "auto" (a GPU that is there and has room, else the CPU), "cpu", "cuda" or "cuda:1"; None: as the variable
+    L2M_DEVICE says, else "auto". Where a GPU fails, a warning says so, and the CPU goes on.
+    dtype: "float32" or "bfloat16".
+    """
     return L2M(load_release(name, device, dtype))
 
 

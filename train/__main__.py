@@ -1,7 +1,7 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire|leg|benchmark|answer_settings|held_out|long_cohorts|consistency|foreseen|
-beside_the_paper|afabench …`, each with its own options instead of a config.
+And `python -m train evaluate|reproduce|acquire|leg|benchmark|devices|answer_settings|held_out|long_cohorts|consistency|
+foreseen|beside_the_paper|afabench …`, each with its own options instead of a config.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import argparse
 import importlib
 import inspect
 import json
+import os
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from l2m_core.answering import devices
 from l2m_core.cli import program
 from l2m_core.errors import L2MError
 from l2m_core.learn.processes import joined
@@ -36,6 +39,7 @@ COMMANDS = {
     "acquire": "train.acquire",
     "leg": "train.leg",
     "benchmark": "train.study.benchmark",
+    "devices": "train.study.devices",
     "answer_settings": "train.study.answer_settings",
     "held_out": "train.study.held_out",
     "long_cohorts": "train.study.long_cohorts",
@@ -97,15 +101,26 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def run_job(given: argparse.Namespace) -> int:
     kind = settings_of(given.job)
     job = importlib.import_module(kind.__module__)
-    prepared: Any = build_settings(kind, read_settings(given.config, given.overrides))
+    prepared: Any = build_settings(kind, with_device(kind, read_settings(given.config, given.overrides)))
     if given.check:
         print(json.dumps({"settings": to_plain(prepared), "outcomes": outcomes_of(prepared)}))
         return 0
+    if hasattr(prepared, "device"):
+        prepared = replace(prepared, device=devices.for_training(prepared.device))
     prepared = for_the_processor(prepared, given.yes)
     options = {"resume": given.resume} if "resume" in inspect.signature(job.run).parameters else {}
     with joined(getattr(prepared, "device", "cpu")):
         job.run(prepared, **options)
     return 0
+
+
+def with_device(kind: type, settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with the device of L2M_DEVICE, where they name none. Without either a job stays on the CPU: what a
+    training draws at random depends on its device."""
+    has_device = "device" in {field.name for field in fields(kind)}
+    if has_device and "device" not in settings and os.environ.get(devices.VARIABLE):
+        return {**settings, "device": devices.wanted()}
+    return settings
 
 
 def outcomes_of(job: Any) -> list[str]:

@@ -24,10 +24,11 @@ import pandas as pd
 from l2m_core.acquire.policies import NAMED_POLICIES
 from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.answering import devices
 from l2m_core.answering.release import FACTS, find_model
 from l2m_core.cli import program, purpose
 from l2m_core.cohort import Cohort
-from l2m_core.errors import CohortError, ConfigError
+from l2m_core.errors import CohortError, ConfigError, DeviceWarning
 from l2m_core.memory import CohortMemory, load
 from l2m_core.schema import did_you_mean
 from l2m_core.tables.reading import RowStream, clean_names
@@ -68,6 +69,7 @@ class AcquireSettings:
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
+    devices.apply_option(given.device)
     settings = AcquireSettings(
         given.model,
         str(given.cohort),
@@ -110,6 +112,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=Path, required=True, help="CSV to write")
     parser.add_argument("--model", default="general")
+    devices.add_option(parser)
     parser.add_argument("--policy", choices=sorted(NAMED_POLICIES), default="gain")
     parser.add_argument("--budget", type=int, default=8)
     parser.add_argument("--least-gain", type=float, help="stop a patient when the best test promises less, in nats")
@@ -256,6 +259,7 @@ def _read_context(settings: AcquireSettings) -> Cohort:
 def _memory(settings: AcquireSettings) -> CohortMemory:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("always", DeviceWarning)
         return load(settings.model).condition(_read_context(settings))
 
 

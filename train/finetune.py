@@ -41,7 +41,7 @@ class FinetuneJob:
     seed: int = 0
     """Seed of the splits of the cohort."""
     device: str = "cpu"
-    """"cpu", or "cuda" with a GPU."""
+    """"cpu"; with a GPU "cuda", "cuda:1", or "auto", which takes one that has room. Where it is not set: as L2M_DEVICE says."""
 
     def __post_init__(self) -> None:
         # Before the cohort is read: of one feature at least. Attention's scores grow with the cohort's own rows, which

@@ -26,7 +26,7 @@ def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Modu
     if checkpoint is not None:
         return load_model(*checkpoint).to(device)
     if is_released(init) or (folder / FACTS).is_file():
-        return load_release(init, device).module.requires_grad_(True).train()
+        return load_release(init, "cpu").module.to(device).requires_grad_(True).train()
     raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a released model.")
 
 

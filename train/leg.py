@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import write_text
@@ -101,9 +102,7 @@ def job_of(given: argparse.Namespace) -> PredictorJob:
     if job.init:
         job = replace(job, model=load_initial_model(job.init).config)  # type: ignore[arg-type]
     job = replace(job, loop=replace(job.loop, minutes=given.minutes))
-    if job.device == "auto":
-        job = replace(job, device="cuda" if torch.cuda.is_available() else "cpu")
-    return job
+    return replace(job, device=devices.for_training(job.device))
 
 
 def with_plan(job: PredictorJob, facts: dict[str, Any]) -> PredictorJob:

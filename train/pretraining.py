@@ -39,7 +39,7 @@ class DrawnTasks:
     seed: int = 0
     """Everything random follows from it and the step."""
     device: str = "cpu"
-    """"cpu", or "cuda" with a GPU."""
+    """"cpu"; with a GPU "cuda", "cuda:1", or "auto", which takes one that has room. Where it is not set: as L2M_DEVICE says."""
     stop_at: int = 0
     """When positive, stop after so many steps in all (the schedule stays that of the stages)."""
 

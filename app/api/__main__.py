@@ -20,6 +20,7 @@ from app.host.services import NOBODY, Services
 from app.server.head_limit import HeadLimit
 from app.server.limits import raise_file_limit
 from app.settings import AppSettings
+from l2m_core.answering import devices
 from l2m_core.cli import program
 from l2m_core.errors import L2MError
 
@@ -40,6 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--name", action="append", default=[], help="a further name under which it is asked, by a proxy"
     )
     parser.add_argument("--data-dir", type=Path, help="folder of the app's data; the same as L2M_DATA_DIR")
+    devices.add_option(parser)
     return parser
 
 
@@ -47,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     if options.data_dir is not None:
         os.environ["L2M_DATA_DIR"] = str(options.data_dir.resolve())
+    devices.apply_option(options.device)
     try:
         listener = listen(options.address, options.port)
     except OSError as error:
@@ -70,11 +73,12 @@ def serve(listener: socket.socket, address: str, names: Sequence[str]) -> int:
     settings = AppSettings.from_environment().prepare()
     token = token_file(settings.data_dir)
     app = make_app(services := Services(settings), load_token(token), hosts_of(address, names))
-    services.model(NOBODY)  # before the first question, and so that a damaged model is told here
+    model = services.model(NOBODY)  # before the first question, and so that a damaged model is told here
     raise_file_limit()
     server = uvicorn.Server(configure(app))
     port = listener.getsockname()[1]
     print(f"L2M answers at http://{'localhost' if address in LOOPBACK else address}:{port} — stop it with Ctrl+C")
+    print(model.release.device.sentence)
     print(f"Who asks needs the token in {token}", flush=True)
     if address not in LOOPBACK:
         print("Other computers can reach it, and read along: put a proxy with TLS in front.", flush=True)

@@ -19,6 +19,7 @@ from app.jobs import folders
 from app.jobs.queue_lock import queue_locked
 from app.settings import AppSettings
 from app.store import Conflict, Job, Store
+from l2m_core.answering.devices import VARIABLE
 from l2m_core.errors import ConfigError, L2MError
 from l2m_core.plugins import OFFERED, SWITCH
 
@@ -168,6 +169,7 @@ def worker_environment(settings: AppSettings) -> dict[str, str]:
         "PYTHONPATH": path,
         "PYTHONUNBUFFERED": "1",
         "L2M_DATA_DIR": str(settings.data_dir),
+        VARIABLE: settings.device,
         SWITCH: OFFERED,  # whoever writes settings on a page must not choose code to import
     }
 

@@ -20,6 +20,8 @@ import torch
 from l2m_core.answering.batching import MOST_AT_ONCE, QueryBatcher
 from l2m_core.answering.class_codings import ClassCodings, joined, prevalence_shift
 from l2m_core.answering.context_rows import shorten
+from l2m_core.answering.devices import Device
+from l2m_core.answering.fallback import OnDevice
 from l2m_core.answering.predictive import Predictive
 from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
@@ -66,18 +68,23 @@ class Aligns(Protocol):
 
 def encode_cohort(
     release: Release, cohort: Cohort, run: RunAll = in_turn, progress: Progress = ignore_progress
-) -> tuple[tuple[Memory, ...], ClassCodings | None]:
+) -> tuple[OnDevice[tuple[Memory, ...]], ClassCodings | None]:
     """The memories of the cohort, and for classes the codings under which it was read.
 
     run: how batches, and chunks of rows in them, are run; progress: is called with the share of the reading that is done.
     """
-    context = _context_of(release, cohort)
     codings: ClassCodings | None = None
-    contexts: tuple[Context, ...] = (context,)
-    if context.n_classes is not None:
-        settings = release.inference
-        codings = ClassCodings.of(cohort.n_classes, settings.views, settings.against_rest)
-        contexts = codings.encode(context, settings.view_rows)
+    if cohort.kind != "continuous":
+        codings = ClassCodings.of(cohort.n_classes, release.inference.views, release.inference.against_rest)
+    return OnDevice(release, partial(_read, cohort=cohort, codings=codings, run=run, progress=progress)), codings
+
+
+def _read(
+    release: Release, cohort: Cohort, codings: ClassCodings | None, run: RunAll, progress: Progress
+) -> tuple[Memory, ...]:
+    """On the release's device."""
+    context = _context_of(release, cohort)
+    contexts = (context,) if codings is None else codings.encode(context, release.inference.view_rows)
     condition = release.module.condition
     shares = _Shares(contexts, progress)
 
@@ -88,7 +95,7 @@ def encode_cohort(
         told = partial(shares.take, batch)
         return condition(batch, chunk=CONTEXT_CHUNK, run=inferring, progress=told)  # type: ignore[operator, no-any-return]
 
-    return tuple(inferring([partial(read, batch) for batch in contexts])), codings
+    return tuple(inferring([partial(read, batch) for batch in contexts]))
 
 
 class _Shares:
@@ -131,8 +138,8 @@ class ConditionedModel:
 
     release: Release
     cohort: Cohort
-    memories: tuple[Memory, ...]
-    """One for each batch of tasks that the cohort was put as, in the order of `codings`."""
+    kept: OnDevice[tuple[Memory, ...]]
+    """A memory for each batch of tasks that the cohort was put as, in the order of `codings`."""
     notes: tuple[str, ...] = ()
     """Where the cohort lies outside the trained range."""
     codings: ClassCodings | None = None
@@ -154,6 +161,16 @@ class ConditionedModel:
         self.batcher.forget()
         self.prediction_batcher.forget()
         self.foreseen.clear()
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        """What the model keeps of the cohort, where it is now."""
+        return self.kept.made
+
+    @property
+    def device(self) -> Device:
+        """Where answers are computed now."""
+        return self.kept.device
 
     @property
     def nbytes(self) -> int:
@@ -216,33 +233,44 @@ class ConditionedModel:
 
     def gain_features(self, x: np.ndarray) -> np.ndarray:
         """(n, d, width) the gain head's hidden layer, for few (n, d) rows."""
-        with torch.inference_mode():
-            features = self._asked(x, side_by_side).gain_features
+
+        def ask(release: Release, memories: tuple[Memory, ...]) -> torch.Tensor:
+            features = self._asked(release, memories, x, side_by_side).gain_features
             assert features is not None
-            return features[0].float().cpu().numpy()
+            return features[0].float().cpu()
+
+        with torch.inference_mode():
+            return self.kept.use(ask).numpy()
 
     def _query(self, x: np.ndarray, run: RunAll = in_turn, rank: bool = True) -> Output:
-        """(1, n, …) outputs in the cohort's own class codes, with gains that are in line with the model's answers."""
-        output = self._asked(x, run, rank)
-        gain = output.gain
-        if rank and self.alignment is not None:
-            gain = self.alignment.applied(gain.float(), output.gain_features)
-        # The features are many numbers, and have done their work.
-        return replace(output, gain=gain, gain_features=None)
+        """(1, n, …) outputs in the cohort's own class codes, with gains that are in line with the model's answers; on the
+        CPU, whatever they were computed on."""
 
-    def _asked(self, x: np.ndarray, run: RunAll = in_turn, rank: bool = True) -> Output:
+        def ask(release: Release, memories: tuple[Memory, ...]) -> Output:
+            output = self._asked(release, memories, x, run, rank)
+            gain = output.gain
+            if rank and self.alignment is not None:
+                gain = self.alignment.applied(gain.float(), output.gain_features)
+            # The features are many numbers, and have done their work.
+            return replace(output, gain=gain, gain_features=None).map(torch.Tensor.cpu)
+
+        return self.kept.use(ask)
+
+    def _asked(
+        self, release: Release, memories: tuple[Memory, ...], x: np.ndarray, run: RunAll = in_turn, rank: bool = True
+    ) -> Output:
         """(1, n, …) outputs in the cohort's own class codes: every task is asked about the same rows."""
-        device = self.memories[0].keys[0].device
+        device = memories[0].keys[0].device
         known = torch.from_numpy(~np.isnan(x)).to(device)
         values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)
-        query = self.release.module.query
+        query = release.module.query
 
         def ask(memory: Memory) -> Output:
             tasks = len(memory.keys[0])
             with torch.inference_mode():  # which each thread enters for itself
                 return query(memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1), rank=rank)  # type: ignore[operator, no-any-return]
 
-        outputs = run([partial(ask, memory) for memory in self.memories])
+        outputs = run([partial(ask, memory) for memory in memories])
         return outputs[0] if self.codings is None else self.codings.decode(joined(outputs))
 
     def _prediction(self, output: Output, x: np.ndarray) -> np.ndarray | Predictive:
@@ -253,7 +281,7 @@ class ConditionedModel:
     def _own_prediction(self, output: Output) -> np.ndarray | Predictive:
         """Of (1, n, …) outputs: the distribution of a continuous outcome, or (n, K) calibrated probabilities."""
         if self.codings is None:
-            return Predictive.of(predictive(output, self.memories[0]))
+            return self.kept.use(lambda _, memories: Predictive.of(predictive(output, memories[0])))
         logits, settings = output.prediction.float().cpu()[0], self.release.inference
         if settings.prevalence:
             logits = logits + self._prevalence_shift
@@ -272,10 +300,14 @@ class ConditionedModel:
     @lazy
     def scale(self) -> Columns:
         """The values by whose ranks results are foreseen: those of the rows that were read, as one task."""
-        # The first task has all the rows that were read; the others differ in the coding of classes, or have fewer rows.
-        columns = self.memories[0].columns
-        assert isinstance(columns, Columns)
-        return replace(columns, **{name: tensor[:1].cpu() for name, tensor in vars(columns).items()})
+
+        def first_task(release: Release, memories: tuple[Memory, ...]) -> Columns:
+            # It has all the rows that were read; the others differ in the coding of classes, or have fewer rows.
+            columns = memories[0].columns
+            assert isinstance(columns, Columns)
+            return replace(columns, **{name: tensor[:1].cpu() for name, tensor in vars(columns).items()})
+
+        return self.kept.use(first_task)
 
     @lazy
     def levels(self) -> Levels:

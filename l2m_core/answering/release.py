@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ import torch
 import yaml
 from torch import nn
 
+from l2m_core.answering import devices
+from l2m_core.answering.devices import Device
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, ModelFileError
@@ -44,6 +46,18 @@ class Release:
     fingerprint: str = ""
     """sha256 over the weights' checksums, the settings that change answers and, from format 3 on, the trained range."""
     card: str = ""
+    device: Device = devices.ON_CPU
+    """Where `module` computes."""
+    spare: nn.Module | None = None
+    """The same weights on the CPU, for when the GPU fails; None where `module` is there already."""
+
+    def on_cpu(self) -> Release:
+        """This release, on the CPU from here on."""
+        return (
+            self
+            if self.spare is None
+            else replace(self, module=self.spare, spare=None, device=devices.after(self.device))
+        )
 
 
 def save_model(
@@ -94,10 +108,14 @@ def _replace(draft: Path, folder: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def load_release(name: str | Path = "general", device: str | torch.device = "cpu", dtype: str = "float32") -> Release:
-    """A released model by name, or any folder that holds one. Damage is found before anything is computed."""
+def load_release(name: str | Path = "general", device: str | None = None, dtype: str = "float32") -> Release:
+    """A released model by name, or any folder that holds one. Damage is found before anything is computed.
+
+    device: as `devices.choose` reads it.
+    """
     if dtype not in DTYPES:
         raise ConfigError(f"dtype is {dtype!r}; it must be one of {', '.join(DTYPES)}.")
+    chosen = devices.choose(device)
     folder = find_model(name)
     facts = _read_facts(folder)
     for file, expected in facts["checksums"].items():
@@ -128,10 +146,12 @@ def load_release(name: str | Path = "general", device: str | torch.device = "cpu
         raise ModelFileError(
             f"Weights of '{folder.name}' are not numbers: it was released from a run that went astray."
         )
-    module = _on(device, module).to(dtype=DTYPES[dtype]).eval().requires_grad_(False)
+    module = module.to(dtype=DTYPES[dtype]).eval().requires_grad_(False)
     card = folder / "card.md"
     text = card.read_text() if card.is_file() else ""
-    return Release(folder.name, module, config, trained, inference, _fingerprint(facts, dtype), text)
+    placed, taken = devices.put(module, chosen)
+    spare = None if taken.is_cpu else module
+    return Release(folder.name, placed, config, trained, inference, _fingerprint(facts, dtype), text, taken, spare)
 
 
 def _fingerprint(facts: dict[str, Any], dtype: str) -> str:
@@ -139,14 +159,6 @@ def _fingerprint(facts: dict[str, Any], dtype: str) -> str:
     if facts["format"] > 2:
         covered.append(facts["trained"])
     return hashlib.sha256(yaml.safe_dump(covered).encode()).hexdigest()
-
-
-def _on(device: str | torch.device, module: nn.Module) -> nn.Module:
-    try:
-        return module.to(device=device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0].partition(":")[0]
-        raise ConfigError(f"The model cannot be put on the device {str(device)!r} ({reason}). Try 'cpu'.") from error
 
 
 def find_model(name: str | Path) -> Path:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from l2m_core.answering import devices
 from l2m_core.answering.settings import MODEL_POLICIES
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError, L2MError, RangeWarning
@@ -44,6 +45,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model", default="general", help="a released model's name, or a folder (default: %(default)s)"
     )
+    devices.add_option(parser)
     parser.add_argument(
         "--folds", type=int, default=DEFAULTS.folds, help="parts of the patients (default: %(default)s)"
     )
@@ -107,6 +109,7 @@ def time_left(passed: float, share: float) -> str:
 
 
 def run(given: argparse.Namespace) -> int:
+    devices.apply_option(given.device)
     model = load(given.model)
     policy = given.policy or model.release.inference.policy
     settings = EvidenceSettings(
@@ -132,6 +135,7 @@ def run(given: argparse.Namespace) -> int:
     for note in (*cohort.warnings, *model.check(cohort)):
         print(f"note: {note}", file=sys.stderr)
     if not given.quiet:
+        print(model.release.device.sentence, file=sys.stderr)
         print(f"{in_words(expected_seconds(model, cohort, settings))}, by a quick trial.", file=sys.stderr)
     with Progress(given.quiet) as report:
         with warnings.catch_warnings():

@@ -24,7 +24,7 @@ def inherited(init: str | Path, seen: frozenset[Path] = frozenset()) -> AnswerSe
     """
     folder = Path(init)
     if is_released(str(init)) or (folder / FACTS).is_file():
-        return load_release(init).inference
+        return load_release(init, "cpu").inference
     path = folder.resolve()
     facts = None if path in seen else _facts(folder)
     return AnswerSettings() if facts is None else _of_job(facts["job"], seen | {path})

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from l2m_core import __version__
+from l2m_core.answering.devices import AGREEMENT, CPU, Device
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.answering.release import Release
@@ -26,6 +27,7 @@ from l2m_core.tables.spreadsheet_cells import plain_cell
 
 FORMAT = 1
 MOST_STEPS = 10_000
+SAME_DEVICE = 1e-6  # within which posteriors of one build agree on one device; of another device, within AGREEMENT
 
 
 class Stepped(Protocol):
@@ -56,6 +58,8 @@ class Replays(Protocol[StepsOn]):
     def release(self) -> Release: ...
     @property
     def cohort(self) -> Cohort: ...
+    @property
+    def device(self) -> Device: ...
     def replay(self, events: Sequence[Event]) -> StepsOn: ...
     def under(self, recipe: Recipe | None) -> Self: ...
 
@@ -86,6 +90,8 @@ class Trace:
     versions: Mapping[str, str]
     council: Recipe | None = None
     """Of the council that was heard beside the model; None: the model answered alone."""
+    device: str = CPU
+    """Where the answers were computed. In a file only another than the CPU is named, as before there were others."""
 
     @classmethod
     def of(cls, patient: Stepped) -> Trace:
@@ -99,14 +105,20 @@ class Trace:
             memory.cohort.schema.outcome.name,
             versions(),
             memory.council.recipe if isinstance(memory.council, Council) else None,
+            str(memory.device),
         )
 
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(step.event for step in self.steps)
 
-    def replay(self, memory: Replays[StepsOn], tolerance: float = 1e-6) -> StepsOn:
-        """The patient again, after checking that model and cohort are the same and that every step agrees."""
+    def replay(self, memory: Replays[StepsOn], tolerance: float | None = None) -> StepsOn:
+        """The patient again, after checking that model and cohort are the same and that every step agrees.
+
+        tolerance: of posteriors; None: as near as the device of then and that of now allow.
+        """
+        if tolerance is None:
+            tolerance = SAME_DEVICE if str(memory.device) == self.device else AGREEMENT
         for what, have, want in (
             ("model", memory.release.fingerprint, self.model_fingerprint),
             ("cohort", memory.cohort.content_hash, self.cohort_hash),
@@ -166,6 +178,7 @@ class Trace:
             "cohort": {"name": self.cohort, "hash": self.cohort_hash, "outcome": self.outcome},
             "versions": dict(self.versions),
             **({"council": self.council.to_data()} if self.council else {}),
+            **({"device": self.device} if self.device != CPU else {}),
             "steps": [
                 {
                     "event": step.event.to_dict(),
@@ -211,6 +224,7 @@ class Trace:
                 str(plain["cohort"]["outcome"]),
                 dict(plain["versions"]),
                 Recipe.from_data(plain["council"]) if "council" in plain else None,
+                str(plain.get("device", CPU)),
             )
         except InputError as error:
             raise InputError(f"The trace was changed by hand, or is not one that L2M wrote. {error}") from error

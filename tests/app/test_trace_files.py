@@ -301,7 +301,7 @@ def test_without_the_model_it_is_said_what_was_not_checked(
 ) -> None:
     other = "f" * 64
     monkeypatch.setattr(shared_services, "model_of", lambda owner, fingerprint: None)
-    monkeypatch.setattr(checks.l2m, "load", lambda folder: type("Other", (), {"fingerprint": other})())
+    monkeypatch.setattr(checks.l2m, "load", lambda folder, device: type("Other", (), {"fingerprint": other})())
     gone = loading.load(owner, loaded.record.id)
     assert gone.conditioned is None and "not installed" in gone.absent
     assert [step.posterior for step in gone.trace.steps] == list(loaded.record.believed), "the record still speaks"

@@ -267,7 +267,7 @@ def test_a_trace_is_replayed_once_however_many_steps_it_has(patient, memory):
     replayed = []
 
     class Watched:
-        release, cohort = memory.release, memory.cohort
+        release, cohort, device = memory.release, memory.cohort, memory.device
 
         def under(self, recipe):
             assert recipe is None  # the trace names no council

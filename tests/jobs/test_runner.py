@@ -230,8 +230,22 @@ def test_workers_get_the_threads_that_the_installation_grants_and_no_secrets_of_
     assert not [name for name in environment if name.startswith("STREAMLIT_")]
 
 
+def test_a_worker_computes_where_the_app_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("L2M_DEVICE", "cpu")
+    assert AppSettings.from_environment({"L2M_DEVICE": "cuda:1"}).device == "cuda:1"
+    assert AppSettings.from_environment({}).device == "auto"
+    assert worker_environment(AppSettings(tmp_path, "sqlite:///x", device="cuda:1"))["L2M_DEVICE"] == "cuda:1"
+
+
 @pytest.mark.parametrize(
-    ("name", "value"), [("L2M_JOBS", "none"), ("L2M_JOBS", "0"), ("L2M_JOB_THREADS", "-1"), ("L2M_TRAINING", "maybe")]
+    ("name", "value"),
+    [
+        ("L2M_JOBS", "none"),
+        ("L2M_JOBS", "0"),
+        ("L2M_JOB_THREADS", "-1"),
+        ("L2M_TRAINING", "maybe"),
+        ("L2M_DEVICE", "abacus"),
+    ],
 )
 def test_a_setting_that_cannot_be_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):

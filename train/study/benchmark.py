@@ -22,6 +22,7 @@ import torch
 
 import l2m_core as l2m
 from l2m_core.acquire.rollout import roll_out
+from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.model.encoders import build_model
@@ -36,6 +37,7 @@ TASKS, ROWS, ORDERS, TRAINING_STEPS = 4, 256, 4, 3  # of the training that is ti
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program("train", "benchmark"), description=purpose(__doc__))
     parser.add_argument("--model", default="general")
+    devices.add_option(parser)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--patients", type=int, default=10_000, help="patients of the bulk roll-out")
     parser.add_argument("--out", type=Path, default=Path("docs/results/benchmark.md"))
@@ -45,6 +47,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
+    devices.apply_option(given.device)
     torch.set_num_threads(given.threads)
     if given.child:
         print(json.dumps(condition_once(given.model, *given.child)))
@@ -57,7 +60,8 @@ def report(given: argparse.Namespace) -> str:
     lines = [
         "# What an answer costs",
         "",
-        f"`python -m train benchmark --threads {given.threads} --patients {given.patients}` on {machine(given.threads)}.",
+        f"`python -m train benchmark --threads {given.threads} --patients {given.patients}` on {machine(given.threads)}; "
+        f"the model answers on {devices.choose()}.",
         "",
         "| what | measured | owed |",
         "| --- | --- | --- |",

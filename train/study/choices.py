@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from l2m_core.answering.devices import for_training
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, write_text
 from l2m_core.learn.held_out import draw_held_out, evaluate
@@ -87,7 +88,8 @@ def _predictor(job: ChoicesJob, settings: dict[str, Any]) -> PredictorJob:
     plain["folder"] = job.folder
     for key, value in settings.items():
         replace_setting(plain, key, value)
-    return build_settings(PredictorJob, plain, "base")
+    built = build_settings(PredictorJob, plain, "base")
+    return replace(built, device=for_training(built.device))
 
 
 def _judge(job: ChoicesJob, variant: Variant, steps: int, seed: int, held_out) -> dict[str, Any]:

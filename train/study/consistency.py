@@ -17,6 +17,7 @@ from l2m_core.acquire.foreseen import FEWEST_RECORDED
 from l2m_core.acquire.information import Outlook, as_probabilities, filled, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.support import count_near, nearest_rows
+from l2m_core.answering import devices
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import row_losses
 from train.study.evaluation.cells import Trial
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = options("consistency", __doc__)
     parser.add_argument("--model", nargs="+", default=["general"], help="released models, by name or folder")
     given = parser.parse_args(arguments)
+    devices.apply_option(given.device)
     chosen = named(sources(given.data), given.only)
     parts = [HEAD]
     for name in given.model:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from l2m_core import plugins
+from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.methods import METHODS
@@ -90,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the synthetic suite: models on the same trunk whose learned policies are compared",
     )
     parser.add_argument("--model", default="general", help="a released model's name or folder")
+    devices.add_option(parser)
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
     parser.add_argument("--partial", type=Path, default=Path("runs/evaluate"), help="where finished trials are kept")
     parser.add_argument("--out", type=Path, default=Path("docs/results"), help="where the page and the table go")
@@ -141,6 +143,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     arguments = with_config(arguments)
     given = parse(arguments)
+    devices.apply_option(given.device)
     command = published_command(arguments)
     if given.suite == "synthetic":
         from train.study.evaluation.synthetic import evaluate_synthetic
@@ -151,7 +154,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-PRIVATE = ("--data", "--partial", "--out", "--engine", "--workers")
+PRIVATE = ("--device", "--data", "--partial", "--out", "--engine", "--workers")
 """Options that change where and how, but not what comes out: they say more about a machine than about a result."""
 
 

@@ -16,6 +16,7 @@ import torch
 
 from l2m_core.acquire.foreseen import FEWEST_RECORDED
 from l2m_core.acquire.support import count_near, nearest_rows
+from l2m_core.answering import devices
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import Interval
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--model", default="general", help="a released model, by name or folder")
     parser.add_argument("--tasks", type=int, default=8, help="of each family of the priors")
     given = parser.parse_args(arguments)
+    devices.apply_option(given.device)
     model = load(given.model)
     if not model.release.config.value_bins:
         raise ConfigError(f"Model '{model.name}' foresees no results. Name one whose value_bins are above 0.")

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from torch import nn
 
+from l2m_core.answering.devices import for_training
 from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import HeldOut, draw_held_out, losses_of
@@ -29,8 +30,9 @@ DEFAULT = "general"
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
-    held_out = draw_held_out(priors_of(prior_of(given.config)), given.device, given.pools)
-    losses = task_losses(list(dict.fromkeys(given.model or [DEFAULT])), held_out, given.device)
+    device = for_training(given.device)
+    held_out = draw_held_out(priors_of(prior_of(given.config)), device, given.pools)
+    losses = task_losses(list(dict.fromkeys(given.model or [DEFAULT])), held_out, device)
     print(page(losses))
     return 0
 
@@ -46,7 +48,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--pools", type=int, default=2, help="batches of tasks of each shape")
     parser.add_argument("--config", type=Path, help="a job's settings: the tasks are drawn from its prior")
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
     given = parser.parse_args(arguments)
     if given.pools < 1:
         parser.error("--pools must be at least 1")

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
+from l2m_core.answering import devices
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory
@@ -93,6 +94,7 @@ def options(command: str, purpose: str | None) -> argparse.ArgumentParser:
     """What every command that looks at random states is told: which cohorts, how many states, and where the page goes."""
     parser = argparse.ArgumentParser(prog=f"python -m train {command}", description=purpose)
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="cohorts with a manifest.yaml")
+    devices.add_option(parser)
     parser.add_argument("--states", type=int, default=30, help="of each cohort")
     parser.add_argument("--only", nargs="*", default=[], help="names of cohorts, instead of all")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.errors import L2MError, TrainingError
 from train.engines import ENGINES, cores
@@ -24,6 +25,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "name", choices=(*EXPERIMENTS, "all"), metavar="NAME", help=f"{', '.join(EXPERIMENTS)}; or all of them: all"
     )
     parser.add_argument("--scale", choices=SCALES, default="small", help="of the tasks; default: %(default)s")
+    devices.add_option(parser)
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with the study's data sets")
     parser.add_argument("--partial", type=Path, default=Path("runs/reproduce"), help="where finished pieces are kept")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
@@ -35,6 +37,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
+    devices.apply_option(given.device)
     check_data_folder(given.data)
     folders = Folders(given.data, given.partial, given.out)
     if given.name != "all":

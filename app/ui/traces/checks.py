@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 import l2m_core as l2m
 from app.host import services
-from app.ui.traces.exchange import SAME_BUILD, Incoming, agree, installed, passes_through
+from app.ui.traces.exchange import OTHER_BUILD, SAME_BUILD, Incoming, agree, installed, passes_through
 from app.ui.traces.loading import LoadedTrace
+from l2m_core.answering.devices import CPU, Device
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError, RangeWarning
 from l2m_core.memory import CohortMemory
@@ -42,7 +43,7 @@ def verify(owner: str, loaded: LoadedTrace) -> tuple[Check, ...]:
         return (chain, *inputs, replay)
     # Replayed from the stored events alone: cached views may be older than a change in the database.
     patients = loaded.record.patients(memory)
-    return (chain, *inputs, _check_replay(loaded, patients), _check_suggestions(loaded, patients))
+    return (chain, *inputs, _check_replay(loaded, patients, memory.device), _check_suggestions(loaded, patients))
 
 
 def _check_chain(owner: str, loaded: LoadedTrace) -> Check:
@@ -101,7 +102,7 @@ def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check
     wanted = loaded.record.step_through.model_fingerprint
     for name, folder in services.get().known_models(owner).items():
         try:
-            model = l2m.load(str(folder))
+            model = l2m.load(str(folder), services.get().settings.device)
         except L2MError:
             continue
         if model.fingerprint == wanted:
@@ -118,7 +119,9 @@ def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check
     )
 
 
-def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
+def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient], device: Device) -> Check:
+    # A record does not say where it was computed: where a GPU has a part in it, it may have been elsewhere.
+    tolerance = SAME_BUILD if str(device) == CPU else OTHER_BUILD
     now = [summarise(patient) for patient in patients]
     recorded = [(was, then) for was, then in zip(now, loaded.record.believed, strict=True) if then is not None]
     shown = [(was, step.posterior) for was, step in zip(now, loaded.trace.steps, strict=True)]
@@ -126,7 +129,7 @@ def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
     scale = max(1.0, *(abs(value) for posterior in now for value in posterior.values()))
     missing = len(now) - len(recorded)
     ending = f" For {missing} of {len(now)} events no posterior was recorded." if missing else ""
-    if not worst <= SAME_BUILD * scale:
+    if not worst <= tolerance * scale:
         return Check(
             "Replay",
             "failed",

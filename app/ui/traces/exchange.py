@@ -21,6 +21,7 @@ from app.store.inputs import require_text, require_uuid
 from app.ui import labels
 from app.ui.step_through.stored_events import BELIEVED, COUNCIL, SETTINGS, Rules, new_event
 from app.ui.traces.loading import LoadedTrace
+from l2m_core.answering.devices import AGREEMENT
 from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M
 from l2m_core.step_through.events import fold
@@ -31,7 +32,7 @@ LARGEST = 5_000_000  # bytes of a file
 MOST_EVENTS = 1000
 MOST_LINKS = 3 * MOST_EVENTS  # events of the chain, changes of the rules among them
 SAME_BUILD = 1e-6  # posteriors of the same build on the same kind of machine
-OTHER_BUILD = 1e-4  # … of another one, whose sums may round otherwise
+OTHER_BUILD = AGREEMENT  # … of another one, or on another device, whose sums may round otherwise
 NAMESPACE = uuid.UUID("6a7c3e8e-5d0f-4b43-9a55-3f2f1f6f5e0b")
 
 

@@ -11,7 +11,9 @@ from app.store import StoredEvent
 from app.ui.step_through import step_answers
 from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import READ, Record, record_of
+from l2m_core.answering.devices import CPU
 from l2m_core.errors import L2MError
+from l2m_core.memory import CohortMemory
 from l2m_core.schema import Schema
 from l2m_core.step_through.events import Event, effective, fold
 from l2m_core.step_through.trace import Step, Trace, versions
@@ -82,7 +84,7 @@ def load(
         return LoadedTrace(
             record, stored, schema, _trace(record, schema, _recorded_steps(record, schema)), None, str(refusal)
         )
-    trace = _trace(record, schema, _replayed_steps(record, conditioned), conditioned.memory.model.name)
+    trace = _trace(record, schema, _replayed_steps(record, conditioned), conditioned.memory)
     return LoadedTrace(record, stored, schema, trace, conditioned)
 
 
@@ -102,17 +104,19 @@ def _recorded_steps(record: Record, schema: Schema) -> list[Step]:
     return steps
 
 
-def _trace(record: Record, schema: Schema, steps: list[Step], model: str = "") -> Trace:
+def _trace(record: Record, schema: Schema, steps: list[Step], memory: CohortMemory | None = None) -> Trace:
+    """memory: by which the steps were computed; None: they are as they were recorded."""
     step_through = record.step_through
     return Trace(
         tuple(steps),
-        model,
+        "" if memory is None else memory.model.name,
         step_through.model_fingerprint,
         record.cohort.name,
         step_through.cohort_hash,
         schema.outcome.name,
         versions(),
         record.council,
+        CPU if memory is None else str(memory.device),
     )
 
 

@@ -246,6 +246,7 @@ def _fingerprints(loaded: LoadedTrace) -> tuple[tuple[str, str], ...]:
         ("Cohort", record.step_through.cohort_hash),
         *([("Council", f"{record.council.in_words}, seed {record.council.seed}")] if record.council else []),
         ("Software", software),
+        *([("Computed on", loaded.trace.device)] if loaded.conditioned else []),
         ("Step-through", record.id),
         ("Chain of events", f"{events}{of_rules}, head {record.step_through.head_hash}"),
     )

@@ -32,7 +32,7 @@ from train.study.experiments import figures
 from train.study.experiments.comparison import summarise_groups
 from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw, stand_ins
-from train.study.experiments.models import check_device, fingerprint
+from train.study.experiments.models import fingerprint, training_device
 from train.study.experiments.uncertainty import random_trajectories
 from train.study.experiments.verdicts import ClaimVerdict, all_of, judge, pairs
 
@@ -64,7 +64,7 @@ class AblationsSettings:
     stages: tuple[Stage, ...] = (Stage(steps=1000),)
     loop: LoopConfig = field(default_factory=LoopConfig)
     device: str = "cpu"
-    """Where the models are pretrained; "cuda" with a GPU. Questions are asked on the CPU."""
+    """Where the models are pretrained; "cuda" or "auto" with a GPU. Questions are asked on the CPU."""
     folder: str = "runs/reproduce/ablations"
     """Where the models' checkpoints are kept."""
     steps: int = 8
@@ -101,10 +101,10 @@ def work(job: Job) -> list[dict]:
 
 def pretrained(kind: str, settings: AblationsSettings, folder: Path) -> L2M:
     """The same seed, tasks and steps for every kind; goes on from its checkpoint if there is one."""
-    check_device(settings.device)
+    device = training_device(settings.device)
     torch.manual_seed(settings.seed)
-    module = KINDS[kind](settings.backbone).to(settings.device)
-    stream = EpisodeStream(priors_of(settings.prior), settings.stages, settings.seed, settings.device)
+    module = KINDS[kind](settings.backbone).to(device)
+    stream = EpisodeStream(priors_of(settings.prior), settings.stages, settings.seed, device)
     facts = {"model": asdict(settings.backbone), "job": to_plain(settings)}
     loop = Loop(PredictorLoss(module), stream.episode, settings.stages, settings.loop, folder, facts=facts, quiet=True)
     if (folder / "checkpoints").is_dir():

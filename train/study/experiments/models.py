@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from l2m_core.answering.devices import ON_CPU, for_training
 from l2m_core.answering.release import Release
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ConfigError
@@ -15,7 +16,7 @@ from l2m_core.memory import L2M, load
 
 
 def with_module(model: L2M, module: nn.Module, name: str, policy: str | None = None) -> L2M:
-    """The model with another module in it, and perhaps another default policy."""
+    """The model with another module in it, which is on the CPU, and perhaps another default policy."""
     release = model.release
     inference = AnswerSettings(temperature=1.0, policy=policy) if policy else release.inference
     changed: Release = replace(
@@ -25,6 +26,8 @@ def with_module(model: L2M, module: nn.Module, name: str, policy: str | None = N
         config=module.config,  # type: ignore[arg-type]
         inference=inference,
         fingerprint=fingerprint(module),
+        device=ON_CPU,
+        spare=None,
     )
     return L2M(changed)
 
@@ -41,9 +44,11 @@ def load_own_copy(name: str, device: str = "cpu") -> L2M:
     return load(name, device)
 
 
-def check_device(device: str) -> None:
-    """By the process that will train: of a cluster, only some machines have a GPU."""
+def training_device(asked: str) -> str:
+    """Chosen and checked by the process that will train: of a cluster, only some machines have a GPU."""
+    device = for_training(asked)
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(
             f"device is {device!r}, and no GPU is at hand; device=cpu trains on the processor, which takes far longer."
         )
+    return device

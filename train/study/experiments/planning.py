@@ -23,7 +23,7 @@ from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments.comparison import by_step, log_loss_by_step, scores_of
 from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw
-from train.study.experiments.models import check_device, with_module
+from train.study.experiments.models import training_device, with_module
 from train.study.experiments.verdicts import ClaimVerdict, all_of, judge, pairs
 
 TITLE = "Planning: greedy against one-step lookahead"
@@ -61,7 +61,7 @@ class PlanningSettings:
     """By way, as {greedy: {model: NAME}, …}: released models whose policies were taught already, with the same predictor;
     empty: policies are taught here."""
     device: str = "cpu"
-    """Where the policies are taught; "cuda" with a GPU. Questions are asked on the CPU."""
+    """Where the policies are taught; "cuda" or "auto" with a GPU. Questions are asked on the CPU."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ def teach(job: Job) -> L2M:
     """The model with a policy of the job's way, taught on its family's prior; or gone on with, where that was begun."""
     family, way = job.part
     settings = job.settings
-    check_device(settings.device)
+    device = training_device(settings.device)
     name = family.model or settings.model
     policy_folder = Path(settings.folder) / f"{family.name}-{way}-{version_of(job)}"
     objective = PolicyConfig(
@@ -113,7 +113,7 @@ def teach(job: Job) -> L2M:
         policy=objective,
         loop=settings.loop,
         held_out=("own",),
-        device=settings.device,
+        device=device,
         seed=settings.seed,
     )
     with contextlib.redirect_stdout(io.StringIO()):

@@ -15,7 +15,7 @@ from train.study.experiments import comparison
 from train.study.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import draw, stand_ins
-from train.study.experiments.models import check_device, load_own_copy, with_module
+from train.study.experiments.models import load_own_copy, training_device, with_module
 from train.study.experiments.verdicts import ClaimVerdict, all_of, finished, judge, pairs
 
 TITLE = "Zero-shot on real tasks, and after fine-tuning"
@@ -41,7 +41,7 @@ class ZeroShotSettings(comparison.ComparisonSettings):
     beside: dict[str, str] = field(default_factory=dict)
     """Family → a model that was pretrained on its table's covariates."""
     device: str = "cpu"
-    """Where models are fine-tuned; "cuda" with a GPU. Questions are asked on the CPU."""
+    """Where models are fine-tuned; "cuda" or "auto" with a GPU. Questions are asked on the CPU."""
 
 
 SETTINGS = ZeroShotSettings
@@ -66,9 +66,8 @@ def work(job: Job) -> list[dict]:
 def fine_tuned(job: Job) -> list[dict]:
     run: Run = job.part
     trial = draw(run.family, run.index, job.data)
-    check_device(job.settings.device)
     name = run.family.model or job.settings.model
-    first = load_own_copy(name, job.settings.device).release.module
+    first = load_own_copy(name, training_device(job.settings.device)).release.module
     tuned = finetune(first, trial.context, job.settings.finetune, torch.Generator().manual_seed(run.index)).cpu()
     method = L2MMethod(seed=run.index, model=with_module(load_model(name), tuned, FINETUNED)).fit(trial.context)
     facts = {"family": run.family.name, "task": run.index, "variant": run.variant, "method": FINETUNED}
