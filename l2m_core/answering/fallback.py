@@ -27,11 +27,13 @@ class OnDevice(Generic[Made]):
     """
 
     def __init__(self, release: Release, make: Callable[[Release], Made]) -> None:
-        self._make = make
+        self._make: Callable[[Release], Made] | None = make
         try:
             self._now = release, make(release)
         except RuntimeError as failure:
             self._now = self._made_on_cpu(release, failure)
+        if self.device.is_cpu:
+            self._make = None  # nothing more can fail, and what it holds may not go to another process
 
     @property
     def device(self) -> Device:
@@ -53,7 +55,7 @@ class OnDevice(Generic[Made]):
         return work(*self._now)
 
     def _made_on_cpu(self, release: Release, failure: RuntimeError) -> tuple[Release, Made]:
-        if release.spare is None or not devices.gpus.is_failure(failure):
+        if release.spare is None or self._make is None or not devices.gpus.is_failure(failure):
             raise failure
         warnings.warn(
             f"{devices.what_failed(release.device, failure)} The model reads this cohort on the CPU and goes on there: "
