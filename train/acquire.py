@@ -70,6 +70,7 @@ class AcquireSettings:
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     devices.apply_option(given.device)
+    devices.tell_of_gpu()
     settings = AcquireSettings(
         given.model,
         str(given.cohort),

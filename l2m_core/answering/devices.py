@@ -11,6 +11,7 @@ import argparse
 import copy
 import os
 import re
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -240,6 +241,13 @@ def apply_option(asked: str | None) -> None:
     """For this process and those that it starts: by the variable, which all of them read."""
     if asked is not None:
         os.environ[VARIABLE] = check_name(asked)
+
+
+def tell_of_gpu() -> None:
+    """On standard error, where a command will compute, if that is a GPU."""
+    chosen = choose()
+    if not chosen.is_cpu:
+        print(chosen.sentence, file=sys.stderr, flush=True)
 
 
 def _option(text: str) -> str:

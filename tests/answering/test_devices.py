@@ -159,6 +159,16 @@ def test_an_option_holds_for_the_processes_that_are_started_too(install, monkeyp
     assert told.stdout.strip() == "cuda:3"
 
 
+def test_a_command_says_that_it_computes_on_a_gpu_and_is_silent_on_the_cpu(install, capsys):
+    install(SecondDevice())
+    devices.tell_of_gpu()
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith("Computes on cuda:0 (Second Device): 80.0 GiB")
+    install(SecondDevice(0))
+    devices.tell_of_gpu()
+    assert capsys.readouterr().err == ""
+
+
 def test_an_option_is_refused_by_name_with_those_that_are_allowed(capsys):
     parser = argparse.ArgumentParser()
     devices.add_option(parser)

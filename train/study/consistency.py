@@ -44,6 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--model", nargs="+", default=["general"], help="released models, by name or folder")
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
+    devices.tell_of_gpu()
     chosen = named(sources(given.data), given.only)
     parts = [HEAD]
     for name in given.model:

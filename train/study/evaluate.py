@@ -144,6 +144,7 @@ def main(arguments: Sequence[str]) -> int:
     arguments = with_config(arguments)
     given = parse(arguments)
     devices.apply_option(given.device)
+    devices.tell_of_gpu()
     command = published_command(arguments)
     if given.suite == "synthetic":
         from train.study.evaluation.synthetic import evaluate_synthetic

@@ -41,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tasks", type=int, default=8, help="of each family of the priors")
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
+    devices.tell_of_gpu()
     model = load(given.model)
     if not model.release.config.value_bins:
         raise ConfigError(f"Model '{model.name}' foresees no results. Name one whose value_bins are above 0.")

@@ -38,6 +38,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     devices.apply_option(given.device)
+    devices.tell_of_gpu()
     check_data_folder(given.data)
     folders = Folders(given.data, given.partial, given.out)
     if given.name != "all":
