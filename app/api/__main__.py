@@ -78,8 +78,8 @@ def serve(listener: socket.socket, address: str, names: Sequence[str]) -> int:
     server = uvicorn.Server(configure(app))
     port = listener.getsockname()[1]
     print(f"L2M answers at http://{'localhost' if address in LOOPBACK else address}:{port} — stop it with Ctrl+C")
-    print(model.release.device.sentence)
-    print(f"Who asks needs the token in {token}", flush=True)
+    print(f"Who asks needs the token in {token}")
+    print(model.release.device.sentence, flush=True)
     if address not in LOOPBACK:
         print("Other computers can reach it, and read along: put a proxy with TLS in front.", flush=True)
     server.run(sockets=[listener])

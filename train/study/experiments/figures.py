@@ -64,6 +64,12 @@ NAMES = {
     "hospital_death": "Hospital: death",
     "hospital_long_stay": "Hospital: long stay",
     "hospital_readmission": "Hospital: readmission",
+    "breast_cancer_wisconsin": "Breast cancer, Wisconsin",
+    "heart_failure": "Heart failure",
+    "ilpd": "ILPD, liver patients",
+    "flchain": "Free light chain",
+    "stroke": "Stroke",
+    "whas500": "WHAS500",
 }
 """Of methods and of families, as a reader knows them."""
 
