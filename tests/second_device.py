@@ -13,6 +13,7 @@ from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 
 FREE = 80 * 2**30
+ACCELERATOR_ERROR = getattr(torch, "AcceleratorError", torch.OutOfMemoryError)  # which torch has since 2.8
 SECRET = "patient-0471"  # in the words of each failure, which no warning may repeat
 
 
@@ -70,7 +71,7 @@ class SecondDevice:
         return call
 
     def is_failure(self, error: BaseException) -> bool:
-        return isinstance(error, torch.OutOfMemoryError | torch.AcceleratorError)
+        return isinstance(error, torch.OutOfMemoryError | ACCELERATOR_ERROR)
 
     def wait(self, number: int) -> None:
         pass

@@ -22,7 +22,7 @@ from l2m_core.answering.settings import HIDDEN_LAYER, AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, DeviceWarning, InputError
 from l2m_core.model.interface import ModelConfig
-from tests.second_device import SECRET, SecondDevice, telling_model
+from tests.second_device import ACCELERATOR_ERROR, SECRET, SecondDevice, telling_model
 
 ROOM = devices.LEAST_ROOM
 
@@ -123,7 +123,7 @@ def test_a_gpu_that_does_not_answer_is_not_taken(install, monkeypatch):
     gpus = install(SecondDevice())
 
     def silent(number):
-        raise torch.AcceleratorError(SECRET)
+        raise ACCELERATOR_ERROR(SECRET)
 
     monkeypatch.setattr(gpus, "free_bytes", silent)
     assert devices.choose("auto").is_cpu
@@ -188,7 +188,7 @@ def test_to_choose_a_name_loads_no_torch():
     ("error", "is_failure"),
     [
         (torch.OutOfMemoryError("CUDA out of memory"), True),
-        (torch.AcceleratorError("CUDA error: an illegal memory access was encountered"), True),
+        (ACCELERATOR_ERROR("CUDA error: an illegal memory access was encountered"), True),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
         (RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"), True),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"), False),
@@ -222,7 +222,7 @@ def test_without_a_gpu_nothing_is_kept_for_its_failure(install, folder):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("failure", [torch.OutOfMemoryError, torch.AcceleratorError])
+@pytest.mark.parametrize("failure", [torch.OutOfMemoryError, ACCELERATOR_ERROR])
 def test_a_query_that_fails_is_answered_by_the_cpu_once_and_for_all(install, folder, kind, failure):
     expected = numbers(l2m.load(folder, "cpu").condition(cohort_of(kind)))
     gpus = install(SecondDevice(failure=failure))
