@@ -18,10 +18,7 @@ from l2m_core.model.results import POINTS, cumulative, position_at, probability_
 KEPT = 64  # patients' states, at most, whose foreseen results are kept
 FEWEST_RECORDED = 10  # rows that have a test; of a rarer one nothing is foreseen
 FEW = 3  # results, of which none is left out
-LOW_AND_HIGH = (
-    0.125,
-    0.875,
-)  # the points of POINTS next to a standard deviation from the middle of a normal distribution
+LOW_AND_HIGH = (0.125, 0.875)  # of POINTS; about a standard deviation from the middle of a normal distribution
 WORDS = ("very low", "low", "rather low", "typical", "rather high", "high", "very high")  # of the results at POINTS
 
 

@@ -26,12 +26,12 @@ from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M
 from l2m_core.step_through.events import fold
 from l2m_core.step_through.strict_json import read_json
-from l2m_core.step_through.trace import Trace
+from l2m_core.step_through.trace import SAME_DEVICE, Trace
 
 LARGEST = 5_000_000  # bytes of a file
 MOST_EVENTS = 1000
 MOST_LINKS = 3 * MOST_EVENTS  # events of the chain, changes of the rules among them
-SAME_BUILD = 1e-6  # posteriors of the same build on the same kind of machine
+SAME_BUILD = SAME_DEVICE  # posteriors of the same build on the same kind of machine
 OTHER_BUILD = AGREEMENT  # … of another one, or on another device, whose sums may round otherwise
 NAMESPACE = uuid.UUID("6a7c3e8e-5d0f-4b43-9a55-3f2f1f6f5e0b")
 
