@@ -143,5 +143,4 @@ def _compared(memory: ConditionedModel, x: np.ndarray, states: int) -> Iterator[
 
 def _affordable(memory: ConditionedModel) -> int:
     """How many states fit into QUERY_CELLS."""
-    cells = sum(part.context_rows * len(part.keys[0]) for part in memory.memories) * (1 + len(memory.cohort.names))
-    return QUERY_CELLS // (cells * TESTS * RESULTS)
+    return QUERY_CELLS // (memory.cells * TESTS * RESULTS)

@@ -30,6 +30,7 @@ class Policy(Protocol):
         """(n, d) scores. x: (n, d) with NaN where unknown; answer: the model's answer for x."""
 
 
+ESTIMATED_CELLS = 1_500_000  # cells that estimates of one patient read, at most: bounds a step on long and wide cohorts
 HELD = 3.0  # so many computed tests' worth of believing the head as it is
 
 
@@ -74,7 +75,8 @@ class Gain:
         gain, best, done = screened.copy(), 0.0, 0
         # Single tests that come after those computed first are estimated, in the same query.
         estimated = [columns for columns in actions[self.computed :] if len(columns) == 1]
-        estimated = estimated[: memory.release.inference.estimated_gains]
+        affordable = ESTIMATED_CELLS // (2 * memory.cells)
+        estimated = estimated[: min(memory.release.inference.estimated_gains, affordable)]
         told: dict[int, float] = {}
         # What is promised of an action that is left: computed too if that is more than the best so far.
         while done < min(self.most, len(actions)) and (done < self.computed or gain[actions[done]].max() > best):

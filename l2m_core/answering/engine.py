@@ -173,6 +173,11 @@ class ConditionedModel:
         return self.kept.device
 
     @property
+    def cells(self) -> int:
+        """(tasks × context rows × columns) that a query attends to, the outcome's column included."""
+        return sum(part.context_rows * len(part.keys[0]) for part in self.memories) * (1 + len(self.cohort.names))
+
+    @property
     def nbytes(self) -> int:
         return sum(memory.nbytes for memory in self.memories)
 
