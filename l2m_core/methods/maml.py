@@ -1,13 +1,15 @@
-"""A MAML-like model: on top of the same backbone, the prediction head takes gradient steps on each task's context.
+"""A MAML-like model: on top of the same backbone, prediction and policy heads take gradient steps on each task's context.
 
-The context is split in two. The backbone reads one half and is asked about the other, of which random parts are hidden;
-the head's weights go a few steps down that loss; then the whole context is read, and queries are answered by the
-adapted head. In pretraining the step sizes and the head's starting point are learned through the adapted head (first
-order: the inner gradient counts as a constant).
+The context is split in two. The backbone reads one half and is asked about the other, of which random parts are hidden.
+The prediction head's weights go a few steps down the log loss there, the policy head's down the log loss that one more
+feature, picked by it, would leave. Then the whole context is read, and queries are answered by the adapted heads. In
+pretraining the step sizes and the heads' starting points are learned through the adapted heads (first order: the inner
+gradient counts as a constant).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,82 +19,119 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from l2m_core.learn.losses import log_loss
+from l2m_core.learn.picks import open_softmax
 from l2m_core.learn.stages import seeded
 from l2m_core.model.cells import Cells
-from l2m_core.model.heads import keep_possible_classes, to_gain
+from l2m_core.model.heads import keep_possible_classes
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output
+from l2m_core.model.rows import Rows
 
-PREFIX = "adapted."
+PREDICTION, POLICY = "adapted.", "adapted policy."
+"""How the names of the adapted weights begin, among a memory's extras."""
+Weights = dict[str, Tensor]
+"""A head's, one for each task: (B, …)."""
 
 
 class InnerUpdates(nn.Module):
-    """`Cells` whose prediction head adapts to each context; the same face as `Cells`.
+    """An encoder whose heads adapt to each context; the same face.
 
-    backbone: what reads the context; the study adapts its CNP-like model, `PooledCells`.
+    backbone: what reads the context; the study adapts its CNP-like model.
     """
 
-    def __init__(self, config: ModelConfig, steps: int = 3, backbone: type[Cells] = Cells):
+    def __init__(self, config: ModelConfig, steps: int = 3, backbone: type[Cells] | type[Rows] = Cells):
         super().__init__()
         self.config = config
-        self.cells = backbone(config)
+        self.backbone = backbone(config)
         self.steps = steps
-        # softplus(-2.25) ≈ 0.1: one step size for each inner step.
+        # softplus(-2.25) ≈ 0.1: one step size for each inner step of each head.
         self.rates = nn.Parameter(torch.full((steps,), -2.25))
+        self.policy_rates = nn.Parameter(torch.full((steps,), -2.25))
 
     def condition(self, context: Context, chunk: int | None = None, rank: bool = True, **how: Any) -> Memory:
-        """how: see Encoder."""
-        memory = self.cells.condition(context, chunk, rank, **how)
+        """Without `rank` the policy head stays as it is. how: see Encoder."""
+        memory = self.backbone.condition(context, chunk, rank, **how)
         # Conditioning runs in inference mode; the inner steps need gradients whatever the caller needs.
         with torch.inference_mode(False), torch.enable_grad():
-            extras = self.adapt(_without_inference_tensors(context))
-        return replace(memory, extras={PREFIX + name: value for name, value in extras.items()})
+            extras = self.adapt(_without_inference_tensors(context), rank)
+        return replace(memory, extras=extras)
 
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
-        tokens = self.cells.encode_query(memory, x, a, reveal, rank)
-        outcome, features = tokens[:, :, 0], tokens[:, :, 1:]
-        adapted = {name.removeprefix(PREFIX): value for name, value in memory.extras.items() if name.startswith(PREFIX)}
-        prediction = self._predict(adapted, outcome, memory.n_classes)
-        gains = to_gain(self.cells.gain(features, outcome))
-        return Output(prediction, self.cells.policy(features, outcome), gains)
+        tokens = self.backbone.encode_query(memory, x, a, reveal, rank)
+        output = self.backbone.read_out(tokens, memory, x.shape[-1] if rank else 0)
+        prediction = self._predict(_of(memory.extras, PREDICTION), tokens, memory.n_classes)
+        policy = _of(memory.extras, POLICY)
+        scores = self._score(policy, tokens, x.shape[-1]) if policy and rank else output.policy
+        return replace(output, prediction=prediction, policy=scores)
 
-    def _head(self, n_classes: Tensor | None) -> nn.Module:
-        return self.cells.density if n_classes is None else self.cells.classes
-
-    def _predict(self, adapted: dict[str, Tensor], outcome: Tensor, n_classes: Tensor | None) -> Tensor:
-        """adapted: (B, …) weights of each task's own head; outcome: (B, n, width) → (B, n, K or bins)"""
-        head = self._head(n_classes)
-        raw = torch.stack(
-            [
-                functional_call(head, {name: w[b] for name, w in adapted.items()}, (outcome[b],))
-                for b in range(len(outcome))
-            ]
-        )
-        return raw if n_classes is None else keep_possible_classes(raw, n_classes)
-
-    def adapt(self, context: Context) -> dict[str, Tensor]:
-        """(B, …) the head's weights after the inner steps."""
-        B, N, _ = context.x.shape
+    def adapt(self, context: Context, rank: bool = True) -> Weights:
+        """The heads' weights after the inner steps, under the names that a memory keeps them by."""
+        B, N, d = context.x.shape
         read, asked = _rows(context, slice(0, N - N // 2)), _rows(context, slice(N - N // 2, N))
-        head = self._head(context.n_classes)
-        start = {name: p.unsqueeze(0).expand(B, *p.shape) for name, p in head.named_parameters()}
+        # Which parts are hidden follows from the shape alone, so that a context has one memory.
+        hide = torch.rand(asked.x.shape, generator=seeded(asked.x.device, B, N), device=asked.x.device)
+        share = torch.rand((B, asked.x.shape[1], 1), generator=seeded(hide.device, N, B), device=hide.device)
+        known = asked.r & (hide < share)
         with torch.no_grad():
-            memory = self.cells.condition(read, rank=False)
-            # Which parts are hidden follows from the shape alone, so that a context has one memory.
-            hide = torch.rand(asked.x.shape, generator=seeded(asked.x.device, B, N), device=asked.x.device)
-            share = torch.rand((B, asked.x.shape[1], 1), generator=seeded(hide.device, N, B), device=hide.device)
-            outcome = self.cells.encode_query(memory, asked.x, asked.r & (hide < share), rank=False)[:, :, 0]
-        rates = F.softplus(self.rates)
-        weights = start
-        for step in range(self.steps):
-            moving = {name: w.detach().requires_grad_() for name, w in weights.items()}
-            output = Output(self._predict(moving, outcome, context.n_classes), outcome, outcome)
+            memory = self.backbone.condition(read, rank=rank)
+            tokens = self.backbone.encode_query(memory, asked.x, known, rank=rank)
+            left = self._losses_left(memory, asked, known) if rank else torch.empty(0)
+
+        def missed(weights: Weights) -> Tensor:
             # Summed over tasks: each task's head sees its own mean loss only.
-            loss = log_loss(output, memory, asked.y).mean(1).sum()
-            slopes = torch.autograd.grad(loss, list(moving.values()))
+            output = Output(self._predict(weights, tokens, context.n_classes), tokens, tokens)
+            return log_loss(output, memory, asked.y).mean(1).sum()
+
+        def left_over(weights: Weights) -> Tensor:
+            chance = open_softmax(self._score(weights, tokens, d), asked.r & ~known)
+            return (chance * left).sum(-1).mean(1).sum()
+
+        found = self._descend(self.backbone.prediction_head(context.n_classes), self.rates, missed, B)
+        adapted = {PREDICTION + name: value for name, value in found.items()}
+        if rank:
+            found = self._descend(self.backbone.policy, self.policy_rates, left_over, B)
+            adapted |= {POLICY + name: value for name, value in found.items()}
+        return adapted
+
+    def _descend(self, head: nn.Module, rates: Tensor, loss_of: Callable[[Weights], Tensor], tasks: int) -> Weights:
+        """The head's weights after its steps down `loss_of`, for each task its own."""
+        weights = {name: p.unsqueeze(0).expand(tasks, *p.shape) for name, p in head.named_parameters()}
+        for rate in F.softplus(rates)[: self.steps]:
+            moving = {name: w.detach().requires_grad_() for name, w in weights.items()}
+            slopes = torch.autograd.grad(loss_of(moving), list(moving.values()))
             weights = {
-                name: w - rates[step] * slope.detach() for (name, w), slope in zip(weights.items(), slopes, strict=True)
+                name: w - rate * slope.detach() for (name, w), slope in zip(weights.items(), slopes, strict=True)
             }
         return weights
+
+    def _losses_left(self, memory: Memory, asked: Context, known: Tensor) -> Tensor:
+        """(B, n, d) log loss once feature j is known as well."""
+        losses = []
+        for j in range(asked.x.shape[-1]):
+            more = known.clone()
+            more[..., j] |= asked.r[..., j]
+            losses.append(log_loss(self.backbone.query(memory, asked.x, more, rank=False), memory, asked.y))
+        return torch.stack(losses, -1)
+
+    def _predict(self, weights: Weights, tokens: Tensor, n_classes: Tensor | None) -> Tensor:
+        """(B, n, K or bins), by each task's own head."""
+        head = self.backbone.prediction_head(n_classes)
+        raw = _by_task(head, weights, (self.backbone.outcome_token(tokens),))
+        return raw if n_classes is None else keep_possible_classes(raw, n_classes)
+
+    def _score(self, weights: Weights, tokens: Tensor, features: int) -> Tensor:
+        """(B, n, d) policy logits, by each task's own head."""
+        return _by_task(self.backbone.policy, weights, self.backbone.policy_tokens(tokens))[..., :features]
+
+
+def _by_task(head: nn.Module, weights: Weights, inputs: tuple[Tensor, ...]) -> Tensor:
+    """inputs: (B, …) each → the head's outputs, task by task with the task's own weights."""
+    tasks = range(len(inputs[0]))
+    own = [({name: w[b] for name, w in weights.items()}, tuple(i[b : b + 1] for i in inputs)) for b in tasks]
+    return torch.cat([functional_call(head, named, given) for named, given in own])
+
+
+def _of(extras: Weights, prefix: str) -> Weights:
+    return {name.removeprefix(prefix): value for name, value in extras.items() if name.startswith(prefix)}
 
 
 def _without_inference_tensors(context: Context) -> Context:

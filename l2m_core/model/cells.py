@@ -121,22 +121,7 @@ class Cells(nn.Module):
 
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
         """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal, rank: see Encoder."""
-        tokens = self.encode_query(memory, x, a, reveal, rank)
-        # (B, n, width) decides the prediction; (B, n, d, width) gives each feature its own score, which is why the
-        # model takes any number of features and does not depend on their order.
-        outcome, features = tokens[:, :, 0], tokens[:, :, 1:]
-        if memory.n_classes is None:
-            prediction = self.density(outcome)
-        else:
-            logits = self.classes(outcome)
-            if self.vote is not None:
-                length = math.log(memory.context_rows / CONTEXT_UNIT)
-                logits = logits + self.vote(outcome, memory.keys[-1][:, 0], memory.extras[LABELS], length)
-            prediction = keep_possible_classes(logits, memory.n_classes)
-        values = self.value(features) if self.value is not None and rank else None
-        gain_features = self.gain.features(features, outcome)
-        gain = to_gain(self.gain.read(gain_features))
-        return Output(prediction, self.policy(features, outcome), gain, values, gain_features)
+        return self.read_out(self.encode_query(memory, x, a, reveal, rank), memory, x.shape[-1] if rank else 0)
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
@@ -166,6 +151,36 @@ class Cells(nn.Module):
             normed = block.down_norm(tokens).transpose(1, 2).contiguous()
             tokens = block.read(tokens, normed, k, v)
         return tokens
+
+    def read_out(self, tokens: Tensor, memory: Memory, features: int) -> Output:
+        """What the heads make of a query's tokens; features: how many have tokens of their own, 0 without `rank`."""
+        # (B, n, width) decides the prediction; (B, n, d, width) gives each feature its own score, which is why the
+        # model takes any number of features and does not depend on their order.
+        outcome, each = tokens[:, :, 0], tokens[:, :, 1:]
+        if memory.n_classes is None:
+            prediction = self.density(outcome)
+        else:
+            logits = self.classes(outcome)
+            if self.vote is not None:
+                length = math.log(memory.context_rows / CONTEXT_UNIT)
+                logits = logits + self.vote(outcome, memory.keys[-1][:, 0], memory.extras[LABELS], length)
+            prediction = keep_possible_classes(logits, memory.n_classes)
+        values = self.value(each) if self.value is not None and features else None
+        gain_features = self.gain.features(each, outcome)
+        gain = to_gain(self.gain.read(gain_features))
+        return Output(prediction, self.policy(each, outcome), gain, values, gain_features)
+
+    def prediction_head(self, n_classes: Tensor | None) -> Readout:
+        """Of the kind of outcome, before any vote."""
+        return self.density if n_classes is None else self.classes
+
+    def outcome_token(self, tokens: Tensor) -> Tensor:
+        """(B, n, width) what the prediction is read from, of `encode_query`'s tokens."""
+        return tokens[:, :, 0]
+
+    def policy_tokens(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        """What the policy is read from: features, then the outcome."""
+        return tokens[:, :, 1:], tokens[:, :, 0]
 
     def embed_cells(self, channels: Tensor) -> Tensor:
         if self.hidden:

@@ -100,8 +100,8 @@ class Rows(nn.Module):
 
         A row is one token here, so ranking costs nothing more: `rank` makes no difference.
         """
-        scale, shift, spread = self._fit(context)
-        tokens = self._embed_known(context, scale, shift, spread)
+        scale, shift, spread = self.fit(context)
+        tokens = self.embed_known(context, scale, shift, spread)
         keys, values = [], []
         for index, block in enumerate(self.blocks):
             # Keys and values of all rows come first: every row of a context reads every other (no mask), chunk by
@@ -119,10 +119,7 @@ class Rows(nn.Module):
 
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
         """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal: see Encoder."""
-        tokens = self._embed_query(memory, x[:, None], a[:, None], None if reveal is None else reveal[:, None])
-        for block, k, v in zip(self.blocks, memory.keys, memory.values, strict=True):
-            tokens = block.read(tokens, k, v)
-        return self._answer(tokens[:, 0], memory, x.shape[-1])
+        return self.read_out(self.encode_query(memory, x, a, reveal), memory, x.shape[-1])
 
     # -- training over many context sizes in one pass --------------------------------------------------------------
 
@@ -135,8 +132,8 @@ class Rows(nn.Module):
         output's (B, m·T, …) answers read the context and the targets before their own. The memory holds context and
         targets, each as it was read.
         """
-        scale, shift, spread = self._fit(context)
-        own, joining = (self._embed_known(rows, scale, shift, spread) for rows in (context, targets))
+        scale, shift, spread = self.fit(context)
+        own, joining = (self.embed_known(rows, scale, shift, spread) for rows in (context, targets))
         memory = Memory((), (), scale, context.n_classes, shift, spread)
         m, joined = a.shape[1], own.shape[-2]
         # Queries one after another by target, its m ways side by side: whoever reads the same keys stays together.
@@ -159,11 +156,40 @@ class Rows(nn.Module):
                 own, joining = block.read(own, own_k, own_v), _read_in_order(block, joining, k, v, joined + 1)
         memory = Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
         queries = queries[:, 0].unflatten(1, (-1, m)).transpose(1, 2).flatten(1, 2)
-        return self._answer(queries, memory, a.shape[-1]), memory
+        return self.read_out(queries, memory, a.shape[-1]), memory
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def _fit(self, context: Context) -> tuple[Scale, Tensor, Tensor]:
+    def encode_query(
+        self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
+    ) -> Tensor:
+        """(B, n, width) final tokens, one for each query; `rank` makes no difference, as in `condition`."""
+        tokens = self._embed_query(memory, x[:, None], a[:, None], None if reveal is None else reveal[:, None])
+        for block, k, v in zip(self.blocks, memory.keys, memory.values, strict=True):
+            tokens = block.read(tokens, k, v)
+        return tokens[:, 0]
+
+    def read_out(self, tokens: Tensor, memory: Memory, features: int) -> Output:
+        """What the heads make of a query's tokens."""
+        prediction = self.answer(tokens)
+        if memory.n_classes is not None:
+            prediction = keep_possible_classes(prediction, memory.n_classes)
+        policy, gain = self.policy(tokens)[..., :features], to_gain(self.gain(tokens)[..., :features])
+        return Output(prediction, policy, gain)
+
+    def prediction_head(self, n_classes: Tensor | None) -> Readout:
+        """The same whatever the outcome: a rows model serves one kind."""
+        return self.answer
+
+    def outcome_token(self, tokens: Tensor) -> Tensor:
+        """(B, n, width) what the prediction is read from: all that there is of a query."""
+        return tokens
+
+    def policy_tokens(self, tokens: Tensor) -> tuple[Tensor, ...]:
+        """What the policy is read from."""
+        return (tokens,)
+
+    def fit(self, context: Context) -> tuple[Scale, Tensor, Tensor]:
         """The scale of values, and shift and spread of the outcome."""
         if (context.n_classes is None) != (self.config.outcome == "continuous"):
             raise ConfigError(f"This rows model serves {self.config.outcome} outcomes only; take another model.")
@@ -180,7 +206,7 @@ class Rows(nn.Module):
         mean, std = mean_and_std(torch.where(context.r, x, 0.0), context.r, count)
         return Scale(mean, torch.where(std > 1e-6, std, 1.0)), *outcome_scale(context)
 
-    def _embed_known(self, rows: Context, scale: Scale, shift: Tensor, spread: Tensor) -> Tensor:
+    def embed_known(self, rows: Context, scale: Scale, shift: Tensor, spread: Tensor) -> Tensor:
         """Rows with outcomes: (B, 1, N, width)."""
         if rows.n_classes is not None:
             outcome = F.one_hot(rows.y, self.config.max_classes).float()
@@ -208,13 +234,6 @@ class Rows(nn.Module):
         # The study's z_ctx = [x⊙r, r, y]; features that the task lacks are columns never recorded.
         row = torch.cat([F.pad(z, (0, missing)), F.pad(share, (0, missing)), outcome], dim=-1)
         return self.embed(row.to(self.embed.first.weight.dtype))
-
-    def _answer(self, tokens: Tensor, memory: Memory, features: int) -> Output:
-        prediction = self.answer(tokens)
-        if memory.n_classes is not None:
-            prediction = keep_possible_classes(prediction, memory.n_classes)
-        policy, gain = self.policy(tokens)[..., :features], to_gain(self.gain(tokens)[..., :features])
-        return Output(prediction, policy, gain)
 
 
 def _read_in_order(block: nn.Module, tokens: Tensor, k: Tensor, v: Tensor, first: int, ways: int = 1) -> Tensor:

@@ -4,18 +4,33 @@ import pytest
 import torch
 
 from l2m_core.learn.losses import PredictorLoss, context_of
+from l2m_core.learn.policy import PolicyConfig, PolicyLoss
 from l2m_core.learn.stages import EpisodeStream, Stage
-from l2m_core.methods.cnp import PooledCells
-from l2m_core.methods.maml import InnerUpdates
+from l2m_core.methods.cnp import PooledCells, PooledRows
+from l2m_core.methods.maml import POLICY, PREDICTION, InnerUpdates
 from l2m_core.model.interface import Context, ModelConfig
 from l2m_core.tasks.registry import build_prior
 
-KINDS = (PooledCells, InnerUpdates)
+
+def inner_updates(backbone):
+    """As the study has it: on what the CNP-like model makes of the context."""
+
+    def make(config: ModelConfig):
+        return InnerUpdates(config, backbone=backbone)
+
+    make.__name__ = f"InnerUpdates_{backbone.__name__}"
+    return make
+
+
+INNER = (inner_updates(PooledCells), inner_updates(PooledRows), InnerUpdates)
+KINDS = (PooledCells, PooledRows, *INNER)
 
 
 def make(kind, outcome: str = "classes"):
     torch.manual_seed(0)
-    model = kind(ModelConfig(layers=2, width=16, heads=2, feedforward=16, max_classes=3, bins=8))
+    model = kind(
+        ModelConfig(layers=2, width=16, heads=2, feedforward=16, max_classes=3, bins=8, features=4, outcome=outcome)
+    )
     for parameter in model.parameters():  # zero-initialised outputs would hide every difference
         if (parameter == 0).all():
             torch.nn.init.normal_(parameter, std=0.3)
@@ -54,8 +69,9 @@ def test_the_context_matters(kind):
     assert not torch.allclose(answer(model, context, x, a), answer(model, other, x, a), atol=1e-4)
 
 
-def test_a_pool_s_size_does_not_grow_with_the_context_and_its_order_does_not_matter():
-    model, batch = make(PooledCells)
+@pytest.mark.parametrize("kind", [PooledCells, PooledRows])
+def test_a_pool_s_size_does_not_grow_with_the_context_and_its_order_does_not_matter(kind):
+    model, batch = make(kind)
     context = context_of(batch, 30)
     short = model.condition(context_of(batch, 10))
     assert model.condition(context).nbytes == short.nbytes
@@ -69,14 +85,24 @@ def test_a_pool_s_size_does_not_grow_with_the_context_and_its_order_does_not_mat
     )
 
 
-def test_inner_steps_can_adapt_the_cnp_like_model_as_the_study_does():
-    model, batch = make(lambda config: InnerUpdates(config, backbone=PooledCells))
-    assert isinstance(model.cells, PooledCells)
-    context = context_of(batch, 30)
+@pytest.mark.parametrize("kind", INNER)
+def test_inner_steps_adapt_both_heads_to_the_task(kind):
+    model, batch = make(kind)
+    context, x, a = context_of(batch, 30), batch.x[:, 30:], batch.r[:, 30:]
     memory = model.condition(context)
-    adapted = answer(model, context, batch.x[:, 30:], batch.r[:, 30:])
-    plain = model.cells.query(model.cells.condition(context), batch.x[:, 30:], batch.r[:, 30:]).prediction
-    assert any(name.startswith("adapted.") for name in memory.extras) and not torch.allclose(adapted, plain)
+    adapted = model.query(memory, x, a)
+    plain = model.backbone.query(model.backbone.condition(context), x, a)
+    assert any(name.startswith(PREDICTION) for name in memory.extras) and not torch.allclose(
+        adapted.prediction, plain.prediction
+    )
+    assert any(name.startswith(POLICY) for name in memory.extras) and not torch.allclose(adapted.policy, plain.policy)
+
+
+@pytest.mark.parametrize("kind", INNER)
+def test_who_only_predicts_pays_for_no_steps_of_the_policy(kind):
+    model, batch = make(kind)
+    memory = model.condition(context_of(batch, 30), rank=False)
+    assert memory.extras and not any(name.startswith(POLICY) for name in memory.extras)
 
 
 def test_inner_steps_lower_the_loss_that_they_descend():
@@ -100,8 +126,9 @@ def test_a_task_s_head_does_not_depend_on_the_other_tasks_of_its_batch():
     together = model.condition(context_of(batch, 30))
     torch.manual_seed(0)
     alone = model.adapt(context_of(batch, 30))
+    assert alone
     for name, value in alone.items():
-        assert torch.allclose(together.extras[f"adapted.{name}"], value, atol=1e-6)
+        assert torch.allclose(together.extras[name], value, atol=1e-6)
     other = batch.map(lambda t: torch.stack([t[0], t[0]]))
     first = model.condition(context_of(other, 30))
     for name, value in together.extras.items():
@@ -122,12 +149,12 @@ def test_conditioning_works_in_inference_mode(kind):
 def test_a_fresh_model_comes_to_read_its_context(kind):
     """Zero-initialised outputs must not be a place that training cannot leave."""
     torch.manual_seed(0)
-    model = kind(ModelConfig(layers=2, width=16, heads=2, feedforward=16, max_classes=2, bins=8))
-    stage = Stage(steps=20, tasks=4, rows=(32,), features=(4,), continuous=0.0)
+    model = kind(ModelConfig(layers=2, width=16, heads=2, feedforward=16, max_classes=2, bins=8, features=4))
+    stage = Stage(steps=30, tasks=4, rows=(32,), features=(4,), continuous=0.0)
     stream = EpisodeStream({"classes": build_prior("bnn", {})}, (stage,), 0)
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     loss_module = PredictorLoss(model)
-    for step in range(8):
+    for step in range(30):
         optimiser.zero_grad()
         loss_module(stream.episode(step))[0].backward()
         optimiser.step()
@@ -145,7 +172,19 @@ def test_training_reaches_every_part(kind):
     episode = EpisodeStream({"classes": build_prior("bnn", {})}, (stage,), 0).episode(0)
     loss, _ = PredictorLoss(model)(episode)
     loss.backward()
-    unused = ("policy", "gain", "density", "outcome_value", "outcome_unknown", "thinking")
+    unused = ("policy", "gain", "density", "outcome_value", "outcome_unknown", "thinking")  # of a predictor
     for name, parameter in model.named_parameters():
         if not any(part in name for part in unused):
+            assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("kind", INNER)
+def test_training_the_policy_reaches_its_head_through_the_steps(kind):
+    model, _ = make(kind)
+    stage = Stage(steps=1, tasks=2, rows=(24,), features=(4,), known=(0.0, 0.4), continuous=0.0)
+    episode = EpisodeStream({"classes": build_prior("bnn", {})}, (stage,), 0).episode(0)
+    loss, _ = PolicyLoss(model, PolicyConfig("greedy", temperature=0.5, samples=1))(episode)
+    loss.backward()
+    for name, parameter in model.named_parameters():
+        if name.startswith("backbone.policy") or name == "policy_rates":
             assert parameter.grad is not None and parameter.grad.abs().sum() > 0, name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +17,20 @@ from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss
+from l2m_core.learn.policy import PolicyConfig, PolicyLoss
 from l2m_core.learn.stages import EpisodeStream, Stage
 from l2m_core.memory import L2M
-from l2m_core.methods.cnp import PooledCells
+from l2m_core.methods.cnp import PooledCells, PooledRows
 from l2m_core.methods.l2m import L2MMethod
 from l2m_core.methods.maml import InnerUpdates
-from l2m_core.model.cells import Cells
+from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import to_plain
 from train.priors import PriorChoice, priors_of
 from train.study.evaluation.scores import with_floor
+from train.study.evaluation.trial_runs import roll_out
 from train.study.experiments import figures
-from train.study.experiments.comparison import summarise_groups
+from train.study.experiments.comparison import scores_of, summarise_groups
 from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw, stand_ins
 from train.study.experiments.models import fingerprint, training_device
@@ -44,15 +45,20 @@ CLAIM = (
 )
 RULE = (
     "Log loss along random orders: full attention's below that of the CNP-like model, and below that of the same model with "
-    "inner updates on top, paired by task, each with the interval of the difference above zero."
+    "inner updates on top, paired by task, each with the interval of the difference above zero. What each loses along its own "
+    "policy's order is published beside it."
 )
 EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
 GATED = ""  # its models are trained here, and the claim is about which of them is better
+POOLED: dict[str, type[PooledCells] | type[PooledRows]] = {"cells": PooledCells, "rows": PooledRows}
 KINDS: dict[str, Callable[[ModelConfig], nn.Module]] = {
-    "attention": Cells,
-    "cnp": PooledCells,
-    "maml": partial(InnerUpdates, backbone=PooledCells),  # "based on the learned CNP task representation"
+    "attention": build_model,
+    "cnp": lambda config: POOLED[config.encoder](config),
+    # "based on the learned CNP task representation"
+    "maml": lambda config: InnerUpdates(config, backbone=POOLED[config.encoder]),
 }
+RANDOM, OWN = "random", "own"
+"""Orders of acquisition: drawn, or as the model's policy has them."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +69,18 @@ class AblationsSettings:
     prior: PriorChoice = field(default_factory=lambda: PriorChoice("bnn", {"outcome": "classes"}))
     stages: tuple[Stage, ...] = (Stage(steps=1000),)
     loop: LoopConfig = field(default_factory=LoopConfig)
+    policy: PolicyConfig = field(default_factory=lambda: PolicyConfig("greedy", temperature=0.1, samples=1))
+    policy_stages: tuple[Stage, ...] = ()
+    """Of the policy, after those of the predictor; without any, orders are random only."""
+    policy_loop: LoopConfig = field(default_factory=LoopConfig)
+    backbone_rate: float = 0.1
+    """Of all but the policy while it learns, as a share of the policy's rate."""
     device: str = "cpu"
     """Where the models are pretrained; "cuda" or "auto" with a GPU. Questions are asked on the CPU."""
     folder: str = "runs/reproduce/ablations"
     """Where the models' checkpoints are kept."""
     steps: int = 8
-    """Features acquired in random order."""
+    """Features acquired."""
     seed: int = 0
 
 
@@ -88,6 +100,7 @@ def work(job: Job) -> list[dict]:
         for index in range(family.tasks):
             trial = draw(family, index, job.data)
             method = L2MMethod(seed=index, model=model).fit(trial.context)
+            facts = {"family": family.name, "task": index, "method": kind}
             for step, a in enumerate(random_trajectories(trial, settings.steps, np.random.default_rng(index)), 1):
                 prediction = method.predict(trial.x, a)
                 loss = (
@@ -95,52 +108,81 @@ def work(job: Job) -> list[dict]:
                     if isinstance(prediction, np.ndarray)
                     else float(-prediction.log_prob(trial.y).mean())
                 )
-                records.append({"family": family.name, "task": index, "method": kind, "step": step, "log_loss": loss})
+                records.append({**facts, "order": RANDOM, "step": step, "log_loss": loss})
+            if settings.policy_stages:
+                losses = scores_of(roll_out(method, trial, settings.steps), trial)["log_loss_by_budget"]
+                records += [
+                    {**facts, "order": OWN, "step": step, "log_loss": loss} for step, loss in enumerate(losses) if step
+                ]
     return records
 
 
 def pretrained(kind: str, settings: AblationsSettings, folder: Path) -> L2M:
-    """The same seed, tasks and steps for every kind; goes on from its checkpoint if there is one."""
+    """The same seed, tasks and steps for every kind; goes on from its checkpoints if there are any."""
     device = training_device(settings.device)
     torch.manual_seed(settings.seed)
     module = KINDS[kind](settings.backbone).to(device)
-    stream = EpisodeStream(priors_of(settings.prior), settings.stages, settings.seed, device)
+    train_on(module, PredictorLoss(module), settings.stages, settings.loop, settings, folder)
+    if settings.policy_stages:
+        loss = PolicyLoss(module, settings.policy, keep_predicting=settings.backbone_rate > 0)
+        train_on(module, loss, settings.policy_stages, settings.policy_loop, settings, folder / "policy")
+    module.cpu().eval().requires_grad_(False)
+    inference = AnswerSettings(temperature=1.0, policy="learned" if settings.policy_stages else "gain")
+    return L2M(Release(kind, module, settings.backbone, TrainedRange(), inference, fingerprint(module)))
+
+
+def train_on(
+    module: nn.Module,
+    loss: nn.Module,
+    stages: tuple[Stage, ...],
+    loop_config: LoopConfig,
+    settings: AblationsSettings,
+    folder: Path,
+) -> None:
+    """Trains the module in place, to its averaged weights."""
+    teaches_policy = isinstance(loss, PolicyLoss)
+
+    def rate_of(name: str) -> float:
+        is_policy = any(part.startswith("policy") for part in name.split("."))
+        return 1.0 if is_policy or not teaches_policy else settings.backbone_rate
+
+    device = next(module.parameters()).device
+    stream = EpisodeStream(priors_of(settings.prior), stages, settings.seed + int(teaches_policy), device)
     facts = {"model": asdict(settings.backbone), "job": to_plain(settings)}
-    loop = Loop(PredictorLoss(module), stream.episode, settings.stages, settings.loop, folder, facts=facts, quiet=True)
+    loop = Loop(loss, stream.episode, stages, loop_config, folder, facts=facts, rate_of=rate_of, quiet=True)
     if (folder / "checkpoints").is_dir():
         loop.resume()
     loop.run()
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             parameter.copy_(loop.average[name])
-    module.cpu().eval().requires_grad_(False)
-    release = Release(kind, module, settings.backbone, TrainedRange(), AnswerSettings(), fingerprint(module))
-    return L2M(release)
 
 
 def caption(settings: AblationsSettings, data: Path) -> list[str]:
-    steps = sum(stage.steps for stage in settings.stages)
+    steps, policy_steps = (sum(stage.steps for stage in stages) for stages in (settings.stages, settings.policy_stages))
+    orders = f" Their policies are then taught greedily for {policy_steps:,} steps." if policy_steps else ""
     return [
-        f"All three are pretrained here from scratch, on the prior {settings.prior.name}, for {steps} steps on the "
-        f"same tasks, with {settings.backbone.layers} layers of width {settings.backbone.width}; orders are random and "
-        f"the same.",
+        f"All three are pretrained here from scratch, on the prior {settings.prior.name}, for {steps:,} steps on the "
+        f"same tasks: encoder {settings.backbone.encoder}, {settings.backbone.layers} layers of width "
+        f"{settings.backbone.width}.{orders} Random orders are the same for all.",
         *stand_ins(settings.families, data),
     ]
 
 
 def table(records: list[dict]) -> pd.DataFrame:
-    return summarise_groups(pd.DataFrame(records), ["family", "method", "step"], "log_loss")
+    return summarise_groups(pd.DataFrame(records), ["family", "order", "method", "step"], "log_loss")
 
 
 def figure(table: pd.DataFrame):
-    return figures.lines(table, "step", "log_loss", "method", "family", "acquisitions, random order", "log loss (nats)")
+    shown = table.assign(panel=table["family"] + ", " + table["order"] + " order")
+    return figures.lines(shown, "step", "log_loss", "method", "panel", "acquisitions", "log loss (nats)")
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
-    within = ("family", "task")
+    within, drawn = ("family", "task"), [r for r in records if r["order"] == RANDOM]
     return all_of(
         [
-            judge(pairs(records, "log_loss", "attention", kind, within), f"Full attention below {kind}, nats")
+            judge(pairs(drawn, "log_loss", "attention", kind, within), f"Full attention below {kind}, nats")
             for kind in KINDS
             if kind != "attention"
         ]

@@ -25,14 +25,14 @@ from l2m_core.tasks.registry import build_prior
 
 def dense_pass(model: Rows, context: Context, targets: Context, a: Tensor) -> tuple[Output, Memory]:
     """a: (B, T, d). The same answers as `autoregress`, by one sequence and one dense mask."""
-    scale, shift, spread = model._fit(context)
+    scale, shift, spread = model.fit(context)
     memory = Memory((), (), scale, context.n_classes, shift, spread)
-    known = [model._embed_known(rows, scale, shift, spread) for rows in (context, targets)]
+    known = [model.embed_known(rows, scale, shift, spread) for rows in (context, targets)]
     tokens = torch.cat([*known, model._embed_query(memory, targets.x[:, None], a[:, None], None)], dim=-2)
     mask = dense_mask(context.y.shape[1], targets.y.shape[1]).to(tokens.device)
     for block in model.blocks:
         tokens = block.read(tokens, *block.remember(tokens), mask)
-    return model._answer(tokens[:, 0, -targets.y.shape[1] :], memory, a.shape[-1]), memory
+    return model.read_out(tokens[:, 0, -targets.y.shape[1] :], memory, a.shape[-1]), memory
 
 
 def dense_mask(n: int, later: int) -> Tensor:
