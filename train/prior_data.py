@@ -77,10 +77,10 @@ def load_prior_data(choice: DataChoice) -> dict[str, Any]:
         raise ConfigError(f"prior.data needs a path: {choice.source} is {LAYOUTS[choice.source]}.")
     if choice.source == "mnist":
         arrays = load_mnist(choice.path)
-        rows = _rows_of(choice, len(arrays["labels"]))
+        rows = rows_of(choice, len(arrays["labels"]))
         return {name: values[rows] for name, values in arrays.items()}
     cohort = _load_cohort(choice, Path(choice.path))
-    rows = _rows_of(choice, len(cohort))
+    rows = rows_of(choice, len(cohort))
     return {
         "x": cohort.x[rows],
         "y": cohort.y[rows],
@@ -106,7 +106,8 @@ def _load_cohort(choice: DataChoice, path: Path) -> Cohort:
     return Cohort.from_file(path, choice.outcome or None, baseline=choice.baseline, schema=choice.schema or None)
 
 
-def _rows_of(choice: DataChoice, count: int) -> np.ndarray:
+def rows_of(choice: DataChoice, count: int) -> np.ndarray:
+    """Numbers of the chosen part's rows, of a table of `count`."""
     if not choice.pool:
         return np.arange(count)
     if choice.pool >= count:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
@@ -30,6 +31,15 @@ class ReleaseJob:
     """Folders of the trainings before this one. Their learning curves are kept beside the card, this one's last."""
 
 
+def without_places(plain: dict[str, Any]) -> dict[str, Any]:
+    """A training job's settings as a release tells them: of data, the file's name and not the machine's folders."""
+    prior = plain.get("prior", {})
+    data = prior.get("data") or {}
+    if not data.get("path"):
+        return plain
+    return {**plain, "prior": {**prior, "data": {**data, "path": Path(data["path"]).name}}}
+
+
 def run(job: ReleaseJob) -> None:
     path, facts = load_checkpoint(Path(job.run) / "checkpoints")
     module = load_model(path, facts)
@@ -37,7 +47,7 @@ def run(job: ReleaseJob) -> None:
     config = replace(trained, standardise=trained.standardise or job.standardise)
     folder = Path(job.folder)
     training = {
-        "job": facts["job"],
+        "job": without_places(facts["job"]),
         "steps": facts["step"],
         "tasks_seen": facts["tasks_seen"],
         "seconds": round(facts["seconds"], 1),

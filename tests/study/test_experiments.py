@@ -10,14 +10,19 @@ import torch
 
 import l2m_core as l2m
 from l2m_core.errors import ConfigError, TrainingError
+from l2m_core.learn.loop import LoopConfig
+from l2m_core.learn.stages import Stage
 from l2m_core.methods import make_method
 from l2m_core.methods.networks import Schedule
+from l2m_core.model.interface import ModelConfig
 from l2m_core.paths import study_folders
+from train.prior_data import DataChoice, rows_of
 from train.study import reproduce as command
-from train.study.experiments import experiment
+from train.study.experiments import ablations, experiment
 from train.study.experiments.adaptivity import MajorityVote
+from train.study.experiments.datasets import find_cohort
 from train.study.experiments.experiment import EXPERIMENTS, Folders, experiment_settings, find, reproduce
-from train.study.experiments.families import Family, draw, stand_ins
+from train.study.experiments.families import Family, cohort_of, draw, stand_ins
 from train.study.experiments.gradients import cosine
 from train.study.experiments.overview import write_overview
 from train.study.experiments.uncertainty import random_trajectories
@@ -49,9 +54,11 @@ SMALLEST = {
     "adaptivity": [f"families=[{BNN}]"],
     "ablations": [
         f"families=[{BNN}]",
-        "backbone={layers: 1, width: 16, heads: 2, feedforward: 16, max_classes: 2}",
+        "backbone={encoder: rows, features: 5, outcome: classes, layers: 1, width: 16, heads: 2, feedforward: 16}",
         "loop={warmup: 1, evaluate_every: 0}",
         "stages=[{steps: 2, tasks: 2, rows: [24], features: [4], continuous: 0.0}]",
+        "policy_loop={warmup: 1, evaluate_every: 0}",
+        "policy_stages=[{steps: 2, tasks: 2, rows: [24], features: [4], continuous: 0.0}]",
         "steps=2",
     ],
     "real_missingness": [f"families=[{TABLE}]", "methods=[l2m, l2m_random]"],
@@ -109,7 +116,7 @@ def test_every_experiment_is_tested_and_has_its_scales():
 
 def test_the_reduced_scale_asks_models_of_the_study_about_tasks_as_long_as_theirs():
     for name in EXPERIMENTS:
-        if "reduced" not in experiment.scales_of(name):
+        if "reduced" not in experiment.scales_of(name) or name == "ablations":  # trains its own
             continue
         settings = experiment_settings(name, "reduced")
         for family in settings.families:
@@ -260,6 +267,48 @@ def test_a_task_is_the_same_in_every_run_and_another_number_another_task(tmp_pat
     family = Family("bnn")
     assert (draw(family, 1, tmp_path).context.y == draw(family, 1, tmp_path).context.y).all()
     assert not np.allclose(draw(family, 1, tmp_path).context.x, draw(family, 2, tmp_path).context.x, equal_nan=True)
+
+
+@pytest.mark.parametrize("source", ["cohort", "semi_synthetic"])
+def test_tasks_of_a_table_keep_to_the_rows_that_the_model_never_saw(source, tmp_path):
+    family = Family("absent", source, data="absent", model="some", pool=1000, context=30, test_rows=20)
+    table = find_cohort("absent", tmp_path).load()
+    seen = rows_of(DataChoice(pool=1000), len(table))
+    apart = cohort_of(family, tmp_path)
+    assert len(apart) == len(table) - 1000
+    assert not {row.tobytes() for row in table.x[seen]} & {row.tobytes() for row in apart.x}
+    trial = draw(family, 0, tmp_path)
+    assert len(trial.context) == 30 and len(trial.y) == 20
+    assert any("outside the 1,000" in note for note in stand_ins((family,), tmp_path))
+    if source == "cohort":
+        assert {row.tobytes() for row in trial.context.x} <= {row.tobytes() for row in apart.x}
+
+
+def test_only_a_table_has_a_pool():
+    with pytest.raises(ConfigError, match="has a pool"):
+        Family("bnn", pool=10)
+
+
+@pytest.mark.parametrize("policy_stages", [(), (Stage(steps=2, tasks=2, rows=(24,), features=(4,), continuous=0.0),)])
+def test_ablations_follow_a_policy_where_one_was_taught(policy_stages, tmp_path):
+    settings = ablations.AblationsSettings(
+        families=(Family("bnn", features=5, context=40, test_rows=12, tasks=1),),
+        backbone=ModelConfig(
+            encoder="rows", features=5, outcome="classes", layers=1, width=16, heads=2, feedforward=16, max_classes=2
+        ),
+        stages=(Stage(steps=2, tasks=2, rows=(24,), features=(4,), continuous=0.0),),
+        loop=LoopConfig(warmup=1, evaluate_every=0),
+        policy_stages=policy_stages,
+        policy_loop=LoopConfig(warmup=1, evaluate_every=0),
+        folder=str(tmp_path),
+        steps=2,
+    )
+    for job in ablations.jobs(settings, tmp_path):
+        records = ablations.work(job)
+        orders = [record["order"] for record in records]
+        assert orders == [ablations.RANDOM] * 2 + [ablations.OWN] * 2 * bool(policy_stages)
+        if policy_stages:
+            assert all(np.isfinite(record["log_loss"]) for record in records)
 
 
 def test_contexts_of_one_task_are_cut_from_the_same_rows(tmp_path):

@@ -17,6 +17,7 @@ import yaml
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
 from l2m_core.settings import build_settings, read_settings
 from train.__main__ import main, settings_of
+from train.release import without_places
 
 CONFIGS = Path(__file__).resolve().parents[2] / "train" / "configs"
 STAGE = {"steps": 6, "tasks": 4, "rows": [24], "features": [3]}
@@ -172,6 +173,16 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     assert "decided when to stop" in capsys.readouterr().out
     assert (tmp_path / "tuned" / "model" / "model.yaml").is_file()
     assert "lactate" not in (tmp_path / "tuned" / "log.jsonl").read_text()
+
+
+def test_a_release_names_the_file_that_a_prior_drew_from_and_no_place_of_the_machine():
+    data = {"source": "table", "path": "/home/someone/cohorts/table.csv", "outcome": "died"}
+    job = {"prior": {"name": "semi_synthetic", "data": data}, "seed": 3}
+    assert without_places(job) == {
+        "prior": {"name": "semi_synthetic", "data": {**data, "path": "table.csv"}},
+        "seed": 3,
+    }
+    assert without_places({"prior": {"name": "bnn"}}) == {"prior": {"name": "bnn"}}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import torch
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
+from train.prior_data import DataChoice, rows_of
 from train.study.evaluation.cells import Cell, Trial, draw_trial, task_trial
 from train.study.experiments.datasets import find_cohort, find_digits
 
@@ -42,12 +43,17 @@ class Family:
     budget: int = 8
     model: str = ""
     """A model trained for this family; empty: the experiment's."""
+    pool: int = 0
+    """Rows of the table that this model was trained on the covariates of, as `pool` of its prior's data says: tasks are of the
+    other rows. Of the sources "cohort" and "semi_synthetic"."""
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             raise ConfigError(
                 f"Family {self.name!r} has the source {self.source!r}; choose one of {', '.join(SOURCES)}."
             )
+        if self.pool and self.source not in ("cohort", "semi_synthetic"):
+            raise ConfigError(f"Family {self.name!r} has a pool, but its source {self.source!r} has no table's rows.")
 
     def with_missingness_scale(self, scale: float) -> Family:
         """The same tasks with a share of their largest retrospective missingness."""
@@ -60,19 +66,27 @@ def draw(family: Family, index: int, data: Path, *, context: int | None = None, 
     about can be asked for, whatever the context lacks."""
     rows = context or family.context
     if family.source == "cohort":
-        cohort = find_cohort(family.data, data).load()
+        cohort = cohort_of(family, data)
         rows = min(rows, _most_context(family, cohort))
         return draw_trial(cohort, Cell(family.name, rows, family.missing, index), family.test_rows)
     generator = torch.Generator().manual_seed(zlib.crc32(family.name.encode()) + 1_000_003 * index)
     prior, features, groups = prior_of(family, data)
     whole, test_rows = max(rows, family.context), family.test_rows
     if family.source == "semi_synthetic":
-        cohort = find_cohort(family.data, data).load()
+        cohort = cohort_of(family, data)
         whole = min(whole, _most_context(family, cohort))
         rows, test_rows = min(rows, whole), min(test_rows, len(cohort) - whole)
     batch = prior.sample(generator, 1, whole + test_rows, features)
     trial = task_trial(batch, 0, rows, test_rows, family.name, complete=complete)
     return trial if groups is None else _with_groups(trial, groups)
+
+
+def cohort_of(family: Family, data: Path) -> Cohort:
+    """The family's table, or the rows of it that its model never saw."""
+    cohort = find_cohort(family.data, data).load()
+    if not family.pool:
+        return cohort
+    return cohort.rows(rows_of(DataChoice(pool=family.pool, part="test"), len(cohort)))
 
 
 def _most_context(family: Family, cohort: Cohort) -> int:
@@ -86,7 +100,7 @@ def prior_of(family: Family, data: Path):
         digits = build_prior("digits", family.settings, **find_digits(data).arrays)
         return digits, digits.features, digits.groups.numpy()  # type: ignore[attr-defined]
     if family.source == "semi_synthetic":
-        cohort = find_cohort(family.data, data).load()
+        cohort = cohort_of(family, data)
         arrays = {"x": cohort.x, "acquirable": cohort.acquirable, "categorical": cohort.categorical}
         return build_prior("semi_synthetic", family.settings, **arrays), min(family.features, cohort.x.shape[1]), None
     return build_prior(family.prior, family.settings), family.features, None
@@ -111,11 +125,16 @@ def stand_ins(families: tuple[Family, ...], data: Path) -> list[str]:
     notes = []
     for family in families:
         if family.source in ("cohort", "semi_synthetic"):
-            found = find_cohort(family.data, data)
-            notes += [found.note, _shorter(family, found.load())]
+            notes += [find_cohort(family.data, data).note, _apart(family), _shorter(family, cohort_of(family, data))]
         if family.source == "digits":
             notes.append(find_digits(data).note)
     return [note for note in dict.fromkeys(notes) if note]
+
+
+def _apart(family: Family) -> str:
+    if not family.pool:
+        return ""
+    return f"{family.name}: of the rows outside the {family.pool:,} whose covariates {family.model} was trained on."
 
 
 def _shorter(family: Family, cohort: Cohort) -> str:

@@ -21,9 +21,8 @@ from train.initial_model import freeze_all_but, with_fresh_weights
 from train.study.evaluation.cells import task_trial
 from train.study.experiments import figures
 from train.study.experiments.comparison import summarise_groups
-from train.study.experiments.datasets import find_cohort
 from train.study.experiments.experiment import Job
-from train.study.experiments.families import Family, prior_of, stand_ins
+from train.study.experiments.families import Family, cohort_of, prior_of, stand_ins
 from train.study.experiments.models import load_own_copy
 from train.study.experiments.verdicts import NOT_TESTABLE, ClaimVerdict, all_of, judge
 
@@ -172,7 +171,7 @@ def with_holes(settings: GradientsSettings, family: Family, data: Path, generato
     prior, features, _ = prior_of(scaled, data)
     rows = settings.rows
     if family.source == "semi_synthetic":
-        rows = min(rows, len(find_cohort(family.data, data).load()) // 2)
+        rows = min(rows, len(cohort_of(family, data)) // 2)
     batch = prior.sample(generator, 1, 2 * rows, features)
     learning = task_trial(batch, 0, rows, rows, complete=True)
     record = task_trial(batch, 0, rows, rows)
