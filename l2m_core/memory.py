@@ -36,6 +36,9 @@ from l2m_core.tables.entered_values import warn_unseen
 
 __all__ = ["L2M", "Answer", "CohortMemory", "load"]
 
+READING = 0.6
+"""Share of the progress that is told for reading a cohort, where the gain head is then brought in line with it."""
+
 
 @dataclass(frozen=True)
 class L2M:
@@ -74,20 +77,25 @@ class L2M:
         """Reads the cohort once; every later question costs a query, not a cohort.
 
         exponent: the calibration exponent of predicted probabilities, where it is known; else found from the cohort.
-        progress: is called with the share of the reading that is done, from 0 to 1.
+        progress: is called with the share that is done, from 0 to 1: of the reading, and of bringing the gain head in line.
         council: whether models fitted to the cohort's own rows are heard beside this one (it takes longer, and pays in
         cohorts of many hundred rows); or the recipe of an earlier council, to have the same again.
         """
         notes = self.check(cohort)
         for note in notes:
             warnings.warn(note, RangeWarning, stacklevel=2)
-        memory = self.read(cohort, side_by_side, progress)
+        states = self.release.inference.aligned_states
+        share = READING if states else 1.0
+        memory = self.read(cohort, side_by_side, lambda done: progress(share * done))
         spread = self.release.inference.exponent_spread
         if exponent is None:
             exponent = calibration_exponent(self._arranged(cohort), self._probabilities, spread) if spread else 1.0
         memory = replace(memory, notes=notes, exponent=exponent)
-        if states := self.release.inference.aligned_states:
-            memory = replace(memory, alignment=align_head(memory, self._arranged(cohort).x, states))
+        if states:
+            rows = self._arranged(cohort).x
+            aligned = align_head(memory, rows, states, lambda done: progress(share + (1 - share) * done))
+            memory = replace(memory, alignment=aligned)
+            progress(1.0)
         if isinstance(council, Recipe):
             return memory.under(council)
         return memory.with_council(memory.fit_council()) if council else memory

@@ -23,6 +23,7 @@ from l2m_core.acquire.information import outlooks
 from l2m_core.answering.batching import QueryBatcher
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.settings import HIDDEN_LAYER
+from l2m_core.model.interface import Progress, ignore_progress
 
 TESTS = 10  # of a state, at most
 RESULTS = 8  # of a test, at most
@@ -78,11 +79,16 @@ class _Compared:
     """(m,) nats"""
 
 
-def align_head(memory: ConditionedModel, x: np.ndarray, states: int) -> HeadAlignment | None:
-    """Fitted to random states of rows x (n, d) of the cohort; None where nothing could be computed."""
+def align_head(
+    memory: ConditionedModel, x: np.ndarray, states: int, progress: Progress = ignore_progress
+) -> HeadAlignment | None:
+    """Fitted to random states of rows x (n, d) of the cohort; None where nothing could be computed.
+
+    progress: is called with the share of the states that is done.
+    """
     # Caches of its own: what is asked here, nobody asks again.
     apart = replace(memory, batcher=QueryBatcher(), prediction_batcher=QueryBatcher(), foreseen={}, alignment=None)
-    compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, _affordable(memory)))))
+    compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, _affordable(memory))), progress))
     if not compared:
         return None
     hidden = None
@@ -121,10 +127,11 @@ def _fitted(compared: list[_Compared], hidden: np.ndarray | None, d: int) -> Hea
     )
 
 
-def _compared(memory: ConditionedModel, x: np.ndarray, states: int) -> Iterator[_Compared]:
+def _compared(memory: ConditionedModel, x: np.ndarray, states: int, progress: Progress) -> Iterator[_Compared]:
     generator = np.random.default_rng(0)
     acquirable = memory.cohort.acquirable
-    for _ in range(states):
+    for number in range(states):
+        progress(number / states)
         row = x[generator.integers(len(x))]
         # A share of what the row has, drawn anew for each state, so that little and much is known.
         is_hidden = acquirable & (generator.random(len(row)) >= generator.random())

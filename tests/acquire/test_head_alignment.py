@@ -14,7 +14,7 @@ from l2m_core.acquire.information import outlooks
 from l2m_core.answering.settings import ALIGNED_BY, HIDDEN_LAYER
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
-from l2m_core.memory import L2M, CohortMemory
+from l2m_core.memory import L2M, READING, CohortMemory
 
 
 def with_states(states: int, aligned_by: str = HIDDEN_LAYER) -> L2M:
@@ -54,6 +54,18 @@ def test_the_head_is_nearer_to_the_answers_for_patients_it_was_not_fitted_to(ali
     assert apart(aligned, patients) < 0.9 * apart(as_taught, patients)
     before, after = (memory.answer(patients) for memory in (as_taught, aligned))
     np.testing.assert_array_equal(before.prediction, after.prediction)  # beliefs are as they were
+
+
+def test_what_is_told_of_the_reading_s_progress_includes_the_alignment():
+    told = {}
+    for states in (0, 6):
+        shares: list[float] = []
+        with_states(states).condition(make_cohort(60), progress=shares.append)
+        assert shares == sorted(shares) and shares[-1] == 1.0
+        told[states] = shares
+    # One share for each state, the last of them before its end; none of them says that all is done.
+    assert len([share for share in told[6] if READING <= share < 1.0]) >= 6
+    assert max(share for share in told[6][:-1]) < 1.0
 
 
 def test_it_is_the_same_however_the_rows_stand():
