@@ -236,7 +236,8 @@ DRAWINGS = {
         "zero_shot",
         whole("zero_shot"),
         log_loss_by_step,
-        "L2M is the released general model, which was trained on made-up tasks alone; it is not the paper's L2M-Syn.",
+        "At the scale reduced L2M is the study's L2M-Syn, reduced, and the general model stands beside it; at the scale small "
+        "L2M is the general model, which was trained on made-up tasks alone and is not the paper's L2M-Syn.",
         wanted=REAL[:2] + HOSPITAL,
     ),
     "adaptivity": Drawing(
