@@ -273,13 +273,16 @@ def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
     cohort, _ = files
     long = tmp_path / "long.csv"
     table(60_000, 2).to_csv(long, index=False)
-    jobs = command.chunk_jobs(context(cohort, tiny_model), long, 500, tmp_path)
-    next(jobs)
-    tracemalloc.start()
-    count = sum(1 for _ in jobs)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert count == 119 and peak < long.stat().st_size
+    peaks = []
+    for _ in range(2):  # what other threads of the process allocate meanwhile only adds to one
+        jobs = command.chunk_jobs(context(cohort, tiny_model), long, 500, tmp_path)
+        next(jobs)
+        tracemalloc.start()
+        count = sum(1 for _ in jobs)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert count == 119
+    assert min(peaks) < long.stat().st_size
 
 
 PEAK = """

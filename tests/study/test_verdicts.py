@@ -53,8 +53,14 @@ def test_choices_for_each_patient_must_be_below_the_majority_s():
 
 
 def test_full_attention_must_be_below_both_other_kinds():
-    assert ablations.verdict(records({"attention": 0.4, "cnp": 0.42, "maml": 0.45}), EMPTY).status == SEEN
-    assert ablations.verdict(records({"attention": 0.4, "cnp": 0.42, "maml": 0.39}), EMPTY).status == NOT_SEEN
+    def found(scores: dict[str, float], own: dict[str, float]) -> str:
+        drawn = [{**record, "order": ablations.RANDOM} for record in records(scores)]
+        # What they lose along their own orders is published and decides nothing.
+        return ablations.verdict([*drawn, *({**r, "order": ablations.OWN} for r in records(own))], EMPTY).status
+
+    worse, better = {"attention": 0.9, "cnp": 0.1, "maml": 0.1}, {"attention": 0.1, "cnp": 0.9, "maml": 0.9}
+    assert found({"attention": 0.4, "cnp": 0.42, "maml": 0.45}, worse) == SEEN
+    assert found({"attention": 0.4, "cnp": 0.42, "maml": 0.39}, better) == NOT_SEEN
 
 
 @pytest.mark.parametrize(

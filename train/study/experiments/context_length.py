@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +12,15 @@ from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, one_by_one, run_methods, summarise_groups, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import stand_ins
-from train.study.experiments.verdicts import NOT_TESTABLE, ClaimVerdict, all_of, finished, judge, named_pairs
+from train.study.experiments.verdicts import (
+    NOT_TESTABLE,
+    ClaimVerdict,
+    all_of,
+    finished,
+    judge,
+    named_pairs,
+    with_families,
+)
 
 TITLE = "Gains by context length and by retrospective missingness"
 CLAIM = (
@@ -90,6 +99,11 @@ def figure(table: pd.DataFrame):
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
+    """Over the tasks of all families; each family's own numbers stand beside it and decide nothing."""
+    return with_families(compared, records)
+
+
+def compared(records: Sequence[dict]) -> ClaimVerdict:
     variants = {record["variant"] for record in records}
     lengths = sorted((v for v in variants if v.startswith("context")), key=lambda v: int(v.split()[1]))
     shares = sorted((v for v in variants if v.startswith("missing")), key=lambda v: float(v.split()[1]))

@@ -70,6 +70,9 @@ NAMES = {
     "flchain": "Free light chain",
     "stroke": "Stroke",
     "whas500": "WHAS500",
+    "eicu": "eICU demo",
+    "ckd": "Chronic kidney disease",
+    "nhanes": "NHANES",
 }
 """Of methods and of families, as a reader knows them."""
 

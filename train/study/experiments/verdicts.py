@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -146,6 +146,16 @@ def judge_others(records: Sequence[dict], score: str, what: str, effect: float =
     others = [method for method in dict.fromkeys(r["method"] for r in records) if method not in ("l2m", GENERAL)]
     found = {other: pairs(records, score, "l2m", other, ("family", "task")) for other in others}
     return all_of([judge(values, what.format(figures.named(other)), effect) for other, values in found.items()])
+
+
+def with_families(whole: Callable[[Sequence[dict]], ClaimVerdict], records: Sequence[dict]) -> ClaimVerdict:
+    """The verdict over all records, and beside it what the same comparisons say of each family alone."""
+    found = whole(records)
+    families = list(dict.fromkeys(r["family"] for r in records))
+    if len(families) < 2:
+        return found
+    own = [f"{figures.named(f)}: {whole([r for r in records if r['family'] == f]).reason}" for f in families]
+    return replace(found, reason=f"{found.reason} By family, which decides nothing: {' '.join(own)}")
 
 
 def all_of(verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
