@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from l2m_core.settings import build_settings, read_settings
+from l2m_core.errors import ConfigError, ModelFileError
+from l2m_core.settings import build_settings, read_settings, to_plain
 from l2m_core.tasks.registry import PRIORS
 from train.__main__ import settings_of
+from train.study.experiments.experiment import EXPERIMENTS, experiment_settings, models_of
+from train.study.experiments.study_models import check_models
 
 CONFIGS = Path(__file__).resolve().parents[2] / "train" / "configs"
 
@@ -40,7 +43,7 @@ def prior_settings(job):
 
 
 def test_there_is_a_study_config_of_each_family_and_no_other():
-    found = {path.stem for path in CONFIGS.glob("*_study*.yaml")}
+    found = {path.stem for path in CONFIGS.glob("*_study*.yaml") if not path.stem.startswith("release")}
     assert found == {f"{name}_study" for name in PAPER} | set(POLICIES)
 
 
@@ -105,6 +108,63 @@ def test_a_policy_is_trained_as_the_paper_says(stem):
         assert (policy.temperature, policy.samples, job.backbone, policy.ahead) == (0.5, 4, 0.0, 1)
     else:
         assert policy.temperature == 0.1 and job.backbone * job.loop.lr == pytest.approx(1e-5)
+
+
+def releases():
+    return {path.stem: job_of(path.stem, "release") for path in CONFIGS.glob("release_*_study*.yaml")}
+
+
+def test_every_policy_of_the_study_has_a_release_as_wide_and_long_as_its_training():
+    made = releases().values()
+    assert sorted(Path(job.run).name for job in made) == sorted(POLICIES)
+    assert len({job.folder for job in made}) == len(made)
+    for job in made:
+        name, _ = POLICIES[Path(job.run).name]
+        predictor = job_of(f"{name}_study", "predictor")
+        assert job.curves == (predictor.folder,)
+        assert job.trained.features == predictor.model.features
+        assert job.trained.context_rows == predictor.stages[0].rows[0]
+        assert job.trained.classes == predictor.model.max_classes or predictor.model.outcome == "continuous"
+        kind = "continuous" if predictor.model.outcome == "continuous" else "binary"
+        assert job.trained.outcomes == ("multiclass",) * (name == "metabric") or job.trained.outcomes == (kind,)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_an_experiment_at_the_study_s_scale_asks_the_study_s_models_about_tasks_as_long_as_theirs(name):
+    """Or trains its own; never the general model."""
+    trained = {job.folder: job.trained for job in releases().values()}
+    settings = experiment_settings(name, "study")
+    assert set(models_of(to_plain(settings))) <= set(trained)
+    if not hasattr(settings, "model"):
+        assert name in ("headroom", "ablations")
+        return
+    for family in settings.families:
+        own = trained[family.model or settings.model]
+        assert family.context <= own.context_rows
+        if family.source in ("prior", "semi_synthetic"):
+            assert family.features <= own.features
+        pool = job_of(predictor_of(family.model or settings.model), "predictor").prior.data
+        assert family.pool == (pool.pool if pool else family.pool), "tasks keep to rows that the model never saw"
+
+
+def predictor_of(folder: str) -> str:
+    return next(Path(job.curves[0]).name for job in releases().values() if job.folder == folder)
+
+
+def test_a_model_of_the_study_that_is_not_there_is_asked_for_with_the_commands_that_make_it():
+    with pytest.raises(ConfigError) as refused:
+        check_models(["general", "runs/models/bnn-plan-study-lookahead"])
+    words = str(refused.value)
+    for command in (
+        "python -m train predictor --config train/configs/bnn_plan_study.yaml",
+        "python -m train policy --config train/configs/bnn_plan_study_policy_lookahead.yaml",
+        "python -m train release --config train/configs/release_bnn_plan_study_lookahead.yaml",
+    ):
+        assert command in words
+        assert (CONFIGS / command.split("/")[-1]).is_file()
+    assert words.index("predictor --config") < words.index("policy --config") < words.index("release --config")
+    with pytest.raises(ModelFileError, match="no model 'nowhere'"):
+        check_models(["nowhere"])
 
 
 @pytest.mark.parametrize("stem", sorted([f"{name}_study" for name in PAPER] + list(POLICIES)))

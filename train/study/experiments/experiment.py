@@ -39,6 +39,7 @@ from train.study.evaluation.report import markdown_table
 from train.study.evaluation.trial_runs import MethodChoice, load_model
 from train.study.evaluation.versions import code_version
 from train.study.experiments import figures, power
+from train.study.experiments.study_models import check_models
 from train.study.experiments.verdicts import ClaimVerdict, gated, gates_note, tidy, with_units
 from train.study.resumable_table import ResumableTable
 
@@ -125,7 +126,8 @@ def _method_settings(settings: Any) -> dict[str, Any]:
 
 def models_of(plain: Any) -> list[str]:
     """Names of the models in plain settings."""
-    return sorted({name for name in _named(plain, "model") if name})
+    beside = [name for models in _named(plain, "beside") for name in models.values()]
+    return sorted({name for name in [*_named(plain, "model"), *beside] if name})
 
 
 def _named(value: Any, key: str) -> list[Any]:
@@ -213,6 +215,7 @@ def reproduce(
 ) -> ClaimVerdict:
     """Runs what is not done yet, then writes NAME.csv, NAME-tasks.csv, NAME.md and NAME.html."""
     module, settings = find(name), experiment_settings(name, scale, overrides)
+    check_models(models_of(to_plain(settings)))
     partial = ResumableTable(folders.partial / f"{name}-{scale}.jsonl", ("job", "version"))
     jobs = module.jobs(settings, folders.data)
     marks = [{"job": job.key, "version": version_of(job)} for job in jobs]

@@ -17,6 +17,7 @@ from train.prior_data import DataChoice, rows_of
 from train.study.evaluation.cells import Cell, Trial, draw_trial, task_trial
 from train.study.experiments.datasets import find_cohort, find_digits
 
+STUDY_DIGITS = "study_digits"
 SOURCES = ("prior", "cohort", "semi_synthetic", "digits")
 
 
@@ -29,7 +30,7 @@ class Family:
     """"prior": synthetic tasks; "cohort": rows of a real table with its own outcome; "semi_synthetic": rows of a real
     table with drawn outcomes and missingness; "digits": pictures of digits by blocks."""
     prior: str = "bnn"
-    """Of the source "prior": a name of the registry."""
+    """Of the source "prior": a name of the registry; of "digits": "study_digits" for the study's own blocks, else pixels."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Of the prior."""
     data: str = ""
@@ -45,15 +46,17 @@ class Family:
     """A model trained for this family; empty: the experiment's."""
     pool: int = 0
     """Rows of the table that this model was trained on the covariates of, as `pool` of its prior's data says: tasks are of the
-    other rows. Of the sources "cohort" and "semi_synthetic"."""
+    other rows (or pictures)."""
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
             raise ConfigError(
                 f"Family {self.name!r} has the source {self.source!r}; choose one of {', '.join(SOURCES)}."
             )
-        if self.pool and self.source not in ("cohort", "semi_synthetic"):
-            raise ConfigError(f"Family {self.name!r} has a pool, but its source {self.source!r} has no table's rows.")
+        if self.pool and self.source == "prior":
+            raise ConfigError(
+                f"Family {self.name!r} has a pool, but its source {self.source!r} has no rows of its own."
+            )
 
     def with_missingness_scale(self, scale: float) -> Family:
         """The same tasks with a share of their largest retrospective missingness."""
@@ -84,9 +87,19 @@ def draw(family: Family, index: int, data: Path, *, context: int | None = None, 
 def cohort_of(family: Family, data: Path) -> Cohort:
     """The family's table, or the rows of it that its model never saw."""
     cohort = find_cohort(family.data, data).load()
-    if not family.pool:
+    # A stand-in is short, and no model was trained on it.
+    if not 0 < family.pool < len(cohort):
         return cohort
     return cohort.rows(rows_of(DataChoice(pool=family.pool, part="test"), len(cohort)))
+
+
+def digits_of(family: Family, data: Path) -> dict[str, Any]:
+    """Pictures and labels: all, or those that the family's model never saw."""
+    arrays = find_digits(data).arrays
+    if not 0 < family.pool < len(arrays["labels"]):  # as above
+        return arrays
+    rows = rows_of(DataChoice(pool=family.pool, part="test"), len(arrays["labels"]))
+    return {name: values[rows] for name, values in arrays.items()}
 
 
 def _most_context(family: Family, cohort: Cohort) -> int:
@@ -97,7 +110,11 @@ def _most_context(family: Family, cohort: Cohort) -> int:
 def prior_of(family: Family, data: Path):
     """A prior, the number of features to ask it for, and the actions that uncover them."""
     if family.source == "digits":
-        digits = build_prior("digits", family.settings, **find_digits(data).arrays)
+        arrays = digits_of(family, data)
+        if family.prior == STUDY_DIGITS:
+            blocks = build_prior(STUDY_DIGITS, family.settings, **arrays)
+            return blocks, blocks.features, None  # type: ignore[attr-defined]
+        digits = build_prior("digits", family.settings, **arrays)
         return digits, digits.features, digits.groups.numpy()  # type: ignore[attr-defined]
     if family.source == "semi_synthetic":
         cohort = cohort_of(family, data)
@@ -125,16 +142,17 @@ def stand_ins(families: tuple[Family, ...], data: Path) -> list[str]:
     notes = []
     for family in families:
         if family.source in ("cohort", "semi_synthetic"):
-            notes += [find_cohort(family.data, data).note, _apart(family), _shorter(family, cohort_of(family, data))]
+            found = find_cohort(family.data, data)
+            notes += [found.note, _apart(family, found.load()), _shorter(family, cohort_of(family, data))]
         if family.source == "digits":
             notes.append(find_digits(data).note)
     return [note for note in dict.fromkeys(notes) if note]
 
 
-def _apart(family: Family) -> str:
-    if not family.pool:
+def _apart(family: Family, cohort: Cohort) -> str:
+    if not 0 < family.pool < len(cohort):
         return ""
-    return f"{family.name}: of the rows outside the {family.pool:,} whose covariates {family.model} was trained on."
+    return f"{family.name}: of the rows outside the {family.pool:,} whose covariates its model was trained on."
 
 
 def _shorter(family: Family, cohort: Cohort) -> str:
