@@ -38,7 +38,7 @@ from train import portable_state
 from train.initial_model import load_initial_model
 from train.predictor import PredictorJob, predictor_loss
 from train.predictor import run as run_predictor
-from train.pretraining import prepare
+from train.pretraining import held_out_shapes, prepare
 from train.priors import priors_of
 from train.study.held_out import page, task_losses
 
@@ -181,7 +181,8 @@ def leave(given: argparse.Namespace, job: PredictorJob) -> None:
     while sum(map(len, lines)) > LONGEST_LOG:
         lines = [line for number, line in enumerate(lines) if number % 2 or "held_out" in line]
     write_text(given.out / f"curve-{len(list(given.state.parent.glob('curve-*'))) + 1}.jsonl", "\n".join(lines) + "\n")
-    held_out = draw_held_out(priors_of(job.prior), job.device, job.held_out_pools)
+    shapes = held_out_shapes(job, job.model.encoder)
+    held_out = draw_held_out(priors_of(job.prior), job.device, job.held_out_pools, shapes)
     comparison = page(task_losses([*(given.beside or ["general"]), job.folder], held_out, job.device))
     write_text(given.out / "held_out.md", comparison + "\n")
     write_text(given.out / "job.json", json.dumps(to_plain(job), indent=1))

@@ -25,7 +25,7 @@ from l2m_core.model.encoders import build_model
 from l2m_core.settings import build_settings, read_settings
 from tests.learn.examples import same, small_loop, weights
 from tests.prerequisites import REPOSITORY
-from train import leg, portable_state
+from train import leg, portable_state, pretraining
 from train.__main__ import main
 from train.predictor import PredictorJob, predictor_loss
 from train.priors import priors_of
@@ -46,6 +46,7 @@ TINY = [
 def small_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = Stage(steps=1, tasks=12, rows=(24,), features=(3,), continuous=0.0)
     monkeypatch.setattr(held_out, "SHAPES", {"small": shape})
+    monkeypatch.setattr(pretraining, "SHAPES", {"small": shape})
     monkeypatch.setattr(leg, "TRIAL_SHAPES", 1)
 
 
@@ -87,6 +88,22 @@ def test_a_leg_may_begin_with_a_model_s_weights_and_fit_what_is_left(tmp_path: P
     planned = [sum(stage["steps"] for stage in state["job"]["stages"]) for state in (first, second)]
     assert planned[1] > 2 * planned[0], "what is left was fitted anew, to many more minutes"
     assert second["step"] > first["step"]
+
+
+@pytest.mark.parametrize("name", ["gp", "bnn", "l2m_syn"])
+def test_the_study_s_own_predictors_are_trained_in_legs_too(name: str, tmp_path: Path, capsys) -> None:
+    """With its shipped config, made tiny; it is compared on tasks of its own shape, which are as wide as it reads."""
+    config = REPOSITORY / "train" / "configs" / f"{name}_study.yaml"
+    tiny = ["model.layers=1", "model.width=16", "model.heads=2", "model.feedforward=16", "device=cpu", "loop.warmup=3"]
+    tiny += ["stages.0.rows=[24]", "stages.0.tasks=2", "orders=2", "held_out_pools=1", f"folder={tmp_path / 'run'}"]
+    for number in (1, 2):
+        places = ["--state", str(tmp_path / "carried" / "state"), "--out", str(tmp_path / f"out-{number}")]
+        assert main(["leg", "--config", str(config), *places, "--minutes", "0.03", "--plan-minutes", "0.2", *tiny]) == 0
+        shutil.copytree(tmp_path / f"out-{number}", tmp_path / "carried", dirs_exist_ok=True)
+    steps = json.loads((tmp_path / "out-1" / "state" / "state.json").read_text())["step"]
+    assert f"goes on from step {steps:,}" in capsys.readouterr().out
+    compared = (tmp_path / "out-2" / "held_out.md").read_text()
+    assert "own" in compared and "general" in compared
 
 
 def test_what_comes_back_fits_what_may_come_back(tmp_path: Path) -> None:
