@@ -16,7 +16,10 @@ side of zero; "not seen" where it does not, and holds no difference worth seeing
 where the data are missing, or where the model does not pass its gates (under the base rate; better with more features known).
 Intervals are of Student's t over independent tasks, of real outcomes over tables (splits of one table are no more than one), at a
 level corrected for all claims. NAME-tasks.csv has every task's scores. Pages of earlier runs say themselves how their intervals
-were made. Scale small means fewer and smaller tasks than the study's; for its own settings run
+were made. Scale small means fewer and smaller tasks than the study's, asked of the general model.
+Scale reduced asks the study's own models as one processor core trains them. These predict, but after 6,000 steps (the study:
+50,000) their greedy policies choose hardly better than chance (the first comparison of acquisition by step), which
+weighs on every verdict about choices. For the study's own settings run
 `python -m train reproduce NAME --scale study`.
 """
 
