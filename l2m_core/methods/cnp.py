@@ -15,7 +15,7 @@ from l2m_core.model.cells import Block, Cells
 from l2m_core.model.columns import embed_values, fit_columns
 from l2m_core.model.interface import Context, Memory, ModelConfig, Progress, ignore_progress, outcome_scale
 from l2m_core.model.parallel import RunAll, in_turn
-from l2m_core.model.rows import RowBlock, Rows
+from l2m_core.model.rows import RowBlock, RowQueries
 
 SUMMARIES = 8
 """Tokens that each layer pools the rows into."""
@@ -64,8 +64,11 @@ class PooledCells(Cells):
         return each.to(tokens.dtype).expand(B, -1, -1, -1)
 
 
-class PooledRows(Rows):
-    """`Rows`, the study's own encoder, with attention pooling in place of full context attention."""
+class PooledRows(RowQueries):
+    """`Rows`, the study's own encoder, with attention pooling in place of full context attention.
+
+    It has no pass over growing contexts: each size would need a pool of its own.
+    """
 
     def __init__(self, config: ModelConfig, summaries: int = SUMMARIES):
         super().__init__(config)
@@ -94,6 +97,3 @@ class PooledRows(Rows):
             values.append(v)
             tokens = tokens + block.feed(block.feed_norm(tokens))
         return Memory(tuple(keys), tuple(values), columns, context.n_classes, shift, scale)
-
-    def autoregress(self, *_, **__):
-        raise NotImplementedError("A pooled model reads one context at a time: each size would need a pool of its own.")

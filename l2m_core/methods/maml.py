@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from l2m_core.learn.losses import log_loss
 from l2m_core.learn.picks import open_softmax
 from l2m_core.learn.stages import seeded
+from l2m_core.methods.cnp import PooledRows
 from l2m_core.model.cells import Cells
 from l2m_core.model.heads import keep_possible_classes
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output
@@ -38,7 +39,9 @@ class InnerUpdates(nn.Module):
     backbone: what reads the context; the study adapts its CNP-like model.
     """
 
-    def __init__(self, config: ModelConfig, steps: int = 3, backbone: type[Cells] | type[Rows] = Cells):
+    def __init__(
+        self, config: ModelConfig, steps: int = 3, backbone: type[Cells] | type[Rows] | type[PooledRows] = Cells
+    ):
         super().__init__()
         self.config = config
         self.backbone = backbone(config)

@@ -72,8 +72,8 @@ class RowBlock(nn.Module):
         return tokens + self.feed(self.feed_norm(tokens))
 
 
-class Rows(nn.Module):
-    """The rows encoder, with its heads."""
+class RowQueries(nn.Module):
+    """What rows models share: rows as tokens, queries that read a memory, and the heads. How a memory is made is their own."""
 
     def __init__(self, config: ModelConfig):
         super().__init__()
@@ -86,79 +86,9 @@ class Rows(nn.Module):
         self.policy = Readout(config.width, config.features)
         self.gain = Readout(config.width, config.features)
 
-    # -- the common face ------------------------------------------------------------------------------------------
-
-    def condition(
-        self,
-        context: Context,
-        chunk: int | None = None,
-        rank: bool = True,
-        run: RunAll = in_turn,
-        progress: Progress = ignore_progress,
-    ) -> Memory:
-        """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory).
-
-        A row is one token here, so ranking costs nothing more: `rank` makes no difference.
-        """
-        scale, shift, spread = self.fit(context)
-        tokens = self.embed_known(context, scale, shift, spread)
-        keys, values = [], []
-        for index, block in enumerate(self.blocks):
-            # Keys and values of all rows come first: every row of a context reads every other (no mask), chunk by
-            # chunk, so that the N × N scores are never held at once.
-            parts = tokens.split(chunk or tokens.shape[-2], dim=-2)
-            remembered = run([partial(block.remember, part) for part in parts])  # type: ignore[arg-type, misc]
-            k, v = (torch.cat(pieces, dim=-2) for pieces in zip(*remembered, strict=True))
-            keys.append(k)
-            values.append(v)
-            if index < len(self.blocks) - 1:  # of the last block only keys and values are ever read
-                read = run([partial(block.read, part, k, v) for part in parts])  # type: ignore[arg-type, misc]
-                tokens = torch.cat(read, dim=-2)
-            progress((index + 1) / len(self.blocks))
-        return Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
-
     def query(self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True) -> Output:
         """x: (B, n, d) with anything where a is False; a: (B, n, d) bool; reveal: see Encoder."""
         return self.read_out(self.encode_query(memory, x, a, reveal), memory, x.shape[-1])
-
-    # -- training over many context sizes in one pass --------------------------------------------------------------
-
-    def autoregress(
-        self, context: Context, targets: Context, a: Tensor, reveal: Tensor | None = None
-    ) -> tuple[Output, Memory]:
-        """Targets join the context one after another; each is asked about, known in part, just before it joins.
-
-        targets: T rows; a: (B, m, T, d) bool, m ways in which each is known; reveal: of the same shape, see Encoder. The
-        output's (B, m·T, …) answers read the context and the targets before their own. The memory holds context and
-        targets, each as it was read.
-        """
-        scale, shift, spread = self.fit(context)
-        own, joining = (self.embed_known(rows, scale, shift, spread) for rows in (context, targets))
-        memory = Memory((), (), scale, context.n_classes, shift, spread)
-        m, joined = a.shape[1], own.shape[-2]
-        # Queries one after another by target, its m ways side by side: whoever reads the same keys stays together.
-        # Two orders of the same queries: in memory by target, in the result by way.
-        ways = a.transpose(1, 2).flatten(1, 2)[:, None]  # (B, 1, T·m, d)
-        shown = None if reveal is None else reveal.transpose(1, 2).flatten(1, 2)[:, None]
-        queries = self._embed_query(memory, targets.x.repeat_interleave(m, 1)[:, None], ways, shown)
-        keys, values = [], []
-        for index, block in enumerate(self.blocks):
-            (own_k, own_v), (joining_k, joining_v) = block.remember(own), block.remember(joining)
-            k, v = torch.cat([own_k, joining_k], -2), torch.cat([own_v, joining_v], -2)
-            # A query of target t reads the context and targets before t: `joined + t` keys. The mask of the study
-            # (its figure of the attention mask) in blocks, without the (2N - m)² matrix.
-            queries = _read_in_order(block, queries, k, v, joined, m)
-            keys.append(k)
-            values.append(v)
-            if index < len(self.blocks) - 1:
-                # Context reads context alone; a target reads the context, earlier targets and itself: hence joined +
-                # 1.
-                own, joining = block.read(own, own_k, own_v), _read_in_order(block, joining, k, v, joined + 1)
-        memory = Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
-        queries = queries[:, 0].unflatten(1, (-1, m)).transpose(1, 2).flatten(1, 2)
-        return self.read_out(queries, memory, a.shape[-1]), memory
-
-    # -- parts ----------------------------------------------------------------------------------------------------
 
     def encode_query(
         self, memory: Memory, x: Tensor, a: Tensor, reveal: Tensor | None = None, rank: bool = True
@@ -234,6 +164,76 @@ class Rows(nn.Module):
         # The study's z_ctx = [x⊙r, r, y]; features that the task lacks are columns never recorded.
         row = torch.cat([F.pad(z, (0, missing)), F.pad(share, (0, missing)), outcome], dim=-1)
         return self.embed(row.to(self.embed.first.weight.dtype))
+
+
+class Rows(RowQueries):
+    """The rows encoder: every row of the context reads every other."""
+
+    def condition(
+        self,
+        context: Context,
+        chunk: int | None = None,
+        rank: bool = True,
+        run: RunAll = in_turn,
+        progress: Progress = ignore_progress,
+    ) -> Memory:
+        """Reads the context once. `chunk` bounds how many rows are worked on at a time (peak memory).
+
+        A row is one token here, so ranking costs nothing more: `rank` makes no difference.
+        """
+        scale, shift, spread = self.fit(context)
+        tokens = self.embed_known(context, scale, shift, spread)
+        keys, values = [], []
+        for index, block in enumerate(self.blocks):
+            # Keys and values of all rows come first: every row of a context reads every other (no mask), chunk by
+            # chunk, so that the N × N scores are never held at once.
+            parts = tokens.split(chunk or tokens.shape[-2], dim=-2)
+            remembered = run([partial(block.remember, part) for part in parts])  # type: ignore[arg-type, misc]
+            k, v = (torch.cat(pieces, dim=-2) for pieces in zip(*remembered, strict=True))
+            keys.append(k)
+            values.append(v)
+            if index < len(self.blocks) - 1:  # of the last block only keys and values are ever read
+                read = run([partial(block.read, part, k, v) for part in parts])  # type: ignore[arg-type, misc]
+                tokens = torch.cat(read, dim=-2)
+            progress((index + 1) / len(self.blocks))
+        return Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
+
+    # -- training over many context sizes in one pass --------------------------------------------------------------
+
+    def autoregress(
+        self, context: Context, targets: Context, a: Tensor, reveal: Tensor | None = None
+    ) -> tuple[Output, Memory]:
+        """Targets join the context one after another; each is asked about, known in part, just before it joins.
+
+        targets: T rows; a: (B, m, T, d) bool, m ways in which each is known; reveal: of the same shape, see Encoder. The
+        output's (B, m·T, …) answers read the context and the targets before their own. The memory holds context and
+        targets, each as it was read.
+        """
+        scale, shift, spread = self.fit(context)
+        own, joining = (self.embed_known(rows, scale, shift, spread) for rows in (context, targets))
+        memory = Memory((), (), scale, context.n_classes, shift, spread)
+        m, joined = a.shape[1], own.shape[-2]
+        # Queries one after another by target, its m ways side by side: whoever reads the same keys stays together.
+        # Two orders of the same queries: in memory by target, in the result by way.
+        ways = a.transpose(1, 2).flatten(1, 2)[:, None]  # (B, 1, T·m, d)
+        shown = None if reveal is None else reveal.transpose(1, 2).flatten(1, 2)[:, None]
+        queries = self._embed_query(memory, targets.x.repeat_interleave(m, 1)[:, None], ways, shown)
+        keys, values = [], []
+        for index, block in enumerate(self.blocks):
+            (own_k, own_v), (joining_k, joining_v) = block.remember(own), block.remember(joining)
+            k, v = torch.cat([own_k, joining_k], -2), torch.cat([own_v, joining_v], -2)
+            # A query of target t reads the context and targets before t: `joined + t` keys. The mask of the study
+            # (its figure of the attention mask) in blocks, without the (2N - m)² matrix.
+            queries = _read_in_order(block, queries, k, v, joined, m)
+            keys.append(k)
+            values.append(v)
+            if index < len(self.blocks) - 1:
+                # Context reads context alone; a target reads the context, earlier targets and itself: hence joined +
+                # 1.
+                own, joining = block.read(own, own_k, own_v), _read_in_order(block, joining, k, v, joined + 1)
+        memory = Memory(tuple(keys), tuple(values), scale, context.n_classes, shift, spread)
+        queries = queries[:, 0].unflatten(1, (-1, m)).transpose(1, 2).flatten(1, 2)
+        return self.read_out(queries, memory, a.shape[-1]), memory
 
 
 def _read_in_order(block: nn.Module, tokens: Tensor, k: Tensor, v: Tensor, first: int, ways: int = 1) -> Tensor:
