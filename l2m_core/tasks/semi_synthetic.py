@@ -31,8 +31,8 @@ class SemiSyntheticConfig:
     study: StudyBNNConfig = field(default_factory=StudyBNNConfig)
     """The label mechanism of "study", the study's own; of its settings, those of labels are used here."""
     normalised: bool = False
-    """Whether features are given with mean 0 and variance 1 over the recorded values of the task's rows, as the study
-    trains."""
+    """Whether features are given with mean 0 and variance 1 over the recorded values of the task's rows, all as numbers,
+    as the study trains."""
     keep_missing: bool = True
     """What the table lacks stays missing. False: it counts as recorded, with a value of another row filled in."""
     graft: float = 0.0
@@ -66,7 +66,7 @@ class SemiSyntheticPrior:
         n_classes: int | None = None,
     ):
         self.config = config or SemiSyntheticConfig()
-        table = torch.as_tensor(x, dtype=torch.float32)
+        table = torch.tensor(x, dtype=torch.float32) if isinstance(x, np.ndarray) else x.float()
         if table.ndim != 2:
             raise ConfigError(f"The table x has shape {tuple(table.shape)}; give (rows, columns).")
         M, D = table.shape
@@ -124,7 +124,8 @@ class SemiSyntheticPrior:
         if self.config.keep_missing:
             r = r & recorded
         if self.config.normalised:
-            x = standardise(x, r)
+            # What is standardised is a number, and no longer a category's code.
+            x, categorical = standardise(x, r), torch.zeros_like(categorical)
         return TaskBatch(x, r, y, n_classes, acquirable, categorical, truth)
 
     def _move(self, device: torch.device) -> None:

@@ -127,7 +127,7 @@ def test_roles_are_changed_by_a_click_a_key_and_several_at_once(
     settled(page)
     assert unit.input_value() == "per min"
     press(page, "Save cohort")
-    expect(page.get_by_text("is stored as version 1")).to_be_visible()
+    expect(page.get_by_text("is stored as version 1").first).to_be_visible()
     page.get_by_role("tab", name="Schema").click()
     expect(page.locator(".l2m-columns li").first).to_be_visible()
     assert {name: role_of(page, name) for name in roles} == roles

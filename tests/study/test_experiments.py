@@ -18,9 +18,9 @@ from l2m_core.model.interface import ModelConfig
 from l2m_core.paths import study_folders
 from train.prior_data import DataChoice, rows_of
 from train.study import reproduce as command
-from train.study.experiments import ablations, experiment
+from train.study.experiments import ablations, experiment, families
 from train.study.experiments.adaptivity import MajorityVote
-from train.study.experiments.datasets import find_cohort
+from train.study.experiments.datasets import FoundCohort, find_cohort
 from train.study.experiments.experiment import EXPERIMENTS, Folders, experiment_settings, find, reproduce
 from train.study.experiments.families import Family, cohort_of, draw, stand_ins
 from train.study.experiments.gradients import cosine
@@ -270,9 +270,11 @@ def test_a_task_is_the_same_in_every_run_and_another_number_another_task(tmp_pat
 
 
 @pytest.mark.parametrize("source", ["cohort", "semi_synthetic"])
-def test_tasks_of_a_table_keep_to_the_rows_that_the_model_never_saw(source, tmp_path):
+def test_tasks_of_a_table_keep_to_the_rows_that_the_model_never_saw(source, tmp_path, monkeypatch):
     family = Family("absent", source, data="absent", model="some", pool=1000, context=30, test_rows=20)
     table = find_cohort("absent", tmp_path).load()
+    assert len(cohort_of(family, tmp_path)) == len(table), "no model was trained on a table that is made up"
+    monkeypatch.setattr(families, "find_cohort", lambda name, data: FoundCohort(lambda: table))
     seen = rows_of(DataChoice(pool=1000), len(table))
     apart = cohort_of(family, tmp_path)
     assert len(apart) == len(table) - 1000

@@ -95,13 +95,17 @@ def test_the_methods_of_the_study_scale_have_the_study_s_hyperparameters(name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_drawn_tasks_are_the_study_s_own(name):
-    """Its priors with ten features, values missing completely at random; `synthetic` is this project's, and says so."""
+    """Its priors with ten features, values missing completely at random; L2M-Syn's tasks are wider, partly at random.
+    `synthetic` is this project's, and says so."""
     for family in experiment_settings(name, "study").families:
         if family.source != "prior" or family.prior == "synthetic":
             continue
         prior = build_prior(family.prior, family.settings).config
-        assert family.prior in ("gp", "study_bnn", "study_bnn_plan") and family.features == 10
-        assert prior.baseline == (0, 0) and prior.missingness.mcar > 0 and not prior.missingness.own_interval
+        l2m_syn = getattr(prior, "covariates", "") == "gaussian"
+        assert family.prior in ("gp", "study_bnn", "study_bnn_plan") and family.features == (20 if l2m_syn else 10)
+        assert prior.baseline == ((0, 3) if l2m_syn else (0, 0))
+        assert prior.missingness.mar_baseline == (0.5 if l2m_syn else 0) and prior.missingness.mcar > 0
+        assert not prior.missingness.own_interval
         assert prior.missingness.mnar == prior.missingness.block == prior.missingness.mar_recorded == 0
 
 

@@ -33,6 +33,7 @@ class FoundCohort:
 
     load: Callable[[], Cohort]
     note: str = ""
+    made_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,8 @@ def _stand_in(name: str, seed: int, features: int, classes: int, rows: int = 150
             name=name,
         )
 
-    return FoundCohort(
-        lru_cache(maxsize=1)(load), f"{name}: a made-up table of the synthetic prior, because the data set is not here."
-    )
+    note = f"{name}: a made-up table of the synthetic prior, because the data set is not here."
+    return FoundCohort(lru_cache(maxsize=1)(load), note, made_up=True)
 
 
 def _draw_with(classes: int, prior: Any, seed: int, rows: int, features: int) -> TaskBatch:
@@ -150,7 +150,7 @@ SEGMENTS = (
 """Of a seven-segment display: top, upper left, upper right, middle, lower left, lower right, bottom."""
 
 
-def _drawn_digits(count: int = 3000) -> dict[str, np.ndarray]:
+def _drawn_digits(count: int = 8000) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(0)
     labels = generator.integers(0, 10, count)
     images = np.zeros((count, 28, 28))

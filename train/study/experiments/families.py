@@ -15,7 +15,7 @@ from l2m_core.errors import ConfigError
 from l2m_core.tasks.registry import build_prior
 from train.prior_data import DataChoice, rows_of
 from train.study.evaluation.cells import Cell, Trial, draw_trial, task_trial
-from train.study.experiments.datasets import find_cohort, find_digits
+from train.study.experiments.datasets import FoundCohort, find_cohort, find_digits
 
 STUDY_DIGITS = "study_digits"
 SOURCES = ("prior", "cohort", "semi_synthetic", "digits")
@@ -86,9 +86,10 @@ def draw(family: Family, index: int, data: Path, *, context: int | None = None, 
 
 def cohort_of(family: Family, data: Path) -> Cohort:
     """The family's table, or the rows of it that its model never saw."""
-    cohort = find_cohort(family.data, data).load()
-    # A stand-in is short, and no model was trained on it.
-    if not 0 < family.pool < len(cohort):
+    found = find_cohort(family.data, data)
+    cohort = found.load()
+    # No model was trained on a table that is made up.
+    if found.made_up or not 0 < family.pool < len(cohort):
         return cohort
     return cohort.rows(rows_of(DataChoice(pool=family.pool, part="test"), len(cohort)))
 
@@ -96,7 +97,7 @@ def cohort_of(family: Family, data: Path) -> Cohort:
 def digits_of(family: Family, data: Path) -> dict[str, Any]:
     """Pictures and labels: all, or those that the family's model never saw."""
     arrays = find_digits(data).arrays
-    if not 0 < family.pool < len(arrays["labels"]):  # as above
+    if not 0 < family.pool < len(arrays["labels"]):
         return arrays
     rows = rows_of(DataChoice(pool=family.pool, part="test"), len(arrays["labels"]))
     return {name: values[rows] for name, values in arrays.items()}
@@ -143,14 +144,14 @@ def stand_ins(families: tuple[Family, ...], data: Path) -> list[str]:
     for family in families:
         if family.source in ("cohort", "semi_synthetic"):
             found = find_cohort(family.data, data)
-            notes += [found.note, _apart(family, found.load()), _shorter(family, cohort_of(family, data))]
+            notes += [found.note, _apart(family, found), _shorter(family, cohort_of(family, data))]
         if family.source == "digits":
             notes.append(find_digits(data).note)
     return [note for note in dict.fromkeys(notes) if note]
 
 
-def _apart(family: Family, cohort: Cohort) -> str:
-    if not 0 < family.pool < len(cohort):
+def _apart(family: Family, found: FoundCohort) -> str:
+    if found.made_up or not 0 < family.pool < len(found.load()):
         return ""
     return f"{family.name}: of the rows outside the {family.pool:,} whose covariates its model was trained on."
 
