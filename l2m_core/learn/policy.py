@@ -46,6 +46,12 @@ class PolicyConfig:
     """"exact": when positive, at most so many randomly chosen features stay open, which bounds the cost of a step."""
     target: str = "expected"
     """"exact": what a gain is taken to be; see GainLoss."""
+    weight: float = 1.0
+    """Of the objective beside the log loss before picking, where the trunk is trained along: what one more feature tells is a
+    hundredth of that loss, and its gradient would drown in the other's."""
+    entropy: float = 0.0
+    """"exact": so much gain, in nats, a nat of the policy's entropy is worth. Without it a policy that knows nothing yet
+    settles on one feature for all tasks, where its gradient vanishes."""
     every_context: bool = False
     """rows, "greedy" and "lookahead": the loss is a mean over every context size from the episode's up, as in Algorithm 2 of
     the study, in place of the episode's own."""
@@ -64,7 +70,9 @@ class PolicyConfig:
             raise ConfigError(
                 'policy.every_context is for the objectives greedy and lookahead; "exact" has one context.'
             )
-        check_least(self, "policy", ahead=0, samples=1, steps=1, candidates=0)
+        if self.weight <= 0:
+            raise ConfigError(f"policy.weight is {self.weight}; it must be above 0.")
+        check_least(self, "policy", ahead=0, samples=1, steps=1, candidates=0, entropy=0.0)
         check_target(self.target)
 
     @property
@@ -103,19 +111,22 @@ class PolicyLoss(nn.Module):
 
     def _by_trying_all(self, reader, x, y, r, a, episode, stream):
         """Maximises Σ π(j) gain(j) over the open features j."""
+        config = self.config
         output, memory = reader.query(x, a)
         # All open features, or a random part of them where trying all would cost too much.
-        most = min(self.config.candidates or x.shape[-1], x.shape[-1])
+        most = min(config.candidates or x.shape[-1], x.shape[-1])
         choices = random_unknown(r & ~a, most, episode, stream)  # (B, n, m)
         expected, realised = reveal_each(self.model, memory, x, y, a, choices, output)
-        gain, is_open = choose_target(self.config.target, expected, realised), choices >= 0
+        gain, is_open = choose_target(config.target, expected, realised), choices >= 0
         logits = output.policy.gather(-1, choices.clamp_min(0))
         chance = open_softmax(logits, is_open)
         # The exact expectation over the policy's next pick, Σ_j π(j) · I(Y; X_j | x, D): no sampled action, so no
         # relaxation and no noise of sampling in the gradient.
         achieved = (chance * gain).sum(-1)
         before = log_loss(output, memory, y)
-        loss = -achieved.mean() + (before.mean() if self.keep_predicting else 0.0)
+        loss = -config.weight * (achieved + config.entropy * entropy_of(chance)).mean()
+        if self.keep_predicting:
+            loss = loss + before.mean()
         # How much less than the best candidate's gain the policy expects to get.
         best = torch.where(is_open, gain, float("-inf")).amax(-1)
         regret = torch.where(is_open.any(-1), best - achieved, 0.0)
@@ -161,6 +172,7 @@ class PolicyLoss(nn.Module):
         loss = after.mean()
         if config.estimator == "reinforce":
             loss = loss + (score * self._advantage(after.detach(), before.detach())).mean()
+        loss = config.weight * loss
         if self.keep_predicting:
             loss = loss + before.mean()
         # The first path's first pick moves the state on.
@@ -217,6 +229,9 @@ class _Growing:
 
 def _report(values: dict[str, Tensor], chance: Tensor) -> dict[str, Tensor]:
     """Means, and the mean entropy of the policy in nats."""
-    # In nats: log d for a policy that knows nothing, 0 for one that is sure.
-    entropy = -(chance * chance.clamp_min(LEAST_UNIFORM).log()).sum(-1)
-    return {name: value.detach().mean() for name, value in {**values, "entropy": entropy}.items()}
+    return {name: value.detach().mean() for name, value in {**values, "entropy": entropy_of(chance)}.items()}
+
+
+def entropy_of(chance: Tensor) -> Tensor:
+    """(…, d) → (…) in nats: log d for a policy that knows nothing, 0 for one that is sure."""
+    return -(chance * chance.clamp_min(LEAST_UNIFORM).log()).sum(-1)

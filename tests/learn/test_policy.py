@@ -72,6 +72,32 @@ def test_the_feature_that_tells_most_is_picked(objective, estimator):
     assert learn(lambda known: (known * weight).sum(-1), config)[2] > 0.7
 
 
+def test_entropy_that_is_worth_more_than_any_gain_keeps_every_choice_open():
+    weight = torch.tensor([0.0, 0.3, 1.5, 0.0])
+    undecided = PolicyConfig("exact", target="realised", entropy=100.0)
+    assert learn(lambda known: (known * weight).sum(-1), undecided).tolist() == pytest.approx([0.25] * D, abs=0.02)
+
+
+@pytest.mark.parametrize("objective, estimator", EVERYTHING)
+def test_the_weight_is_the_policy_s_and_not_the_predictor_s(objective, estimator):
+    """loss(weight) = weight · (the policy's part) + the log loss before."""
+    model = Table(lambda known: (known * torch.tensor([0.1, 0.3, 1.5, 0.0])).sum(-1))
+
+    def loss(weight: float, keep_predicting: bool) -> float:
+        config = PolicyConfig(objective, estimator, weight=weight)
+        return float(PolicyLoss(model, config, keep_predicting)(episode(3))[0].detach())
+
+    before = loss(1.0, True) - loss(1.0, False)
+    assert before == pytest.approx(0.6931, abs=1e-3)  # nothing is known, and two classes
+    assert loss(30.0, True) == pytest.approx(30 * loss(1.0, False) + before, rel=1e-4)
+
+
+@pytest.mark.parametrize("wrong", [{"weight": 0.0}, {"weight": -1.0}, {"entropy": -0.1}])
+def test_a_weight_must_be_positive_and_entropy_cannot_cost(wrong):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        PolicyConfig("exact", **wrong)
+
+
 @pytest.mark.parametrize("estimator", ["gumbel", "reinforce"])
 def test_looking_ahead_finds_a_pair_that_tells_only_together(estimator):
     def pair(known):
