@@ -19,11 +19,13 @@ def percent(probability: float) -> str:
 
 
 def percents(low: float, high: float) -> str:
-    """A range: '65–83%', or one number where both ends are the same."""
+    """A range: '65–83%', '1% – >99%', or one number where both ends are the same."""
     first, last = percent(low), percent(high)
     if first == last:
         return last
-    return f"{first.removesuffix('%') if first[0].isdigit() else first}–{last}"
+    if not (first[0].isdigit() and last[0].isdigit()):
+        return f"{first} – {last}"
+    return f"{first.removesuffix('%')}–{last}"
 
 
 def points(change: float) -> str:

@@ -157,7 +157,7 @@ def _preview(answers: StepAnswers, name: str) -> None:
     if feature.kind == "number":
         short = [text.split(" (")[0] for text in table.result]
         results = [
-            f"{word} {labels.with_unit(inputs.in_precision(cohort, name, float(value)), feature.unit)}"
+            f"{word} {inputs.in_precision(cohort, name, float(value))}"
             for word, value in zip(short, table.value, strict=True)
         ]
     else:
@@ -174,7 +174,9 @@ def _preview(answers: StepAnswers, name: str) -> None:
         shown = posterior_words.leading(outcome, posterior)
         axis = posterior_words.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
         chart = charts.preview(results, table[f"p({shown})"].tolist(), posterior[shown], axis, True)
-    st.markdown(":small[**If the result were …**]")
+    # The unit stands here once: beside each result it would leave no room for the number on a phone.
+    unit = f" ({labels.markdown(labels.plain(feature.unit))})" if feature.kind == "number" and feature.unit else ""
+    st.markdown(f":small[**If the result were …{unit}**]")
     charts.draw(chart, "step-preview", of=answers.record.id)
 
 
