@@ -7,7 +7,15 @@ import pytest
 
 from train.study.experiments.experiment import EXPERIMENTS, find
 from train.study.experiments.families import Family
-from train.study.experiments.inference import CLAIMS, LEVEL, student_quantile, t_interval, units_needed
+from train.study.experiments.inference import (
+    CLAIMS,
+    LEVEL,
+    rank_interval,
+    student_quantile,
+    t_interval,
+    units_needed,
+    units_needed_by_rank,
+)
 from train.study.experiments.verdicts import (
     NOT_SEEN,
     NOT_TESTABLE,
@@ -35,6 +43,33 @@ def test_the_interval_misses_the_truth_as_rarely_as_it_says_of_few_units_too(uni
     draws = np.random.default_rng(0).normal(size=(2000, units))
     missed = np.mean([not (found.low <= 0 <= found.high) for found in map(lambda v: t_interval(v, 0.95), draws)])
     assert 0.035 < missed < 0.065
+
+
+@pytest.mark.parametrize("units", [12, 60])
+def test_the_interval_of_the_middle_misses_it_as_rarely_as_it_says_even_where_there_is_no_mean(units):
+    draws = np.random.default_rng(0).standard_cauchy((2000, units))
+    missed = np.mean([not (found.low <= 0 <= found.high) for found in map(lambda v: rank_interval(v, 0.95), draws)])
+    assert 0.035 < missed < 0.065
+
+
+def test_the_interval_of_the_middle_is_made_of_the_same_pairs_as_scipy_s_test_refuses():
+    scipy_stats = pytest.importorskip("scipy.stats")
+    values = np.random.default_rng(3).normal(0.3, 1.0, 40)
+    found = rank_interval(values, 0.95)
+    inside, outside = found.high - 1e-6, found.high + 0.05
+    assert scipy_stats.wilcoxon(values - inside, method="approx").pvalue > 0.049
+    assert scipy_stats.wilcoxon(values - outside, method="approx").pvalue < 0.05
+    assert found.low < found.mean < found.high
+
+
+def test_one_task_however_far_out_does_not_decide_the_middle():
+    values = np.random.default_rng(0).normal(0.1, 0.05, 50)
+    wild = np.append(values, -1e6)
+    assert judge(wild, "Gain", by_rank=True).status == SEEN
+    assert judge(wild, "Gain").status == NOT_TESTABLE
+    assert judge(values[:4], "Gain", by_rank=True).status == NOT_TESTABLE  # so few refuse nothing
+    normal = np.random.default_rng(1).normal(0, 0.02, 500)
+    assert units_needed_by_rank(normal, 0.005) == pytest.approx(units_needed(normal, 0.005), rel=0.2)
 
 
 def test_the_level_is_corrected_for_the_experiments_that_test_a_claim():

@@ -1,5 +1,7 @@
 """Each verdict follows its published rule: records made up to lie on either side of it."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -193,6 +195,21 @@ def test_gains_over_trained_methods_must_be_largest_with_few_rows_and_many_holes
     found = [r for v, gain in gains.items() for r in records({"l2m": 0.5 - gain, "gdfs": 0.5}, variant=v)]
     assert context_length.verdict(found, EMPTY).status == status
     assert context_length.table(found)["against"].unique().tolist() == ["gdfs"]
+
+
+def test_gains_must_be_largest_there_in_every_family():
+    def found(family, shortest):
+        gains = {"context 50": shortest, "context 900": 0.02, "missing 0": 0.05, "missing 1": 0.1}
+        return [r for v, gain in gains.items() for r in records({"l2m": 0.5 - gain, "gdfs": 0.5}, family, variant=v)]
+
+    assert context_length.verdict([*found("bnn", 0.1), *found("gp_rbf", 0.1)], EMPTY).status == SEEN
+    assert context_length.verdict([*found("bnn", 0.1), *found("gp_rbf", 0.02)], EMPTY).status == NOT_SEEN
+
+
+def test_later_tasks_of_a_family_are_the_same_ones_counted_from_another():
+    early, late = Family("bnn", context=20, test_rows=10), Family("bnn", context=20, test_rows=10, first=5)
+    assert np.array_equal(draw(early, 7, Path()).x, draw(late, 2, Path()).x, equal_nan=True)
+    assert not np.array_equal(draw(early, 2, Path()).x, draw(late, 2, Path()).x, equal_nan=True)
 
 
 def test_a_task_that_failed_at_one_context_is_left_out_of_the_growth():

@@ -39,6 +39,8 @@ class Family:
     context: int = 100
     test_rows: int = 100
     tasks: int = 10
+    first: int = 0
+    """Number of the first task: later ones are new to an experiment whose rule was made after a look at earlier ones."""
     missing: float = 0.0
     """Of the source "cohort": share of acquirable values hidden on top of what the table lacks."""
     budget: int = 8
@@ -65,14 +67,14 @@ class Family:
 
 
 def draw(family: Family, index: int, data: Path, *, context: int | None = None, complete: bool = False) -> Trial:
-    """Task `index`. context: in place of the family's, of the same rows; complete: every value of the rows decided
-    about can be asked for, whatever the context lacks."""
-    rows = context or family.context
+    """Task `index`, counted from the family's first. context: in place of the family's, of the same rows; complete: every
+    value of the rows decided about can be asked for, whatever the context lacks."""
+    rows, number = context or family.context, family.first + index
     if family.source == "cohort":
         cohort = cohort_of(family, data)
         rows = min(rows, _most_context(family, cohort))
-        return draw_trial(cohort, Cell(family.name, rows, family.missing, index), family.test_rows)
-    generator = torch.Generator().manual_seed(zlib.crc32(family.name.encode()) + 1_000_003 * index)
+        return draw_trial(cohort, Cell(family.name, rows, family.missing, number), family.test_rows)
+    generator = torch.Generator().manual_seed(zlib.crc32(family.name.encode()) + 1_000_003 * number)
     prior, features, groups = prior_of(family, data)
     whole, test_rows = max(rows, family.context), family.test_rows
     if family.source == "semi_synthetic":

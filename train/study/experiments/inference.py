@@ -1,4 +1,5 @@
-"""From paired differences to an interval and a power: t over independent units, corrected for the number of claims."""
+"""From paired differences to an interval and a power over independent units, corrected for the number of claims: t of the mean,
+or signed ranks of the middle where no mean is stable."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ POWER = 0.8
 SMALLEST = 0.005
 """Nats of log loss: the smallest difference worth seeing, where the study states none."""
 GRID = 200_001
+ONE_ERROR = 2 * NormalDist().cdf(1.0) - 1
+"""Level of an interval of one standard error each way."""
 
 
 def t_interval(values: np.ndarray, level: float = LEVEL) -> Interval:
@@ -27,6 +30,22 @@ def t_interval(values: np.ndarray, level: float = LEVEL) -> Interval:
     half = student_quantile((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
     mean = float(values.mean())
     return Interval(mean, mean - half, mean + half)
+
+
+def rank_interval(values: np.ndarray, level: float = LEVEL) -> Interval:
+    """Of the middle of independent values (n,), two or more: the Hodges-Lehmann estimate, and the values that Wilcoxon's
+    signed-rank test does not refuse. One value, however far out, moves it no further than any other."""
+    values = np.asarray(values, dtype=np.float64)
+    n = len(values)
+    # Walsh averages: the means of all pairs, each value with itself among them. The statistic of the test that the middle is m
+    # is how many of them lie above m.
+    first, second = np.triu_indices(n)
+    walsh = np.sort((values[first] + values[second]) / 2)
+    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
+    skipped = math.floor(len(walsh) / 2 - NormalDist().inv_cdf((1 + level) / 2) * spread)
+    if skipped < 1:  # so few values can refuse nothing
+        return Interval(float(np.median(walsh)), -math.inf, math.inf)
+    return Interval(float(np.median(walsh)), float(walsh[skipped - 1]), float(walsh[-skipped]))
 
 
 @lru_cache(maxsize=1024)
@@ -40,6 +59,16 @@ def student_quantile(probability: float, degrees: int) -> float:
 
 def units_needed(values: np.ndarray, effect: float, level: float = LEVEL) -> int:
     """How many units would show a mean of `effect` four times in five, were they to scatter as these do."""
+    return _units(float(np.std(values, ddof=1)), effect, level)
+
+
+def units_needed_by_rank(values: np.ndarray, effect: float, level: float = LEVEL) -> int:
+    """The same of a middle. The scatter is read off an interval of about one standard error each way, which few units give."""
+    found = rank_interval(values, ONE_ERROR)
+    return _units((found.high - found.low) / 2 * math.sqrt(len(values)), effect, level)
+
+
+def _units(scatter: float, effect: float, level: float) -> int:
     normal = NormalDist()
     reach = normal.inv_cdf((1 + level) / 2) + normal.inv_cdf(POWER)
-    return max(2, math.ceil((reach * float(np.std(values, ddof=1)) / effect) ** 2))
+    return max(2, math.ceil((reach * scatter / effect) ** 2))

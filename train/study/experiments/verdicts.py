@@ -11,7 +11,14 @@ import pandas as pd
 
 from l2m_core.methods.l2m import GENERAL
 from train.study.experiments import figures, power
-from train.study.experiments.inference import LEVEL, SMALLEST, t_interval, units_needed
+from train.study.experiments.inference import (
+    LEVEL,
+    SMALLEST,
+    rank_interval,
+    t_interval,
+    units_needed,
+    units_needed_by_rank,
+)
 
 SEEN, NOT_SEEN, NOT_TESTABLE, NO_CLAIM = "seen", "not seen", "not testable here", "no claim"
 
@@ -121,16 +128,19 @@ def _curve(records: Sequence[dict]) -> list[float]:
     return [float(np.mean(steps[step])) for step in sorted(steps)]
 
 
-def judge(differences: np.ndarray, what: str, effect: float = SMALLEST, tests: int = 1) -> ClaimVerdict:
+def judge(
+    differences: np.ndarray, what: str, effect: float = SMALLEST, tests: int = 1, by_rank: bool = False
+) -> ClaimVerdict:
     """Seen when the interval of the mean difference lies above zero; else open while it still holds `effect`.
 
-    tests: of how many one suffices; the level is corrected for them.
+    tests: of how many one suffices; the level is corrected for them. by_rank: the interval is of the middle, by signed ranks.
     """
     differences = differences[np.isfinite(differences)]  # a share of a reference that is zero is no number
     if len(differences) < 2:
         return ClaimVerdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
     level = 1 - (1 - LEVEL) / tests
-    found, needed = t_interval(differences, level), units_needed(differences, effect, level)
+    interval, units = (rank_interval, units_needed_by_rank) if by_rank else (t_interval, units_needed)
+    found, needed = interval(differences, level), units(differences, effect, level)
     needs = (power.Need(what, effect, needed),)
     reason = f"{what}: {found}, {len(differences)} pairs."
     if found.low > 0:
