@@ -1,5 +1,6 @@
 """Each verdict follows its published rule: records made up to lie on either side of it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,10 @@ from train.study.experiments import (
     uncertainty,
     zero_shot,
 )
+from train.study.experiments.comparison import Run
+from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw
-from train.study.experiments.verdicts import NO_CLAIM, NOT_SEEN, NOT_TESTABLE, SEEN
+from train.study.experiments.verdicts import NO_CLAIM, NOT_SEEN, NOT_TESTABLE, SEEN, gates_failed
 
 TASKS = range(20)
 EMPTY = pd.DataFrame()
@@ -210,6 +213,38 @@ def test_later_tasks_of_a_family_are_the_same_ones_counted_from_another():
     early, late = Family("bnn", context=20, test_rows=10), Family("bnn", context=20, test_rows=10, first=5)
     assert np.array_equal(draw(early, 7, Path()).x, draw(late, 2, Path()).x, equal_nan=True)
     assert not np.array_equal(draw(early, 2, Path()).x, draw(late, 2, Path()).x, equal_nan=True)
+
+
+def test_of_a_wide_table_what_can_be_acquired_and_is_recorded_most_stays(ward):
+    family = Family("ward", source="cohort", data="ward", features=2, narrowed=True, context=80, test_rows=40)
+    assert draw(family, 0, ward).context.names == ("sodium", "glucose")  # lactate is recorded as often, and comes later
+    assert draw(replace(family, features=9), 0, ward).context.names == ("age", "sodium", "lactate", "glucose")
+    assert draw(replace(family, narrowed=False), 0, ward).context.names == ("age", "sodium", "lactate", "glucose")
+
+
+def test_a_model_is_fine_tuned_on_more_rows_than_its_context_and_on_none_that_is_decided_about(ward, monkeypatch):
+    shown = []
+
+    def keep(first, cohort, *others):
+        shown.append(cohort)
+        raise StopIteration
+
+    monkeypatch.setattr(zero_shot, "finetune", keep)
+    family = Family("ward", source="cohort", data="ward", context=60, test_rows=40, model="l2m-syn-reduced")
+    settings = zero_shot.ZeroShotSettings((family,), finetune_rows=120)
+    with pytest.raises(StopIteration):
+        zero_shot.fine_tuned(Job("", settings, Run(family, 0, (zero_shot.FINETUNED,)), ward))
+    trial = draw(family, 0, ward)
+    read, decided, learned = ({row.tobytes() for row in x} for x in (trial.context.x, trial.x, shown[0].x))
+    assert len(learned) == 120 and read <= learned and not decided & learned
+
+
+def test_real_tables_pass_the_gates_together_and_drawn_families_each_alone():
+    steps = {"log_loss_by_budget": [0.6, 0.4], "base_rate": 0.6}
+    told, hopeless = {**steps, "log_loss": 0.5}, {"log_loss_by_budget": [0.2, 0.2], "base_rate": 0.2, "log_loss": 0.2}
+    found = [{"family": "a", "method": "l2m", **told}, {"family": "b", "method": "l2m", **hopeless}]
+    assert gates_failed([{**r, "real": True} for r in found], "l2m") == []
+    assert len(gates_failed(found, "l2m")) == 2 and "on b " in gates_failed(found, "l2m")[0]
 
 
 def test_a_task_that_failed_at_one_context_is_left_out_of_the_growth():

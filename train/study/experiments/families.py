@@ -36,6 +36,9 @@ class Family:
     data: str = ""
     """Of the other sources: the data set's name."""
     features: int = 10
+    """Of the source "cohort", where `narrowed`; of the others always."""
+    narrowed: bool = False
+    """Of the source "cohort": of a wider table only so many features stay (`fewer_features`)."""
     context: int = 100
     test_rows: int = 100
     tasks: int = 10
@@ -91,9 +94,18 @@ def cohort_of(family: Family, data: Path) -> Cohort:
     found = find_cohort(family.data, data)
     cohort = found.load()
     # No model was trained on a table that is made up.
-    if found.made_up or not 0 < family.pool < len(cohort):
-        return cohort
-    return cohort.rows(rows_of(DataChoice(pool=family.pool, part="test"), len(cohort)))
+    if not found.made_up and 0 < family.pool < len(cohort):
+        cohort = cohort.rows(rows_of(DataChoice(pool=family.pool, part="test"), len(cohort)))
+    return fewer_features(cohort, family.features) if family.narrowed else cohort
+
+
+def fewer_features(cohort: Cohort, most: int) -> Cohort:
+    """Acquirable features before others, and of each those recorded most often, in the table's order."""
+    # `lexsort` has its first key last; it is stable, so of features recorded alike the earlier one stays.
+    kept = np.sort(np.lexsort([-cohort.r.mean(0), ~cohort.acquirable])[:most])
+    schema = replace(cohort.schema, features=tuple(cohort.features[column] for column in kept))
+    # The rows as read hold what is left out here, so they do not travel along.
+    return Cohort(schema, cohort.x[:, kept], cohort.y, cohort.name)
 
 
 def digits_of(family: Family, data: Path) -> dict[str, Any]:

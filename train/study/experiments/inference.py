@@ -36,16 +36,26 @@ def rank_interval(values: np.ndarray, level: float = LEVEL) -> Interval:
     """Of the middle of independent values (n,), two or more: the Hodges-Lehmann estimate, and the values that Wilcoxon's
     signed-rank test does not refuse. One value, however far out, moves it no further than any other."""
     values = np.asarray(values, dtype=np.float64)
-    n = len(values)
-    # Walsh averages: the means of all pairs, each value with itself among them. The statistic of the test that the middle is m
-    # is how many of them lie above m.
-    first, second = np.triu_indices(n)
+    # Walsh averages: the means of all pairs, each value with itself among them. How many of them lie above m is the statistic of
+    # the test that the middle is m, so the interval ends where too few are left outside.
+    first, second = np.triu_indices(len(values))
     walsh = np.sort((values[first] + values[second]) / 2)
-    spread = math.sqrt(n * (n + 1) * (2 * n + 1) / 24)
-    skipped = math.floor(len(walsh) / 2 - NormalDist().inv_cdf((1 + level) / 2) * spread)
-    if skipped < 1:  # so few values can refuse nothing
+    end = averages_outside(len(values), level)
+    if end == 0:  # so few values refuse nothing
         return Interval(float(np.median(walsh)), -math.inf, math.inf)
-    return Interval(float(np.median(walsh)), float(walsh[skipped - 1]), float(walsh[-skipped]))
+    return Interval(float(np.median(walsh)), float(walsh[end - 1]), float(walsh[-end]))
+
+
+@lru_cache(maxsize=1024)
+def averages_outside(n: int, level: float) -> int:
+    """At which Walsh average, counted from either end, the interval of n values ends; 0: no interval holds so surely."""
+    # The statistic is the sum of those of the ranks 1 … n whose sign is positive, each with a chance of one half.
+    chances = np.zeros(n * (n + 1) // 2 + 1)
+    chances[0] = 1.0
+    for rank in range(1, n + 1):
+        chances[rank:] = (chances[rank:] + chances[:-rank]) / 2
+        chances[:rank] /= 2
+    return int(np.searchsorted(2 * np.cumsum(chances), 1 - level, side="right"))
 
 
 @lru_cache(maxsize=1024)

@@ -87,7 +87,8 @@ def tidy(records: Sequence[dict]) -> pd.DataFrame:
 
 
 def gated(verdict: ClaimVerdict, records: Sequence[dict], method: str) -> ClaimVerdict:
-    """The verdict, if the model passes two gates in every family: under the base rate, and better with more known."""
+    """The verdict, if the model passes two gates in every family: under the base rate, and better with more known. Tables with
+    outcomes of their own are one family here: a single one may hold nothing to know."""
     failed = gates_failed(records, method) if method else []
     if not failed:
         return verdict
@@ -99,7 +100,8 @@ def gates_note(records: Sequence[dict], method: str) -> str:
     """Whether the model passed, for the page."""
     if not method:
         return "None: what is judged here is not whether a model predicts well."
-    what = f"In every family {figures.named(method)} must be under the base rate, and better with more features known"
+    families = f"In every family{' (real tables together are one)' if any(map(_is_real, records)) else ''}"
+    what = f"{families} {figures.named(method)} must be under the base rate, and better with more features known"
     failed = gates_failed(records, method)
     return f"{what}: {' '.join(failed) or 'it is.'}"
 
@@ -107,8 +109,8 @@ def gates_note(records: Sequence[dict], method: str) -> str:
 def gates_failed(records: Sequence[dict], method: str) -> list[str]:
     found = []
     own = [r for r in finished(records) if r["method"] == method and r.get("log_loss") is not None]
-    for family in dict.fromkeys(r["family"] for r in own):
-        part = [r for r in own if r["family"] == family]
+    for family in dict.fromkeys(map(_gate_of, own)):
+        part = [r for r in own if _gate_of(r) == family]
         based = [r for r in part if r.get("base_rate") is not None]
         if based and np.mean([r["log_loss"] for r in based]) >= np.mean([r["base_rate"] for r in based]):
             found.append(f"on {family} its log loss is not under the base rate's.")
@@ -118,13 +120,23 @@ def gates_failed(records: Sequence[dict], method: str) -> list[str]:
     return found
 
 
+def _is_real(record: dict) -> bool:
+    return bool(record.get("real"))
+
+
+def _gate_of(record: dict) -> str:
+    return "the real tables" if _is_real(record) else record["family"]
+
+
 def _curve(records: Sequence[dict]) -> list[float]:
-    """Mean log loss by step."""
+    """Mean log loss at the first step and at each record's own last one, or by the step that records name."""
+    walks = [record["log_loss_by_budget"] for record in records if record.get("log_loss_by_budget")]
+    if walks:  # families differ in how many steps they have
+        return [float(np.mean([walk[0] for walk in walks])), float(np.mean([walk[-1] for walk in walks]))]
     steps: dict[int, list[float]] = {}
     for record in records:
-        values = record.get("log_loss_by_budget") or ([record["log_loss"]] if "step" in record else [])
-        for step, value in enumerate(values, start=record.get("step", 0)):
-            steps.setdefault(step, []).append(value)
+        if "step" in record:
+            steps.setdefault(record["step"], []).append(record["log_loss"])
     return [float(np.mean(steps[step])) for step in sorted(steps)]
 
 
