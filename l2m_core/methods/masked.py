@@ -1,4 +1,4 @@
-"""Networks trained on rows with random parts hidden: the base of MLP, GDFS, DIME, DQN and AACO."""
+"""Networks trained on rows with random parts hidden: the base of MLP, GDFS, DIME, DQN, AACO and SEFA."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypedDict
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from l2m_core.methods.interface import block
 from l2m_core.methods.networks import Head, Network, Schedule, batches, gradient_step, head_for, train
@@ -153,11 +153,20 @@ class MaskedNetworkMethod(ABC):
         self.head: Head = head_for(context)
         self.steps = min(self.most_steps, len(context.actions))
         self.n_inputs = self.encoding.width + self.encoding.n_features
-        self.predictor = Network(self.n_inputs, self.head.outputs, self.generator, self.hidden, self.dropout)
+        self.continuous = context.continuous
+        self.predictor = self._new_predictor()
         rows = self.encode(context)
         training, held = held_out_split(context, self.random)
         self._learn(rows.take(training), rows.take(held))
         return self
+
+    def _new_predictor(self) -> nn.Module:
+        """(n, D + d) inputs → (n, outputs) as the head reads them"""
+        return self._network(self.head.outputs)
+
+    def _predictor_loss(self, inputs: Tensor, target: Tensor) -> Tensor:
+        """What the predictor learns by."""
+        return self.head.losses(self.predictor(inputs), target).mean()
 
     @abstractmethod
     def _learn(self, rows: Rows, held: Rows) -> None:
@@ -189,8 +198,8 @@ class MaskedNetworkMethod(ABC):
             torch.from_numpy(self.groups),
         )
 
-    def _network(self, outputs: int) -> Network:
-        return Network(self.n_inputs, outputs, self.generator, self.hidden, self.dropout)
+    def _network(self, outputs: int, inputs: int | None = None) -> Network:
+        return Network(inputs or self.n_inputs, outputs, self.generator, self.hidden, self.dropout)
 
     def _random_a(self, rows: Rows) -> Tensor:
         return torch.from_numpy(random_acquisitions(rows.r.numpy(), self.acquirable, self.groups, self.random))
@@ -205,8 +214,7 @@ class MaskedNetworkMethod(ABC):
         def epoch(optimizer: torch.optim.Optimizer) -> None:
             for index in batches(len(rows), schedule, self.random):
                 some = rows.take(index)
-                losses = self.head.losses(self.predictor(some.inputs(self._random_a(some))), some.target)
-                gradient_step(optimizer, losses.mean())
+                gradient_step(optimizer, self._predictor_loss(some.inputs(self._random_a(some)), some.target))
 
         def validate() -> float:
             return float(self.head.losses(self.predictor(held_inputs), held_many.target).mean())

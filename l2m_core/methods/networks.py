@@ -18,6 +18,12 @@ SMALLEST_STD = 0.05
 """Floor of a predicted standard deviation, in standard deviations of the outcome."""
 
 
+def uniform(shape: tuple[int, ...], fan_in: int, generator: torch.Generator) -> nn.Parameter:
+    """A parameter within the bounds of torch's own linear layers, drawn from the given generator instead of the global one."""
+    bound = fan_in**-0.5
+    return nn.Parameter((2 * torch.rand(shape, generator=generator) - 1) * bound)
+
+
 class Network(nn.Module):
     """Two hidden layers with ReLU and dropout. Weights and dropout draw from the given generator only."""
 
@@ -26,13 +32,8 @@ class Network(nn.Module):
         self.generator = generator
         self.keep = 1.0 - dropout
         sizes = [(inputs, hidden), (hidden, hidden), (hidden, outputs)]
-        self.weights = nn.ParameterList([self._uniform((n_out, n_in), n_in) for n_in, n_out in sizes])
-        self.biases = nn.ParameterList([self._uniform((n_out,), n_in) for n_in, n_out in sizes])
-
-    def _uniform(self, shape: tuple[int, ...], fan_in: int) -> nn.Parameter:
-        # The bounds of torch's own linear layers, drawn from the given generator instead of the global one.
-        bound = fan_in**-0.5
-        return nn.Parameter((2 * torch.rand(shape, generator=self.generator) - 1) * bound)
+        self.weights = nn.ParameterList([uniform((n_out, n_in), n_in, generator) for n_in, n_out in sizes])
+        self.biases = nn.ParameterList([uniform((n_out,), n_in, generator) for n_in, n_out in sizes])
 
     def forward(self, z: Tensor) -> Tensor:
         """(n, inputs) → (n, outputs)"""

@@ -25,6 +25,7 @@ QUICK = {
     "gdfs": {"pretraining": SHORT, "schedule": SHORT},
     "dime": {"pretraining": SHORT, "schedule": SHORT},
     "dqn": {"pretraining": SHORT, "episodes": 40, "updates": 4},
+    "sefa": {"pretraining": SHORT, "training_samples": 20, "samples": 50},
     "boosting": TREES,
     "boosting_voi": TREES,
     "logistic": LINES,
@@ -38,9 +39,10 @@ HASTY = QUICK | {
     "gdfs": {"pretraining": ONCE, "schedule": ONCE},
     "dime": {"pretraining": ONCE, "schedule": ONCE, "exploration": (1.0, 0.2)},
     "dqn": {"pretraining": ONCE, "episodes": 5, "updates": 2},
+    "sefa": {"pretraining": ONCE, "training_samples": 5, "samples": 10},
 }
 """For tests that need a method to be trained, but not well."""
-MINE = ("aaco", "boosting", "boosting_voi", "dime", "dqn", "gdfs", "logistic", "logistic_voi", "mlp_random")
+MINE = ("aaco", "boosting", "boosting_voi", "dime", "dqn", "gdfs", "logistic", "logistic_voi", "mlp_random", "sefa")
 _fitted: dict[tuple[str, str], Method] = {}
 
 

@@ -35,6 +35,7 @@ NAMES = {
     "dime": "DIME",
     "dqn": "DQN",
     "aaco": "AACO",
+    "sefa": "SEFA",
     "general_model": "The general model",
     "mlp_random": "MLP, random order",
     "boosting": "Boosted trees",
