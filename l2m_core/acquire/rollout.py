@@ -117,9 +117,12 @@ def roll_out_method(
     cost = np.zeros((len(x), budget + 1))
     predictions = []
     for step in range(budget + 1):
+        cost[:, step] = spent
+        if step and not running.any():  # nothing has been measured since, so nothing is asked again
+            predictions.append(predictions[-1])
+            continue
         prediction, scores, gains = _evaluate(method, x, a, last=step == budget)
         predictions.append(prediction)
-        cost[:, step] = spent
         if step == budget:
             break
         possible = recorded & ~a & acquirable

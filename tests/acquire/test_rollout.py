@@ -179,6 +179,24 @@ def test_any_method_with_predict_and_rank_can_be_rolled_out():
     np.testing.assert_allclose(rolled.losses[0], -np.log([0.5, 0.5, 0.9]))
 
 
+def test_who_has_nothing_left_to_measure_is_asked_about_no_more():
+    asked = []
+
+    class Counting:
+        def predict(self, x, a):
+            asked.append(a.sum())
+            return np.full((len(x), 2), 0.5)
+
+        def rank(self, x, a):
+            return np.zeros(x.shape)
+
+    x = np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 3.0]], dtype=np.float32)
+    found = roll_out_method(Counting(), x, names=("a", "b", "c"), acquirable=np.array([False, True, True]), budget=6)
+    assert asked == [2, 4, 5]  # at the start, after one test each, and after the second that one of them has
+    assert len(found.predictions) == 7 and found.cost[:, -1].tolist() == [2.0, 1.0]
+    assert len(roll_out_method(Counting(), x[:0], names=("a", "b", "c"), acquirable=np.ones(3, bool)).predictions) == 9
+
+
 @pytest.mark.parametrize("policy", ["gain per cost", "learned", "random"])
 def test_a_gain_threshold_is_in_nats_whatever_the_policy_scores_by(memory, rows, policy):
     """Even a policy that takes features in its own order stops when the best that is left promises too little."""
