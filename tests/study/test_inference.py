@@ -65,6 +65,7 @@ def test_one_task_however_far_out_does_not_decide_the_middle():
     assert judge(wild, "Gain", by_rank=True).status == SEEN
     assert judge(wild, "Gain").status == NOT_TESTABLE
     assert judge(values[:4], "Gain", by_rank=True).status == NOT_TESTABLE  # so few refuse nothing
+    assert units_needed_by_rank(values[:2], 0.005) == units_needed(values[:2], 0.005)
     normal = np.random.default_rng(1).normal(0, 0.02, 500)
     assert units_needed_by_rank(normal, 0.005) == pytest.approx(units_needed(normal, 0.005), rel=0.2)
 

@@ -73,9 +73,10 @@ def units_needed(values: np.ndarray, effect: float, level: float = LEVEL) -> int
 
 
 def units_needed_by_rank(values: np.ndarray, effect: float, level: float = LEVEL) -> int:
-    """The same of a middle. The scatter is read off an interval of about one standard error each way, which few units give."""
+    """The same of a middle. The scatter is read off an interval of about one standard error each way, where there is one."""
     found = rank_interval(values, ONE_ERROR)
-    return _units((found.high - found.low) / 2 * math.sqrt(len(values)), effect, level)
+    half = (found.high - found.low) / 2
+    return _units(half * math.sqrt(len(values)) if math.isfinite(half) else float(np.std(values, ddof=1)), effect, level)
 
 
 def _units(scatter: float, effect: float, level: float) -> int:
