@@ -76,7 +76,9 @@ def units_needed_by_rank(values: np.ndarray, effect: float, level: float = LEVEL
     """The same of a middle. The scatter is read off an interval of about one standard error each way, where there is one."""
     found = rank_interval(values, ONE_ERROR)
     half = (found.high - found.low) / 2
-    return _units(half * math.sqrt(len(values)) if math.isfinite(half) else float(np.std(values, ddof=1)), effect, level)
+    return _units(
+        half * math.sqrt(len(values)) if math.isfinite(half) else float(np.std(values, ddof=1)), effect, level
+    )
 
 
 def _units(scatter: float, effect: float, level: float) -> int:
