@@ -184,9 +184,13 @@ def checksum(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Atomically: a reader sees the old text or the new one."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Atomically: a reader sees the old content or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text)
+    temporary.write_bytes(content)
     flush(temporary)
     os.replace(temporary, path)
     flush(path.parent)

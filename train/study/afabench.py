@@ -1,7 +1,7 @@
 """`python -m train afabench export|import`: evaluations in AFABench's layout, out of ours and into our tidy tables.
 
 `export` runs methods on cohorts and writes what they did; `import` scores such files, ours or AFABench's own, into one table of
-single tasks, laid out as the experiments' NAME-tasks.csv.
+single tasks, laid out as the experiments' NAME-tasks.csv.gz.
 """
 
 from __future__ import annotations

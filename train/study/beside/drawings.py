@@ -219,7 +219,7 @@ DRAWINGS = {
         informative,
         by_score,
         "METABRIC's or MiniBooNE's rows in place of MIMIC-IV's. Log loss and AUROC stand here once the record of single tasks "
-        "does (`informative-tasks.csv`, which the same command writes).",
+        "does (`informative-tasks.csv.gz`, which the same command writes).",
         takes=is_drawn,
         wanted=("metabric_bnn",),
     ),
@@ -227,7 +227,7 @@ DRAWINGS = {
         "informative",
         informative,
         by_score,
-        "Log loss and AUROC stand here once the record of single tasks does (`informative-tasks.csv`, which the same command "
+        "Log loss and AUROC stand here once the record of single tasks does (`informative-tasks.csv.gz`, which the same command "
         "writes).",
         takes=lambda family: not is_drawn(family),
         wanted=("synthetic",),

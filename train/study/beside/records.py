@@ -23,8 +23,10 @@ class Records:
 
     def read(self, name: str) -> pd.DataFrame:
         """Empty where there is no such record."""
-        file = self.folder / f"{name}.csv"
-        return pd.read_csv(file, dtype={"variant": str}) if file.is_file() else pd.DataFrame()
+        for file in (self.folder / f"{name}.csv", self.folder / f"{name}.csv.gz"):
+            if file.is_file():
+                return pd.read_csv(file, dtype={"variant": str}, low_memory=False)
+        return pd.DataFrame()
 
     def scale(self, name: str) -> str:
         table = self.read(name)

@@ -97,7 +97,7 @@ def table(records: list[dict]) -> pd.DataFrame:
 def figure(table: pd.DataFrame):
     shown = table.assign(
         panel=table["what"].map({"context": "by context rows", "missing": "by missingness"}),
-        line=table["family"] + ", against " + table["against"].map(figures.named),
+        line=table["family"].map(figures.named) + ", against " + table["against"].map(figures.named),
     )
     title = "context rows, or share of the largest missingness"
     # A mean hangs on a few tasks at which a method trained on them was sure of a wrong value.

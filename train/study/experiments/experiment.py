@@ -17,6 +17,7 @@ Each experiment is a module of this folder that holds
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import importlib
 import json
@@ -32,7 +33,7 @@ import pandas as pd
 
 from l2m_core.answering.release import FACTS, find_model
 from l2m_core.errors import ConfigError
-from l2m_core.learn.checkpoints import write_text
+from l2m_core.learn.checkpoints import write_bytes, write_text
 from l2m_core.settings import apply_override, build_settings, read_settings, to_plain
 from train.engines import fan_out
 from train.study.evaluation.report import markdown_table
@@ -213,7 +214,7 @@ def reproduce(
     overrides: Sequence[str] = (),
     say=print,
 ) -> ClaimVerdict:
-    """Runs what is not done yet, then writes NAME.csv, NAME-tasks.csv, NAME.md and NAME.html."""
+    """Runs what is not done yet, then writes NAME.csv, NAME-tasks.csv.gz, NAME.md and NAME.html."""
     module, settings = find(name), experiment_settings(name, scale, overrides)
     check_models(models_of(to_plain(settings)))
     partial = ResumableTable(folders.partial / f"{name}-{scale}.jsonl", ("job", "version"))
@@ -227,9 +228,9 @@ def reproduce(
     captions = [scale_note(scale), *model_notes(settings), *module.caption(settings, folders.data), *failures(records)]
     notes = {"Power.": stated, "Gates.": gates_note(records, module.GATED)} if module.CLAIM else {}
     write(name, scale, module, table, verdict, captions, command, folders.out, notes)
-    write_text(
-        folders.out / f"{name}-tasks.csv", tidy(records).assign(scale=scale).to_csv(index=False, float_format="%.6g")
-    )
+    tasks = tidy(records).assign(scale=scale).to_csv(index=False, float_format="%.6g")
+    # A tenth of the size; without the time of writing, so that the same records are the same file.
+    write_bytes(folders.out / f"{name}-tasks.csv.gz", gzip.compress(tasks.encode(), mtime=0))
     return verdict
 
 

@@ -16,7 +16,7 @@ side of zero; "not seen" where it does not, and holds no difference worth seeing
 both, where the data are missing, or where the model does not pass its gates (under the base rate; better with more features
 known). Intervals are of Student's t over independent tasks, of real outcomes over tables (splits of one table are no more
 than one), at a level corrected for all claims; where a page says why, they are of the middle difference by signed ranks.
-NAME-tasks.csv has every task's scores. Pages of earlier runs say themselves how their intervals were made. Scale small means
+NAME-tasks.csv.gz has every task's scores. Pages of earlier runs say themselves how their intervals were made. Scale small means
 fewer and smaller tasks than the study's, asked of the general model. Scale reduced asks the study's own models as one
 processor core trains them; their configs (`train/configs/*_reduced*.yaml`) say what is unlike the study. Their greedy
 policies had 6,500 to 61,500 steps (the study: 50,000): whether they choose better than chance is the first comparison of
