@@ -115,7 +115,7 @@ def roll_out_method(
     taken, spent = np.zeros(len(x), dtype=np.int64), np.zeros(len(x))
     actions = np.full((len(x), budget), -1, dtype=np.int64)
     cost = np.zeros((len(x), budget + 1))
-    predictions = []
+    predictions: list[np.ndarray | Distribution] = []
     for step in range(budget + 1):
         cost[:, step] = spent
         if step and not running.any():  # nothing has been measured since, so nothing is asked again

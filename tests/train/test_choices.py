@@ -57,7 +57,7 @@ def test_every_mark_is_judged_once_and_a_second_run_goes_on_from_the_first(tmp_p
     assert main(["choices", "--config", config]) == 0
     lines = [json.loads(line) for line in (tmp_path / "runs" / "choices.jsonl").read_text().splitlines()]
     assert [(r["variant"], r["steps"]) for r in lines] == [("AdamW", 2), ("Muon", 2), ("AdamW", 4), ("Muon", 4)]
-    assert all(r["tasks"] == 4 * r["steps"] and r["seconds"] > 0 for r in lines)
+    assert all(r["tasks"] == 4 * r["steps"] and r["seconds"] >= 0 for r in lines)  # tenths: a fast machine has 0.0
     assert lines[0]["small"] != lines[1]["small"]  # the choice reached the run
     page = (tmp_path / "out" / "choices.md").read_text()
     assert "AdamW" in page and "Muon" in page and (tmp_path / "out" / "choices.csv").is_file()
