@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from l2m_core.cohort import Cohort
 from train.study.experiments import (
     ablations,
     acquisition,
@@ -24,7 +25,7 @@ from train.study.experiments import (
 )
 from train.study.experiments.comparison import Run
 from train.study.experiments.experiment import Job
-from train.study.experiments.families import Family, draw
+from train.study.experiments.families import Family, as_two_classes, draw, stand_ins
 from train.study.experiments.verdicts import NO_CLAIM, NOT_SEEN, NOT_TESTABLE, SEEN, gates_failed
 
 TASKS = range(20)
@@ -220,6 +221,27 @@ def test_of_a_wide_table_what_can_be_acquired_and_is_recorded_most_stays(ward):
     assert draw(family, 0, ward).context.names == ("sodium", "glucose")  # lactate is recorded as often, and comes later
     assert draw(replace(family, features=9), 0, ward).context.names == ("age", "sodium", "lactate", "glucose")
     assert draw(replace(family, narrowed=False), 0, ward).context.names == ("age", "sodium", "lactate", "glucose")
+
+
+@pytest.mark.parametrize(
+    ("y", "kind", "expected"),
+    [
+        ([0, 1, 2, 1, 1, 0, 2, 0, 1, 2] * 3, None, [0, 1, 0, 1, 1, 0, 0, 0, 1, 0] * 3),
+        ([3.0, 1.0, 2.0, 9.0, 4.0, 0.5] * 5, "continuous", [1, 0, 0, 1, 1, 0] * 5),
+    ],
+)
+def test_an_outcome_of_any_kind_becomes_a_question_of_yes_or_no(y, kind, expected):
+    cohort = Cohort.from_arrays(np.arange(30.0)[:, None], np.array(y), names=["dose"], kind=kind)
+    asked = as_two_classes(cohort)
+    assert asked.kind == "binary" and asked.y.tolist() == expected
+    assert np.array_equal(asked.x, cohort.x)
+
+
+def test_tables_that_scikit_learn_brings_are_found_by_name(tmp_path):
+    wine = Family("wine", source="cohort", data="wine", two_classes=True, context=60, test_rows=40)
+    assert stand_ins((wine,), tmp_path) == []
+    trial = draw(wine, 0, tmp_path)
+    assert trial.context.x.shape == (60, 13) and trial.context.classes == ("no", "yes")
 
 
 def test_a_model_is_fine_tuned_on_more_rows_than_its_context_and_on_none_that_is_decided_about(ward, monkeypatch):

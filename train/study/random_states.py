@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn import datasets
 
 from l2m_core.answering import devices
 from l2m_core.cohort import Cohort
@@ -22,9 +21,11 @@ from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory
 from train.study.evaluation.cells import Cell, Trial, draw_trial
 from train.study.evaluation.manifest import default_data_folder, read_manifest
+from train.study.experiments.datasets import bundled_cohort
 from train.study.experiments.families import Family, draw
 
 CONTEXTS = (50, 400, 2000)  # rows; cohorts take them in turn
+BUNDLED_CONTEXTS = {"breast_cancer": 100, "wine": 90, "diabetes": 200}
 # Tasks of the priors, beside tables: short, wide, long, many classes, continuous.
 GENERATED = (
     Family("generated_short", prior="synthetic", features=8, context=100, test_rows=60),
@@ -57,19 +58,8 @@ def sources(folder: Path, tasks: int = 1) -> Iterator[NamedTrial]:
     tables = read_manifest(folder) if (folder / "manifest.yaml").is_file() else []
     for index, table in enumerate(tables):
         yield NamedTrial(table.name, _trial(table.load(), table.name, CONTEXTS[index % len(CONTEXTS)]))
-    bundled = (
-        (datasets.load_breast_cancer, 100, None),
-        (datasets.load_wine, 90, None),
-        (datasets.load_diabetes, 200, "continuous"),
-    )
-    for load_table, context, kind in bundled:
-        found = load_table()
-        y = found.target.astype(np.float32) if kind else found.target
-        name = load_table.__name__.removeprefix("load_")
-        cohort = Cohort.from_arrays(
-            found.data.astype(np.float32), y, names=list(map(str, found.feature_names)), kind=kind, name=name
-        )
-        yield NamedTrial(name, _trial(cohort, name, context))
+    for name, context in BUNDLED_CONTEXTS.items():
+        yield NamedTrial(name, _trial(bundled_cohort(name), name, context))
     for family in GENERATED:
         for index in range(tasks):
             name = f"{family.name}_{index}" if index else family.name

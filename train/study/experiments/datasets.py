@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn import datasets as scikit_learn
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
@@ -46,7 +47,7 @@ class Digits:
 
 @lru_cache(maxsize=32)
 def find_cohort(name: str, data: Path) -> FoundCohort:
-    """By the names of the study's data sets, else of the folder's manifest, else of other packages."""
+    """By the names of the study's data sets, else of the folder's manifest, of scikit-learn's tables, of other packages."""
     if name == "metabric":
         return _or_stand_in(name, load_metabric, _first(data, METABRIC_FILES), seed=1, features=11, classes=6)
     if name == "miniboone":
@@ -56,9 +57,28 @@ def find_cohort(name: str, data: Path) -> FoundCohort:
     known = {source.name: source for source in read_manifest(data)} if (data / "manifest.yaml").is_file() else {}
     if name in known:
         return FoundCohort(known[name].load)
+    if name in BUNDLED:
+        return FoundCohort(lambda: bundled_cohort(name))
     if find_loader(name) is not None:
         return FoundCohort(PluggedSource(name, data).load)
     return _stand_in(name, seed=sum(name.encode()), features=16, classes=2)
+
+
+BUNDLED = ("breast_cancer", "wine", "diabetes")
+"""Tables that scikit-learn brings."""
+
+
+@lru_cache(maxsize=len(BUNDLED))
+def bundled_cohort(name: str) -> Cohort:
+    found = getattr(scikit_learn, f"load_{name}")()
+    is_number = name == "diabetes"
+    return Cohort.from_arrays(
+        found.data.astype(np.float32),
+        found.target.astype(np.float32) if is_number else found.target,
+        names=list(map(str, found.feature_names)),
+        kind="continuous" if is_number else None,
+        name=name,
+    )
 
 
 METABRIC_FILES = ("METABRIC_RNA_Mutation.csv", "metabric_pam50.csv")

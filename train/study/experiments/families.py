@@ -39,6 +39,8 @@ class Family:
     """Of the source "cohort", where `narrowed`; of the others always."""
     narrowed: bool = False
     """Of the source "cohort": of a wider table only so many features stay (`fewer_features`)."""
+    two_classes: bool = False
+    """Of the source "cohort": its outcome as a question of yes or no (`as_two_classes`), for models that read no other."""
     context: int = 100
     test_rows: int = 100
     tasks: int = 10
@@ -96,7 +98,23 @@ def cohort_of(family: Family, data: Path) -> Cohort:
     # No model was trained on a table that is made up.
     if not found.made_up and 0 < family.pool < len(cohort):
         cohort = cohort.rows(rows_of(DataChoice(pool=family.pool, part="test"), len(cohort)))
+    cohort = as_two_classes(cohort) if family.two_classes else cohort
     return fewer_features(cohort, family.features) if family.narrowed else cohort
+
+
+def as_two_classes(cohort: Cohort) -> Cohort:
+    """The most frequent class against all others, a number by whether it is above the table's median."""
+    outcome, classes = cohort.schema.outcome, ("no", "yes")
+    if cohort.kind == "continuous":
+        y = cohort.y > np.median(cohort.y)
+        outcome = replace(outcome, name=f"{outcome.name} above its median", kind="binary", classes=classes, unit="")
+    else:
+        largest = np.bincount(cohort.y).argmax()
+        y = cohort.y == largest
+        name = f"{outcome.name} is {cohort.classes[largest]}"
+        outcome = replace(outcome, name=name, kind="binary", classes=classes)
+    # The rows as read hold the outcome of before, so they do not travel along.
+    return Cohort(replace(cohort.schema, outcome=outcome), cohort.x, y, cohort.name)
 
 
 def fewer_features(cohort: Cohort, most: int) -> Cohort:
