@@ -22,8 +22,9 @@ CLAIM = (
 RULE = (
     "Under the real pattern, mean log loss over the steps: lower than random order's with the same model, paired by task, with "
     "the interval of the difference above zero. Not testable where the tables have no holes, as stand-ins have none. Methods "
-    "trained on the task are published beside it. At the scale reduced the first 300 tasks were looked at before (0.0024 [0.0003, "
-    "0.0044] nats with the policy before, half of them for the second time); it is judged on 600 tasks that were not among them."
+    "trained on the task are published beside it. At the scale reduced the first 300 tasks were looked at before (0.0024 "
+    "[0.0003, 0.0044] nats with the policy before, half of them for the second time); it is judged on 600 tasks that were not "
+    "among them."
 )
 EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
 GATED = "l2m"
