@@ -23,13 +23,26 @@ FACTORS = 3
 
 
 @dataclass(frozen=True)
-class FindingsConfig:
-    """Ranges of the findings prior."""
+class ClassShares:
+    """How many classes tasks have, and how common each is."""
 
     max_classes: int = 10
     """Most classes of a task; 2 makes every task binary."""
     binary_share: float = 0.35
     """Share of binary tasks."""
+    least_prevalence: tuple[float, float] = (0.02, 0.3)
+    """Range of the weight of the rarest classes against the commonest, log-uniform."""
+
+    def __post_init__(self) -> None:
+        check_number(self, "binary_share", 0.0, 1.0)
+        if self.max_classes < 2:
+            raise ConfigError(f"{type(self).__name__}.max_classes is {self.max_classes}; give 2 or more.")
+
+
+@dataclass(frozen=True)
+class FindingsConfig(ClassShares):
+    """Ranges of the findings prior."""
+
     size: tuple[float, float] = (0.3, 3.0)
     """Range of how far a class moves a finding, log-uniform for each task; within a class findings have unit variance."""
     raised: tuple[float, float] = (0.1, 0.8)
@@ -38,16 +51,12 @@ class FindingsConfig:
     """Range of the share of findings that tell about the outcome at all."""
     healthy_share: float = 0.4
     """Share of tasks in which one class moves nothing."""
-    least_prevalence: tuple[float, float] = (0.02, 0.3)
-    """Range of the weight of the rarest classes against the commonest, log-uniform."""
     missingness: Missingness = field(default_factory=Missingness)
     """How values come to be missing."""
 
     def __post_init__(self) -> None:
-        check_number(self, "binary_share", 0.0, 1.0)
+        super().__post_init__()
         check_number(self, "healthy_share", 0.0, 1.0)
-        if self.max_classes < 2:
-            raise ConfigError(f"FindingsConfig.max_classes is {self.max_classes}; give 2 or more.")
 
 
 class FindingsPrior:
@@ -58,7 +67,7 @@ class FindingsPrior:
 
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
         config = self.config
-        n_classes, prevalence = _draw_classes(generator, config, tasks)
+        n_classes, prevalence = draw_classes(generator, config, tasks)
         centres = draw_centres(generator, config, prevalence, features)  # (B, K, d)
         loadings, own = _draw_common_noise(generator, tasks, features)
         y = categorical(generator, prevalence[:, None].expand(-1, rows, -1))  # (B, N)
@@ -75,7 +84,7 @@ class FindingsPrior:
         return TaskBatch(x, r, y, n_classes, acquirable, is_code, truth)
 
 
-def _draw_classes(generator: torch.Generator, config: FindingsConfig, tasks: int) -> tuple[Tensor, Tensor]:
+def draw_classes(generator: torch.Generator, config: ClassShares, tasks: int) -> tuple[Tensor, Tensor]:
     """n_classes: (B,) and prevalence: (B, K), 0 where a task has no such class."""
     several = log_uniform(generator, (tasks,), 3.0, max(3, config.max_classes) + 0.999).long()
     is_binary = coin(generator, (tasks,), config.binary_share) | (config.max_classes == 2)

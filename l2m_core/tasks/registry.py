@@ -16,6 +16,7 @@ from l2m_core.tasks.findings import FindingsConfig, FindingsPrior
 from l2m_core.tasks.gp import GPConfig, GPPrior
 from l2m_core.tasks.mixture import MixtureConfig, MixturePrior, Prior
 from l2m_core.tasks.semi_synthetic import SemiSyntheticConfig, SemiSyntheticPrior
+from l2m_core.tasks.signs import SignsConfig, SignsPrior
 from l2m_core.tasks.study import StudyBNNConfig, StudyBNNPlanConfig, StudyBNNPlanPrior, StudyBNNPrior
 from l2m_core.tasks.study_digits import StudyDigitsConfig, StudyDigitsPrior
 from l2m_core.tasks.synthetic import SyntheticConfig, SyntheticPrior
@@ -39,6 +40,7 @@ PRIORS: dict[str, Entry] = {
     "study_bnn_plan": Entry(StudyBNNPlanConfig, StudyBNNPlanPrior),
     "synthetic": Entry(SyntheticConfig, SyntheticPrior),
     "findings": Entry(FindingsConfig, FindingsPrior),
+    "signs": Entry(SignsConfig, SignsPrior),
     "semi_synthetic": Entry(
         SemiSyntheticConfig, SemiSyntheticPrior, ("x",), ("y", "acquirable", "categorical", "n_classes")
     ),

@@ -25,6 +25,7 @@ CASES = {
     "synthetic": ("synthetic", {}, {}),
     "synthetic continuous": ("synthetic", {"outcome": "continuous"}, {}),
     "findings": ("findings", {}, {}),
+    "signs": ("signs", {}, {}),
     "semi_synthetic": ("semi_synthetic", {"graft": 0.5}, {"x": TABLE}),
     "semi_synthetic real": ("semi_synthetic", {"labels": "real"}, {"x": TABLE, "y": torch.arange(80) % 3}),
     "digits": (
