@@ -38,6 +38,14 @@ PLAIN = (1, 0.0, 0.0, 0.0, 1.0)
 # Their tasks follow from their names.
 # Outcomes that the features all but determine, as in a table of clear-cut diagnoses.
 DETERMINED = {"temperature": [14.0, 60.0], "noiseless_share": 0.5}
+# Signs that are seldom there without the disease, and seldom absent with it.
+CLEAR_SIGNS = {
+    "forms": 1,
+    "informative": [0.7, 1.0],
+    "sensitivity": [0.6, 1.0],
+    "background": [0.003, 0.05],
+    "error": [0.002, 0.01],
+}
 FAMILIES = tuple(
     Family(f"care_{name}", prior=prior, settings=settings, features=features, context=context, test_rows=60)
     for name, prior, settings, features, context in (
@@ -49,6 +57,8 @@ FAMILIES = tuple(
         ("findings_wide", "findings", {}, 28, 120),
         ("determined", "synthetic", DETERMINED, 12, 100),
         ("determined_wide", "synthetic", DETERMINED, 28, 60),
+        ("signs", "signs", {}, 16, 100),
+        ("signs_wide", "signs", CLEAR_SIGNS, 34, 60),
     )
 )
 
