@@ -6,11 +6,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import nn
+
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
+from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
 from l2m_core.model.interface import ModelConfig
+from train.initial_model import load_initial_model
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,11 @@ class ReleaseJob:
     """How its answers are computed."""
     standardise: bool = False
     """Bring columns to the context's mean and spread (rows), also where training had no need to, its columns being so already."""
+    average_with: str = ""
+    """A released model, or a job's folder, of the same shape: each weight becomes the mean of its weight and the run's. The mean
+    of what a leg began with and of what it came to may keep what the one knew, and have most of what the other learnt."""
+    own_share: float = 0.75
+    """Share of the run's weights in that mean."""
     curves: tuple[str, ...] = ()
     """Folders of the trainings before this one. Their learning curves are kept beside the card, this one's last."""
 
@@ -43,6 +53,8 @@ def without_places(plain: dict[str, Any]) -> dict[str, Any]:
 def run(job: ReleaseJob) -> None:
     path, facts = load_checkpoint(Path(job.run) / "checkpoints")
     module = load_model(path, facts)
+    if job.average_with:
+        average_weights(module, load_initial_model(job.average_with), job.own_share)
     trained: ModelConfig = module.config  # type: ignore[assignment]
     config = replace(trained, standardise=trained.standardise or job.standardise)
     folder = Path(job.folder)
@@ -53,9 +65,22 @@ def run(job: ReleaseJob) -> None:
         "seconds": round(facts["seconds"], 1),
         "skipped_steps": facts["skipped"],
     }
+    if job.average_with:
+        training |= {"averaged_with": job.average_with, "own_share": job.own_share}
     save_model(folder, module, config, job.trained, job.inference, training)
     for number, leg in enumerate((*job.curves, job.run), start=1):
         log = Path(leg) / "log.jsonl"
         if log.is_file():
             write_text(folder / f"curve-{number}-{Path(leg).name}.jsonl", log.read_text())
     print(f"{folder}: {sum(p.numel() for p in module.parameters()) / 1e6:.2f} M parameters, step {facts['step']}")
+
+
+@torch.no_grad()
+def average_weights(module: nn.Module, other: nn.Module, own_share: float) -> None:
+    """Changes `module` in place. What is no floating-point number stays its own."""
+    own, others = module.state_dict(), other.state_dict()
+    if {name: value.shape for name, value in own.items()} != {name: value.shape for name, value in others.items()}:
+        raise ConfigError("average_with: the two models are not of one shape, so their weights have no mean.")
+    for name, value in own.items():
+        if value.is_floating_point():
+            value.mul_(own_share).add_(others[name], alpha=1 - own_share)

@@ -17,6 +17,7 @@ import yaml
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
 from l2m_core.settings import build_settings, read_settings
 from train.__main__ import main, settings_of
+from train.initial_model import load_initial_model
 from train.release import without_places
 
 CONFIGS = Path(__file__).resolve().parents[2] / "train" / "configs"
@@ -173,6 +174,31 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     assert "decided when to stop" in capsys.readouterr().out
     assert (tmp_path / "tuned" / "model" / "model.yaml").is_file()
     assert "lactate" not in (tmp_path / "tuned" / "log.jsonl").read_text()
+
+
+def test_a_release_can_be_the_mean_of_two_models(tmp_path, predictor):
+    def released(name: str, **more) -> dict[str, torch.Tensor]:
+        release = tmp_path / f"{name}.yaml"
+        release.write_text(yaml.safe_dump({"run": str(predictor), "folder": str(tmp_path / name), **more}))
+        assert main(["release", "--config", str(release)]) == 0
+        return load_initial_model(str(tmp_path / name)).state_dict()
+
+    config = write(tmp_path, folder=str(tmp_path / "other"), model=TINY, seed=5)
+    assert main(["predictor", "--config", config]) == 0
+    own, other = released("own"), load_initial_model(str(tmp_path / "other")).state_dict()
+    mean = released("mean", average_with=str(tmp_path / "other"), own_share=0.25)
+    assert all(torch.allclose(mean[name], 0.25 * own[name] + 0.75 * other[name], atol=1e-6) for name in own)
+    assert "own_share: 0.25" in (tmp_path / "mean" / "model.yaml").read_text()
+
+
+def test_models_of_two_shapes_have_no_mean(tmp_path, predictor, capsys):
+    config = write(tmp_path, folder=str(tmp_path / "other"), model={**TINY, "width": 8})
+    assert main(["predictor", "--config", config]) == 0
+    release = tmp_path / "release.yaml"
+    facts = {"run": str(predictor), "folder": str(tmp_path / "mean"), "average_with": str(tmp_path / "other")}
+    release.write_text(yaml.safe_dump(facts))
+    assert main(["release", "--config", str(release)]) != 0
+    assert "not of one shape" in capsys.readouterr().err
 
 
 def test_a_release_names_the_file_that_a_prior_drew_from_and_no_place_of_the_machine():
