@@ -239,7 +239,7 @@ def test_an_outcome_of_any_kind_becomes_a_question_of_yes_or_no(y, kind, expecte
 
 def test_tables_that_scikit_learn_brings_are_found_by_name(tmp_path):
     wine = Family("wine", source="cohort", data="wine", two_classes=True, context=60, test_rows=40)
-    assert stand_ins((wine,), tmp_path) == []
+    assert stand_ins((wine,), tmp_path) == ["wine: asked whether outcome is 1."]
     trial = draw(wine, 0, tmp_path)
     assert trial.context.x.shape == (60, 13) and trial.context.classes == ("no", "yes")
 

@@ -107,7 +107,7 @@ def as_two_classes(cohort: Cohort) -> Cohort:
     outcome, classes = cohort.schema.outcome, ("no", "yes")
     if cohort.kind == "continuous":
         y = cohort.y > np.median(cohort.y)
-        outcome = replace(outcome, name=f"{outcome.name} above its median", kind="binary", classes=classes, unit="")
+        outcome = replace(outcome, name=f"{outcome.name} is above its median", kind="binary", classes=classes, unit="")
     else:
         largest = np.bincount(cohort.y).argmax()
         y = cohort.y == largest
@@ -171,12 +171,14 @@ def _with_groups(trial: Trial, groups: np.ndarray) -> Trial:
 
 
 def stand_ins(families: tuple[Family, ...], data: Path) -> list[str]:
-    """A sentence for each data set that is absent, on its stand-in, and for each that is too short."""
+    """A sentence for each data set that is absent, on its stand-in, for each that is too short, and for each outcome that is
+    asked as a question of yes or no."""
     notes = []
     for family in families:
         if family.source in ("cohort", "semi_synthetic"):
             found = find_cohort(family.data, data)
-            notes += [found.note, _apart(family, found), _shorter(family, cohort_of(family, data))]
+            cohort = cohort_of(family, data)
+            notes += [found.note, _apart(family, found), _shorter(family, cohort), _asked(family, cohort)]
         if family.source == "digits":
             notes.append(find_digits(data).note)
     return [note for note in dict.fromkeys(notes) if note]
@@ -193,3 +195,7 @@ def _shorter(family: Family, cohort: Cohort) -> str:
     if family.context <= most:
         return ""
     return f"{family.name}: contexts of {most} rows in place of {family.context}, because the table has {len(cohort)}."
+
+
+def _asked(family: Family, cohort: Cohort) -> str:
+    return f"{family.name}: asked whether {cohort.schema.outcome.name}." if family.two_classes else ""
