@@ -94,7 +94,7 @@ def test_a_module_that_fails_says_how(package):
     ("ask", "words"),
     [
         (lambda: build_prior("ward_tools:SignPrior"), "is the class SignPrior; it must be an Entry"),
-        (lambda: build_prior("signs"), "no prior 'signs'. Did you mean 'sign'"),
+        (lambda: build_prior("sing"), "no prior 'sing'. Did you mean 'sign'"),
         (lambda: DataChoice("wards"), "prior.data.source is 'wards'.*Did you mean 'ward'"),
         (lambda: load_prior_data(DataChoice("ward_tools:no_method")), "gave a object; it must give an l2m_core.Cohort"),
     ],
