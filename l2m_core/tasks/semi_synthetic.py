@@ -183,7 +183,7 @@ def _count_classes(y: Tensor | None, stated: int | None) -> int | None:
 def _as_mask(mask: np.ndarray | Tensor | None, columns: int, default: bool, name: str) -> Tensor:
     if mask is None:
         return torch.full((columns,), default)
-    mask = torch.as_tensor(mask).bool()
+    mask = torch.tensor(mask).bool() if isinstance(mask, np.ndarray) else mask.bool()
     if mask.shape != (columns,):
         raise ConfigError(f"`{name}` has shape {tuple(mask.shape)}; give one value for each of {columns} columns.")
     return mask

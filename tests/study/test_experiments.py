@@ -51,6 +51,11 @@ SMALLEST = {
         "methods=[l2m, base_rate]",
         "finetune={steps: 2, tasks: 2, rows: 20, evaluate_every: 1}",
     ],
+    "own_covariates": [
+        f"families=[{COHORT}]",
+        "stage={steps: 2, tasks: 2, rows: [24], features: [4]}",
+        "loop={warmup: 1, evaluate_every: 0}",
+    ],
     "adaptivity": [f"families=[{BNN}]"],
     "ablations": [
         f"families=[{BNN}]",
@@ -87,7 +92,7 @@ def folders(tmp_path) -> Folders:
 @pytest.mark.parametrize("name", sorted(SMALLEST))
 def test_an_experiment_runs_to_its_page_and_repeats_nothing(name, tiny_model, folders, tmp_path):
     overrides = [*SMALLEST[name]]
-    if name in ("planning", "ablations"):
+    if name in ("planning", "ablations", "own_covariates"):
         overrides.append(f"folder={tmp_path / 'trained'}")
     if name not in ("ablations", "headroom"):  # the others ask a model
         overrides.append(f"model={tiny_model}")

@@ -16,6 +16,7 @@ from train.study.experiments import (
     context_length,
     gradients,
     informative,
+    own_covariates,
     planning,
     policy_maps,
     real_missingness,
@@ -170,13 +171,18 @@ def test_what_the_reference_is_worth_is_published_beside_it(noisy, agreement, tm
     assert [record["reference_agreement"] for record in found] == pytest.approx([agreement] * 2)
 
 
-def test_zero_shot_must_be_below_random_order_and_above_what_knows_the_table():
+def test_zero_shot_must_be_below_random_order_and_above_what_was_fine_tuned():
     near = {"l2m": 0.4, "l2m_random": 0.42, "gdfs": 0.3, "finetuned": 0.39}
     assert zero_shot.verdict(records(near), EMPTY).status == SEEN
     assert zero_shot.verdict(records({**near, "l2m_random": 0.39}), EMPTY).status == NOT_SEEN
     assert zero_shot.verdict(records({**near, "finetuned": 0.405}), EMPTY).status == NOT_SEEN
-    assert zero_shot.verdict(records({**near, "own covariates": 0.38}), EMPTY).status == SEEN
-    assert zero_shot.verdict(records({**near, "own covariates": 0.41}), EMPTY).status == NOT_SEEN
+
+
+@pytest.mark.parametrize(("own", "longer", "status"), [(0.38, 0.39, SEEN), (0.395, 0.39, NOT_SEEN), (0.39, None, SEEN)])
+def test_own_covariates_must_beat_what_went_on_equally_long(own, longer, status):
+    ways = {"l2m": 0.4, "own covariates": own} | ({} if longer is None else {"longer": longer})
+    found = own_covariates.verdict(records(ways), EMPTY)
+    assert found.status == status and ("deciding nothing" in found.reason) == (longer is not None)
 
 
 @pytest.mark.parametrize(("plan", "plain", "status"), [(0.39, 0.4, SEEN), (0.4, 0.4, SEEN), (0.39, 0.42, NOT_SEEN)])

@@ -237,7 +237,9 @@ DRAWINGS = {
         whole("zero_shot"),
         log_loss_by_step,
         "At the scale reduced L2M is the study's L2M-Syn, reduced, and the general model stands beside it; at the scale small "
-        "L2M is the general model, which was trained on made-up tasks alone and is not the paper's L2M-Syn.",
+        "L2M is the general model, which was trained on made-up tasks alone and is not the paper's L2M-Syn. Models of the "
+        "tables' own covariates are asked about rows that they never saw, and stand on a page of their own ([own_covariates.md]"
+        "(own_covariates.md)).",
         wanted=REAL[:2] + HOSPITAL,
     ),
     "adaptivity": Drawing(

@@ -15,7 +15,7 @@ from l2m_core import metrics
 from l2m_core.answering.release import Release
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
-from l2m_core.learn.loop import Loop, LoopConfig
+from l2m_core.learn.loop import LoopConfig
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.learn.policy import PolicyConfig, PolicyLoss
 from l2m_core.learn.stages import EpisodeStream, Stage
@@ -33,7 +33,7 @@ from train.study.experiments import figures
 from train.study.experiments.comparison import scores_of, summarise_groups
 from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw, stand_ins
-from train.study.experiments.models import fingerprint, training_device
+from train.study.experiments.models import fingerprint, teach, training_device
 from train.study.experiments.uncertainty import random_trajectories
 from train.study.experiments.verdicts import ClaimVerdict, all_of, judge, pairs
 
@@ -149,13 +149,7 @@ def train_on(
     device = next(module.parameters()).device
     stream = EpisodeStream(priors_of(settings.prior), stages, settings.seed + int(teaches_policy), device)
     facts = {"model": asdict(settings.backbone), "job": to_plain(settings)}
-    loop = Loop(loss, stream.episode, stages, loop_config, folder, facts=facts, rate_of=rate_of, quiet=True)
-    if (folder / "checkpoints").is_dir():
-        loop.resume()
-    loop.run()
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(loop.average[name])
+    teach(module, loss, stream, loop_config, folder, facts, rate_of)
 
 
 def caption(settings: AblationsSettings, data: Path) -> list[str]:

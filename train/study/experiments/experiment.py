@@ -52,6 +52,7 @@ EXPERIMENTS = (
     "context_length",
     "informative",
     "zero_shot",
+    "own_covariates",
     "adaptivity",
     "real_missingness",
     "ablations",
@@ -127,8 +128,7 @@ def _method_settings(settings: Any) -> dict[str, Any]:
 
 def models_of(plain: Any) -> list[str]:
     """Names of the models in plain settings."""
-    beside = [name for models in _named(plain, "beside") for name in models.values()]
-    return sorted({name for name in [*_named(plain, "model"), *beside] if name})
+    return sorted({name for name in _named(plain, "model") if name})
 
 
 def _named(value: Any, key: str) -> list[Any]:

@@ -91,15 +91,17 @@ def draw(family: Family, index: int, data: Path, *, context: int | None = None, 
     return trial if groups is None else _with_groups(trial, groups)
 
 
-def cohort_of(family: Family, data: Path) -> Cohort:
-    """The family's table, or the rows of it that its model never saw."""
+def cohort_of(family: Family, data: Path, part: str = "test") -> Cohort:
+    """The family's table, or the rows of it that its model never saw; part "train": those that it saw."""
     found = find_cohort(family.data, data)
     cohort = found.load()
-    # No model was trained on a table that is made up.
-    if not found.made_up and 0 < family.pool < len(cohort):
-        cohort = cohort.rows(rows_of(DataChoice(pool=family.pool, part="test"), len(cohort)))
+    # Of the whole table, so that both parts are asked the same about the same features.
     cohort = as_two_classes(cohort) if family.two_classes else cohort
-    return fewer_features(cohort, family.features) if family.narrowed else cohort
+    cohort = fewer_features(cohort, family.features) if family.narrowed else cohort
+    # No model was trained on a table that is made up.
+    if 0 < family.pool < len(cohort) and not (found.made_up and part == "test"):
+        return cohort.rows(rows_of(DataChoice(pool=family.pool, part=part), len(cohort)))
+    return cohort
 
 
 def as_two_classes(cohort: Cohort) -> Cohort:

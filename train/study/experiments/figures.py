@@ -31,6 +31,8 @@ NAMES = {
     "l2m_learned": "L2M, policy head",
     "l2m_monte_carlo": "L2M, Monte Carlo",
     "finetuned": "L2M, fine-tuned",
+    "own covariates": "L2M of the table's own covariates",
+    "longer": "L2M-Syn, as many steps more",
     "gdfs": "GDFS",
     "dime": "DIME",
     "dqn": "DQN",

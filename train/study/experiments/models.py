@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,6 +15,8 @@ from l2m_core.answering.devices import ON_CPU, for_training
 from l2m_core.answering.release import Release
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.errors import ConfigError
+from l2m_core.learn.loop import Loop, LoopConfig
+from l2m_core.learn.stages import EpisodeStream
 from l2m_core.memory import L2M, load
 
 
@@ -52,3 +57,22 @@ def training_device(asked: str) -> str:
             f"device is {device!r}, and no GPU is at hand; device=cpu trains on the processor, which takes far longer."
         )
     return device
+
+
+def teach(
+    module: nn.Module,
+    loss: nn.Module,
+    stream: EpisodeStream,
+    config: LoopConfig,
+    folder: Path,
+    facts: dict[str, Any],
+    rate_of: Callable[[str], float] | None = None,
+) -> None:
+    """Trains the module in place, to its averaged weights; goes on from the folder's checkpoints if there are any."""
+    loop = Loop(loss, stream.episode, stream.stages, config, folder, facts=facts, rate_of=rate_of, quiet=True)
+    if (folder / "checkpoints").is_dir():
+        loop.resume()
+    loop.run()
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(loop.average[name])

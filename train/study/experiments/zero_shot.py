@@ -20,24 +20,23 @@ from train.study.experiments.verdicts import ClaimVerdict, all_of, finished, jud
 
 TITLE = "Zero-shot on real tasks, and after fine-tuning"
 CLAIM = (
-    '"We find that L2M-Syn acquires features that outperform random selection on the real-world tasks, but its performance '
-    "degrades when compared to an L2M model trained directly on the real-world covariate distributions. … task-specific "
-    'fine-tuning … can substantially improve performance".'
+    '"We find that L2M-Syn acquires features that outperform random selection on the real-world tasks … task-specific '
+    "fine-tuning … can substantially improve performance\". (What stands between, of models of the tables' own covariates, is "
+    "asked by `own_covariates`.)"
 )
 RULE = (
-    "Mean log loss over the steps, paired by table: zero-shot below random order with the same model, fine-tuned below "
-    "zero-shot and, of the tables for which a model of their own covariates is named (`beside`), that one below zero-shot; each "
-    "with its interval above zero. The interval is of the middle difference, by signed ranks (Hodges and Lehmann), since tables "
-    "differ tenfold in how much there is to gain. At the scale reduced two runs by this rule on eleven tables were open: four "
-    "splits of each (0.0160 [-0.0004, 0.0681] and 0.0112 [-0.0021, 0.1153] nats), and eight others with the policy before "
-    "(0.0122 [-0.0030, 0.0673] and 0.0126 [-0.0009, 0.1286]). It is judged on eight splits that were in neither, and on five "
-    "tables more, four of which have several classes or a number as their outcome and are asked for two classes; the eleven "
-    "alone would have left the first open again (0.0117 [-0.0043, 0.0417]; fine-tuned 0.0102 [0.0006, 0.1507]). Methods trained "
-    "on the task are published beside it; the study claims nothing of them here."
+    "Mean log loss over the steps, paired by table: zero-shot below random order with the same model, and fine-tuned below "
+    "zero-shot, each with its interval above zero. The interval is of the middle difference, by signed ranks (Hodges and "
+    "Lehmann), since tables differ tenfold in how much there is to gain. At the scale reduced two runs by this rule on "
+    "eleven tables were open: four splits of each (0.0160 [-0.0004, 0.0681] and 0.0112 [-0.0021, 0.1153] nats), and eight "
+    "others with the policy before (0.0122 [-0.0030, 0.0673] and 0.0126 [-0.0009, 0.1286]). It is judged on eight splits "
+    "that were in neither, and on five tables more, four of which have several classes or a number as their outcome and are"
+    " asked for two classes; the eleven alone would have left the first open again (0.0117 [-0.0043, 0.0417]; fine-tuned "
+    "0.0102 [0.0006, 0.1507]). Methods trained on the task are published beside it; the study claims nothing of them here."
 )
 EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
 GATED = "l2m"
-FINETUNED, BESIDE = "finetuned", "own covariates"
+FINETUNED = "finetuned"
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,6 @@ class ZeroShotSettings(comparison.ComparisonSettings):
     finetune_rows: int = 0
     """Rows of the table that a model is fine-tuned on, at most, the context among them and those decided about never; 0: the
     context alone. What the fine-tuned model reads is the same context as the others'."""
-    beside: dict[str, str] = field(default_factory=dict)
-    """Family → a model that was pretrained on its table's covariates."""
     device: str = "cpu"
     """Where models are fine-tuned; "cuda" or "auto" with a GPU. Questions are asked on the CPU."""
 
@@ -58,17 +55,12 @@ SETTINGS = ZeroShotSettings
 
 def jobs(settings: ZeroShotSettings, data: Path) -> list[Job]:
     jobs = one_by_one(tasks_of(settings.families, (*settings.methods, FINETUNED)), settings, data)
-    known = [run for run in tasks_of(settings.families, (BESIDE,)) if run.family.name in settings.beside]
-    jobs += [Job(run.key, settings, run, data) for run in known]
     # The fine-tuned model is no method of its own: it depends on the model that it starts from.
     return [replace(job, methods=()) if job.methods == (FINETUNED,) else job for job in jobs]
 
 
 def work(job: Job) -> list[dict]:
     run: Run = job.part
-    if run.methods == (BESIDE,):
-        own = replace(run, methods=("l2m",), family=replace(run.family, model=job.settings.beside[run.family.name]))
-        return [{**record, "method": BESIDE} for record in run_methods(replace(job, part=own))]
     return fine_tuned(job) if run.methods == (FINETUNED,) else run_methods(job)
 
 
@@ -85,14 +77,8 @@ def fine_tuned(job: Job) -> list[dict]:
     return [{**facts, **scores_of(roll_out(method, trial, run.family.budget), trial)}]
 
 
-NO_BESIDE = (
-    "Not tested here: against a model trained on the tables' own covariates, since none of these tables has one "
-    "(the METABRIC model has six classes, L2M-Syn two)."
-)
-
-
 def caption(settings: ZeroShotSettings, data: Path) -> list[str]:
-    return [*[NO_BESIDE] * (not settings.beside), *stand_ins(settings.families, data)]
+    return stand_ins(settings.families, data)
 
 
 def table(records: list[dict]) -> pd.DataFrame:
@@ -103,14 +89,9 @@ figure = comparison.log_loss_by_step
 
 
 def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
-    within, ways = ("family", "task"), {r["method"] for r in records}
-    compared = [
+    compared = (
         ("l2m", "l2m_random", "Below random order, nats"),
         (FINETUNED, "l2m", "Fine-tuned below zero-shot, nats"),
-    ]
-    if BESIDE in ways:
-        compared.append((BESIDE, "l2m", "Of its own covariates below, nats"))
-    found = [(pairs(records, "log_loss", better, worse, within), what) for better, worse, what in compared]
-    judged = all_of([judge(differences, what, by_rank=True) for differences, what in found])
-    # "Seen" is of two parts of the sentence then, and whoever reads the verdict alone must know.
-    return judged if BESIDE in ways else replace(judged, reason=f"{judged.reason} {NO_BESIDE}")
+    )
+    found = [(pairs(records, "log_loss", better, worse, ("family", "task")), what) for better, worse, what in compared]
+    return all_of([judge(differences, what, by_rank=True) for differences, what in found])
