@@ -11,7 +11,7 @@ import numpy as np
 
 from l2m_core.metrics import Interval
 
-CLAIMS = 11
+CLAIMS = 12
 """Experiments that test a claim of the study."""
 LEVEL = 1 - 0.05 / CLAIMS
 """Of every interval (Bonferroni): the chance that any claim is seen where none is true is at most 5%, or half of that, as only

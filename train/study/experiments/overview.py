@@ -15,7 +15,8 @@ and stands on the page, beside the study's own words: "seen" where the interval 
 side of zero; "not seen" where it does not, and holds no difference worth seeing either; "not testable here" where it holds
 both, where the data are missing, or where the model does not pass its gates (under the base rate; better with more features
 known). Intervals are of Student's t over independent tasks, of real outcomes over tables (splits of one table are no more
-than one), at a level corrected for all claims; where a page says why, they are of the middle difference by signed ranks.
+than one), at a level corrected for all claims (pages from before `own_covariates` counted one claim fewer, so their intervals are
+narrower by a hundredth; no verdict hangs on it); where a page says why, they are of the middle difference by signed ranks.
 NAME-tasks.csv.gz has every task's scores. Pages of earlier runs say themselves how their intervals were made. Scale small means
 fewer and smaller tasks than the study's, asked of the general model. Scale reduced asks the study's own models as one
 processor core trains them; their configs (`train/configs/*_reduced*.yaml`) say what is unlike the study. Their greedy
