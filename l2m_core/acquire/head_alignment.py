@@ -1,13 +1,15 @@
 """Brings the gain head in line with the model's own answers, on the cohort that was read.
 
 The head screens all tests in one query, but was taught on tasks in general: on one cohort it overrates some columns and
-underrates others, the same ones in most states. So when a cohort is read, the gains of some tests are also computed from the
-model's answers (information.py), in states of the cohort's own rows, and what the head says is corrected:
+underrates others, often the same ones in states that resemble each other. So when a cohort is read, the gains of some tests
+are also computed from the model's answers (information.py), in states of the cohort's own rows, and what the head says is
+corrected:
 
-    log gain  ←  log head + shift + slope · (log head − its mean) + offset of the column + direction · hidden layer
+    log gain  ←  log head + correction(log head, column, hidden layer)
 
-The hidden layer, of which the head makes its number, knows what is known of the patient, so tests are corrected in some states
-and not in others; a release says whether it is used (`aligned_by`).
+The correction is the mean of a Gaussian process that was fitted to the tests compared. The hidden layer, of which the head
+makes its number, knows what is known of the patient, so tests are corrected in some states and not in others. A release says
+of what the covariance is made (`aligned_by`); with linear parts alone the process is ridge regression.
 """
 
 from __future__ import annotations
@@ -22,42 +24,111 @@ from torch import Tensor
 from l2m_core.acquire.information import outlooks
 from l2m_core.answering.batching import QueryBatcher
 from l2m_core.answering.engine import ConditionedModel
-from l2m_core.answering.settings import HIDDEN_LAYER
+from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS
 from l2m_core.model.interface import Progress, ignore_progress
 
-TESTS = 10  # of a state, at most
 RESULTS = 8  # of a test, at most
 FEWEST_STATES = 4
-QUERY_CELLS = 12_000_000  # context cells × query rows: bounds the time that long and wide cohorts take
 LEAST = 1e-4  # nats, added to gains before their logarithm: what is smaller counts as nothing
-# Ridge: by so many observations each coefficient is held towards 0.
-SHIFT, SLOPE, COLUMN, DIRECTION = 1.0, 4.0, 1.0, 5.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How corrections are found. Variances are of logarithms of gains."""
+
+    tests: int
+    """Compared in a state, at most."""
+    query_cells: int
+    """Context cells × query rows: bounds the time that long and wide cohorts take."""
+    shift: float = 1.0
+    """Variance of what all corrections share."""
+    slope: float = 0.25
+    """Variance of the slope in the head's own size."""
+    column: float = 1.0
+    """Variance of each column's offset."""
+    hidden: float = 0.0
+    """Variance of each coefficient of the hidden layer, centred and scaled."""
+    alike: float = 0.0
+    """Variance shared by tests whose hidden layers are alike; and, as much again, by those of the same column."""
+    noise: float = 1.0
+
+    @property
+    def reads_hidden_layer(self) -> bool:
+        return self.hidden > 0 or self.alike > 0
+
+
+# What earlier releases say stays as it was, so that what was made with them replays.
+RECIPES = {
+    COLUMN: Recipe(tests=10, query_cells=12_000_000),
+    HIDDEN_LAYER: Recipe(tests=10, query_cells=12_000_000, hidden=0.2),
+    # Few tests of many states: states differ more than the tests of one.
+    LIKE_TESTS: Recipe(tests=4, query_cells=24_000_000, hidden=0.2, alike=1.0, noise=0.3),
+}
+LENGTH = 0.3  # square of the length at which hidden layers count as alike, in units of the median square distance
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Tests by the head, as the covariance reads them."""
+
+    column: Tensor
+    """(m,)"""
+    log: Tensor
+    """(m,) log head, less its mean over the tests that corrections were fitted to."""
+    hidden: Tensor | None
+    """(m, width), centred and scaled; None: it is not read."""
+
+    def to(self, device: torch.device) -> Compared:
+        hidden = None if self.hidden is None else self.hidden.to(device)
+        return Compared(self.column.to(device), self.log.to(device), hidden)
 
 
 @dataclass(frozen=True, eq=False)
 class HeadAlignment:
     """How the gain head's numbers are corrected on one cohort."""
 
+    recipe: Recipe
+    fitted: Compared
+    weights: Tensor
+    """(m,) of the tests that it was fitted to: a correction is the sum of covariances with them, so weighted."""
     middle: float
     """Mean of log head, over what it was fitted to."""
-    shift: float
-    slope: float
-    offsets: Tensor
-    """(d,)"""
-    direction: Tensor | None
-    """(width,) in the head's hidden layer; None: it is left out."""
+    centre: Tensor | None
+    """(width,) of their hidden layers"""
+    spread: float
+    apart: float
+    """Median square distance between their hidden layers, after centring and scaling."""
     furthest: tuple[float, float]
-    """The smallest and the largest correction that was seen. None goes beyond them."""
+    """The smallest and the largest correction that was seen. With the hidden layer, none goes beyond them."""
 
     def applied(self, gain: Tensor, features: Tensor | None) -> Tensor:
         """(…, d) gains in nats of the head → in line with the model's answers; never negative. features: (…, d, width)."""
         log = (gain.double().clamp_min(0.0) + LEAST).log()
-        correction = self.shift + self.slope * (log - self.middle) + self.offsets.to(log.device)
-        if self.direction is not None:
+        column = torch.arange(gain.shape[-1], device=gain.device).expand(gain.shape)
+        hidden = None
+        if self.centre is not None:
             assert features is not None
-            correction = correction + features.double() @ self.direction.to(log.device)
+            hidden = ((features.double() - self.centre.to(gain.device)) / self.spread).flatten(0, -2)
+        asked = Compared(column.flatten(), (log - self.middle).flatten(), hidden)
+        covariance = covariances(self.recipe, asked, self.fitted.to(gain.device), self.apart)  # (… · d, m)
+        correction = (covariance @ self.weights.to(gain.device)).view(gain.shape)
+        if hidden is not None:
             correction = correction.clamp(*self.furthest)
         return ((log + correction).exp() - LEAST).clamp_min(0.0).to(gain.dtype)
+
+
+def covariances(recipe: Recipe, one: Compared, other: Compared, apart: float) -> Tensor:
+    """(m, n) of the corrections of m and n tests."""
+    same = one.column[:, None] == other.column
+    found = recipe.shift + recipe.slope * torch.outer(one.log, other.log) + recipe.column * same
+    if one.hidden is not None:
+        assert other.hidden is not None
+        products = one.hidden @ other.hidden.T
+        found = found + recipe.hidden * products
+        if recipe.alike:
+            squares = one.hidden.square().sum(1)[:, None] + other.hidden.square().sum(1) - 2 * products
+            found = found + recipe.alike * (1.0 + same) * (-squares / (2 * LENGTH * apart)).exp()
+    return found
 
 
 def log_gain(gain: np.ndarray) -> np.ndarray:
@@ -66,7 +137,7 @@ def log_gain(gain: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Compared:
+class ComparedState:
     """Tests of one state, by the head and by the model's own answers."""
 
     state: np.ndarray
@@ -86,48 +157,46 @@ def align_head(
 
     progress: is called with the share of the states that is done.
     """
+    recipe = RECIPES[memory.release.inference.aligned_by]
     # Caches of its own: what is asked here, nobody asks again.
     apart = replace(memory, batcher=QueryBatcher(), prediction_batcher=QueryBatcher(), foreseen={}, alignment=None)
-    compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, _affordable(memory))), progress))
+    affordable = recipe.query_cells // (memory.cells * recipe.tests * RESULTS)
+    compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, affordable)), recipe.tests, progress))
     if not compared:
         return None
+    column = np.concatenate([state.columns for state in compared])
+    head = np.concatenate([state.head for state in compared])
+    exact = np.concatenate([state.exact for state in compared])
     hidden = None
-    if memory.release.inference.aligned_by == HIDDEN_LAYER:
+    if recipe.reads_hidden_layer:
         layer = apart.gain_features(np.stack([state.state for state in compared]))  # (states, d, width)
         hidden = np.concatenate([one[state.columns] for one, state in zip(layer, compared, strict=True)])
-    return _fitted(compared, hidden, x.shape[1])
+    return fit_alignment(recipe, column, head, exact, hidden)
 
 
-def _fitted(compared: list[_Compared], hidden: np.ndarray | None, d: int) -> HeadAlignment:
-    """By ridge regression over all tests of all states. hidden: (tests, width)."""
-    column = np.concatenate([state.columns for state in compared])
-    log = log_gain(np.concatenate([state.head for state in compared]))
-    off = log_gain(np.concatenate([state.exact for state in compared])) - log
+def fit_alignment(
+    recipe: Recipe, column: np.ndarray, head: np.ndarray, exact: np.ndarray, hidden: np.ndarray | None
+) -> HeadAlignment:
+    """To tests of all states: their columns (m,), gains by the head and by the answers (m,), hidden layers (m, width)."""
+    log = log_gain(head)
+    off = log_gain(exact) - log
     middle = float(log.mean())
-    # (tests, 2 + d): a constant, the head's own size, and which column it is; then the hidden layer.
-    design = np.concatenate([np.ones((len(log), 1)), (log - middle)[:, None], np.eye(d)[column]], axis=1)
-    held = [SHIFT, SLOPE, *[COLUMN] * d]
+    centre, spread, apart, scaled = None, 1.0, 1.0, None
     if hidden is not None:
-        centre, spread = hidden.mean(0), hidden.std() + LEAST
-        design = np.concatenate([design, (hidden - centre) / spread], axis=1)
-        held += [DIRECTION] * hidden.shape[1]
-    shift, slope, *found = np.linalg.solve(design.T @ design + np.diag(held), design.T @ off)
-    direction = None
-    if hidden is not None:
-        # What was fitted to centred and scaled features is a shift, and a direction in the features as they are.
-        direction = np.array(found[d:]) / spread
-        shift -= centre @ direction
-    return HeadAlignment(
-        middle,
-        float(shift),
-        float(slope),
-        torch.tensor(found[:d]),
-        None if direction is None else torch.from_numpy(direction),
-        (float(off.min()), float(off.max())),
-    )
+        centre, spread = torch.from_numpy(hidden.mean(0)).double(), float(hidden.std()) + LEAST
+        scaled = (torch.from_numpy(hidden).double() - centre) / spread
+        apart = float(torch.pdist(scaled).square().median()) + LEAST if len(scaled) > 1 else 1.0
+    fitted = Compared(torch.from_numpy(column), torch.from_numpy(log - middle).double(), scaled)
+    # The mean of the process at a test is its covariances with the tests fitted to, times these weights.
+    covariance = covariances(recipe, fitted, fitted, apart) + recipe.noise * torch.eye(len(log), dtype=torch.float64)
+    weights = torch.linalg.solve(covariance, torch.from_numpy(off).double())
+    furthest = (float(off.min()), float(off.max()))
+    return HeadAlignment(recipe, fitted, weights, middle, centre, spread, apart, furthest)
 
 
-def _compared(memory: ConditionedModel, x: np.ndarray, states: int, progress: Progress) -> Iterator[_Compared]:
+def _compared(
+    memory: ConditionedModel, x: np.ndarray, states: int, tests: int, progress: Progress
+) -> Iterator[ComparedState]:
     generator = np.random.default_rng(0)
     acquirable = memory.cohort.acquirable
     for number in range(states):
@@ -136,7 +205,7 @@ def _compared(memory: ConditionedModel, x: np.ndarray, states: int, progress: Pr
         # A share of what the row has, drawn anew for each state, so that little and much is known.
         is_hidden = acquirable & (generator.random(len(row)) >= generator.random())
         state = np.where(is_hidden, np.nan, row).astype(np.float32)
-        columns = generator.permutation(np.flatnonzero(np.isnan(state) & acquirable))[:TESTS]
+        columns = generator.permutation(np.flatnonzero(np.isnan(state) & acquirable))[:tests]
         if not len(columns):
             continue
         answer = memory.answer(state[None])
@@ -145,9 +214,4 @@ def _compared(memory: ConditionedModel, x: np.ndarray, states: int, progress: Pr
         told = np.array([outlook is not None for outlook in found])  # not of tests that are too rarely recorded
         exact = np.array([outlook.gain for outlook in found if outlook is not None])
         if told.any():
-            yield _Compared(state, columns[told], answer.gain[0, columns[told]], exact)
-
-
-def _affordable(memory: ConditionedModel) -> int:
-    """How many states fit into QUERY_CELLS."""
-    return QUERY_CELLS // (memory.cells * TESTS * RESULTS)
+            yield ComparedState(state, columns[told], answer.gain[0, columns[told]], exact)

@@ -15,8 +15,8 @@ MODEL_POLICIES = ("gain", "gain head", "gain per cost", "learned", "monte carlo"
 GAINS = ("head", "answers")
 """See l2m_core/acquire/policies.py: Gain."""
 
-HIDDEN_LAYER = "hidden layer"
-ALIGNED_BY = ("column", HIDDEN_LAYER)
+COLUMN, HIDDEN_LAYER, LIKE_TESTS = "column", "hidden layer", "like tests"
+ALIGNED_BY = (COLUMN, HIDDEN_LAYER, LIKE_TESTS)
 """See l2m_core/acquire/head_alignment.py."""
 
 ROW_ORDERS = ("position", "content")
@@ -49,9 +49,9 @@ class AnswerSettings:
     aligned_states: int = 0
     """In so many states of a cohort's rows, at most, the gain head is compared with the model's own answers when the cohort
     is read, and brought in line with them (l2m_core/acquire/head_alignment.py). 0: it is left as it is."""
-    aligned_by: str = "column"
-    """What the head is corrected by, beside its own size: an offset for each column, or that and the hidden layer of which the
-    head makes its number."""
+    aligned_by: str = COLUMN
+    """What the head is corrected by, beside its own size: an offset for each column; that and a direction in the hidden layer of
+    which the head makes its number; or both, and tests whose hidden layers are alike."""
     row_order: str = "position"
     """What folds, and the rows kept of a long cohort, are chosen by: position in the table, or content, so that a table
     sorted otherwise gets the same answers. Releases without this setting keep position."""

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import l2m_core as l2m
-from l2m_core.acquire.head_alignment import LEAST, HeadAlignment, align_head
+from l2m_core.acquire.head_alignment import LEAST, RECIPES, HeadAlignment, align_head, fit_alignment
 from l2m_core.acquire.information import outlooks
-from l2m_core.answering.settings import ALIGNED_BY, HIDDEN_LAYER
+from l2m_core.answering.settings import ALIGNED_BY, COLUMN, HIDDEN_LAYER, LIKE_TESTS
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, READING, CohortMemory
@@ -71,27 +71,54 @@ def test_what_is_told_of_the_reading_s_progress_includes_the_alignment():
 def test_it_is_the_same_however_the_rows_stand():
     cohort = make_cohort(60)
     other = cohort.rows(np.random.default_rng(1).permutation(60))
-    first, second = (with_states(4).condition(each).alignment for each in (cohort, other))
-    assert isinstance(first, HeadAlignment) and isinstance(second, HeadAlignment)
-    np.testing.assert_allclose(first.offsets, second.offsets, atol=1e-4)
-    np.testing.assert_allclose(first.direction, second.direction, atol=1e-4)
+    patients = np.full((1, 8), np.nan, np.float32)
+    first, second = (with_states(4).condition(each).answer(patients).gain for each in (cohort, other))
+    np.testing.assert_allclose(first, second, rtol=1e-3, atol=1e-6)
+
+
+COLUMNS = np.arange(40) % 2
+
+
+def fitted(aligned_by: str, off: np.ndarray, hidden: np.ndarray | None = None) -> HeadAlignment:
+    """To a head that says 0.1 nats everywhere, where the answers say off (40,) times as much, in two columns by turns."""
+    head = np.full(40, 0.1)
+    return fit_alignment(RECIPES[aligned_by], COLUMNS, head, off * head, hidden)
 
 
 def test_gains_stay_gains():
-    offsets = torch.tensor([0.5, -3.0])
-    alignment = HeadAlignment(middle=-4.0, shift=0.2, slope=-0.1, offsets=offsets, direction=None, furthest=(-1.0, 1.0))
+    alignment = fitted(COLUMN, np.where(COLUMNS == 0, 1.0, 0.2))
     gain = torch.tensor([[0.0, 0.0], [0.01, 0.01], [0.3, 0.3]])
     aligned = alignment.applied(gain, None)
     assert aligned.dtype == gain.dtype and (aligned >= 0).all() and (aligned.diff(dim=0) >= 0).all()
     assert (aligned[:, 0] >= aligned[:, 1]).all()  # a column that the head overrates comes later
+    np.testing.assert_allclose(alignment.applied(torch.full((1, 2), 0.1), None), [[0.1, 0.02]], rtol=0.3)
 
 
-def test_by_the_hidden_layer_a_test_is_corrected_in_some_states_only_and_never_further_than_was_seen():
-    alignment = HeadAlignment(-4.0, 0.0, 0.0, torch.zeros(1), torch.tensor([1.0, 0.0]).double(), (-0.5, 2.0))
-    gain = torch.full((4, 1), 0.1)
-    features = torch.tensor([[[0.0, 5.0]], [[1.0, 0.0]], [[9.0, 0.0]], [[-9.0, 0.0]]])
-    log = torch.log((alignment.applied(gain, features)[:, 0] + LEAST) / (0.1 + LEAST))
-    np.testing.assert_allclose(log, [0.0, 1.0, 2.0, -0.5], atol=1e-5)
+@pytest.mark.parametrize("aligned_by", [HIDDEN_LAYER, LIKE_TESTS])
+def test_by_the_hidden_layer_a_test_is_corrected_in_some_states_only_and_never_further_than_was_seen(aligned_by):
+    generator = np.random.default_rng(0)
+    hidden = generator.normal(size=(40, 3)).astype(np.float32)
+    hidden[:, 0] = np.repeat([-1.0, 1.0], 20)
+    alignment = fitted(aligned_by, np.repeat([1.0, 3.0], 20), hidden)
+    features = torch.zeros(3, 2, 3)
+    features[:, :, 0] = torch.tensor([-1.0, 1.0, 90.0])[:, None]
+    correction = torch.log(alignment.applied(torch.full((3, 2), 0.1), features) / 0.1)
+    assert (correction[0].abs() < 0.25).all() and (correction[1] > 0.75).all()
+    assert (correction[2] <= np.log(3.0) + 1e-3).all()
+
+
+def test_what_is_like_nothing_seen_is_corrected_as_the_others_on_the_whole_and_what_was_seen_as_it_was():
+    """One state in which the head errs the other way: tests like it are corrected so, which no direction could do."""
+    hidden = np.zeros((40, 2), np.float32)
+    hidden[:, 0] = np.repeat([-1.0, 0.0, 1.0, 0.0], 10)
+    off = np.repeat([3.0, 1.0, 3.0, 1.0], 10)
+    features = torch.tensor([[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]])[:, None].expand(3, 2, 2)
+    by_direction, by_like = (
+        torch.log(fitted(aligned_by, off, hidden).applied(torch.full((3, 2), 0.1), features) / 0.1).numpy()
+        for aligned_by in (HIDDEN_LAYER, LIKE_TESTS)
+    )
+    truth = np.log([[3.0], [1.0], [3.0]])
+    assert np.abs(by_like - truth).max() < 0.2 < np.abs(by_direction - truth).max()
 
 
 def test_bootstrap_samples_share_the_cohort_s_alignment():
@@ -112,7 +139,7 @@ def test_where_every_test_is_too_rarely_recorded_nothing_is_aligned():
 
 
 def test_what_a_release_cannot_be_aligned_by_is_refused():
-    with pytest.raises(ConfigError, match="aligned_by is 'rows'; it must be one of column, hidden layer"):
+    with pytest.raises(ConfigError, match="aligned_by is 'rows'; it must be one of column, hidden layer, like tests"):
         with_states(4, "rows")
 
 

@@ -165,6 +165,12 @@ def test_tests_that_tell_only_together_are_said(model) -> None:
         r"(albumin and ast|ast and albumin) together tell more: typically ±\d+ points, alone ±\d+ points? and .+\.",
         said,
     )
-    assert told_together(patient.observe("albumin", 1.0)) == "", "ast tells enough by itself now"
     assert told_together(patient.observe(dict.fromkeys(names, 1.0))) == ""
     assert told_together(patient.stop()) == "", "who has stopped measures no more"
+
+
+def test_no_pair_is_said_where_one_test_tells_enough_alone(model) -> None:
+    values = np.random.default_rng(0).normal(size=(300, 3)).astype(np.float32)
+    patient = model.condition(l2m.Cohort.from_arrays(values, (values[:, 0] > 0).astype(int))).start()
+    assert patient.best_gain > verdicts.SMALL_GAIN
+    assert told_together(patient) == ""
