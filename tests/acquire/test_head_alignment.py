@@ -11,7 +11,7 @@ import torch
 import l2m_core as l2m
 from l2m_core.acquire.head_alignment import LEAST, RECIPES, HeadAlignment, align_head, fit_alignment
 from l2m_core.acquire.information import outlooks
-from l2m_core.answering.settings import ALIGNED_BY, COLUMN, HIDDEN_LAYER, LIKE_TESTS
+from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, READING, CohortMemory
@@ -44,14 +44,14 @@ def apart(memory: CohortMemory, patients: np.ndarray) -> float:
     return float(np.concatenate(distances).mean())
 
 
-@pytest.mark.parametrize("aligned_by", ALIGNED_BY)
-def test_the_head_is_nearer_to_the_answers_for_patients_it_was_not_fitted_to(aligned_by):
+@pytest.mark.parametrize(("aligned_by", "most"), [(COLUMN, 0.95), (HIDDEN_LAYER, 0.85), (LIKE_TESTS, 0.8)])
+def test_the_head_is_nearer_to_the_answers_for_patients_it_was_not_fitted_to(aligned_by, most):
     cohort = make_cohort()
-    patients = np.random.default_rng(8).normal(size=(12, 8)).astype(np.float32)
+    patients = make_cohort(24, seed=8).x.copy()
     patients[np.random.default_rng(9).random(patients.shape) < 0.6] = np.nan
-    as_taught, aligned = (with_states(states, aligned_by).condition(cohort) for states in (0, 12))
+    as_taught, aligned = (with_states(states, aligned_by).condition(cohort) for states in (0, 24))
     assert as_taught.alignment is None and aligned.alignment is not None
-    assert apart(aligned, patients) < 0.9 * apart(as_taught, patients)
+    assert apart(aligned, patients) < most * apart(as_taught, patients)
     before, after = (memory.answer(patients) for memory in (as_taught, aligned))
     np.testing.assert_array_equal(before.prediction, after.prediction)  # beliefs are as they were
 

@@ -209,12 +209,13 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
 
 
 def test_an_earlier_release_is_loaded_by_name_and_offered_to_nobody() -> None:
-    assert set(earlier_folders()) == {"general-1", "general-2"} and not set(earlier_folders()) & set(model_folders())
+    assert set(earlier_folders()) == {"general-1", "general-2", "general-3"} and not set(earlier_folders()) & set(model_folders())
     model = l2m.load("general-1")
     assert model.fingerprint.startswith("aa2932c0c1e4") and model.release.inference.gains == "head"
-    before, now = (l2m.load(name) for name in ("general-2", "general"))
-    assert before.fingerprint.startswith("2a7a4b2d9d11") and before.release.inference.aligned_by == "column"
-    assert now.fingerprint != before.fingerprint and now.release.inference.aligned_by == "hidden layer"
+    second, third, now = (l2m.load(name) for name in ("general-2", "general-3", "general"))
+    assert second.fingerprint.startswith("2a7a4b2d9d11") and second.release.inference.aligned_by == "column"
+    assert third.fingerprint.startswith("83c164ae5100") and third.release.inference.aligned_by == "hidden layer"
+    assert now.fingerprint != third.fingerprint and now.release.inference.aligned_by == "like tests"
     assert is_released("general-1") and not is_released("general-0")
 
 
