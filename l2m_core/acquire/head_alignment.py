@@ -51,6 +51,8 @@ class Recipe:
     alike: float = 0.0
     """Variance shared by tests whose hidden layers are alike; and, as much again, by those of the same column."""
     noise: float = 1.0
+    share_of_estimates: float = 0.0
+    """Of a gain that is estimated from two results, the share that the head's number has in it; see policies.py."""
 
     @property
     def reads_hidden_layer(self) -> bool:
@@ -62,7 +64,7 @@ RECIPES = {
     COLUMN: Recipe(tests=10, query_cells=12_000_000),
     HIDDEN_LAYER: Recipe(tests=10, query_cells=12_000_000, hidden=0.2),
     # Few tests of many states: states differ more than the tests of one.
-    LIKE_TESTS: Recipe(tests=4, query_cells=24_000_000, hidden=0.2, alike=1.0, noise=0.3),
+    LIKE_TESTS: Recipe(4, query_cells=24_000_000, hidden=0.2, alike=1.0, noise=0.3, share_of_estimates=0.5),
 }
 LENGTH = 0.3  # square of the length at which hidden layers count as alike, in units of the median square distance
 
@@ -101,6 +103,10 @@ class HeadAlignment:
     furthest: tuple[float, float]
     """The smallest and the largest correction that was seen. With the hidden layer, none goes beyond them."""
 
+    @property
+    def share_of_estimates(self) -> float:
+        return self.recipe.share_of_estimates
+
     def applied(self, gain: Tensor, features: Tensor | None) -> Tensor:
         """(…, d) gains in nats of the head → in line with the model's answers; never negative. features: (…, d, width)."""
         log = (gain.double().clamp_min(0.0) + LEAST).log()
@@ -134,6 +140,11 @@ def covariances(recipe: Recipe, one: Compared, other: Compared, apart: float) ->
 def log_gain(gain: np.ndarray) -> np.ndarray:
     """On the scale on which gains are compared."""
     return np.log(np.maximum(gain, 0.0) + LEAST)
+
+
+def between(one: np.ndarray, other: np.ndarray, share: float) -> np.ndarray:
+    """Gains between two, on that scale; share: of the other."""
+    return np.maximum(np.exp((1 - share) * log_gain(one) + share * log_gain(other)) - LEAST, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

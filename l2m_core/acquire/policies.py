@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from l2m_core.acquire.head_alignment import log_gain
+from l2m_core.acquire.head_alignment import between, log_gain
 from l2m_core.acquire.information import outlooks
 from l2m_core.acquire.random_order import random_scores
 from l2m_core.acquire.support import nearest_rows
@@ -77,6 +77,8 @@ class Gain:
         estimated = [columns for columns in actions[self.computed :] if len(columns) == 1]
         affordable = ESTIMATED_CELLS // (2 * memory.cells)
         estimated = estimated[: min(memory.release.inference.estimated_gains, affordable)]
+        # The head, where it is in line, and an estimate err apart from each other, so that their mean is better than either.
+        share = 0.0 if memory.alignment is None else memory.alignment.share_of_estimates
         told: dict[int, float] = {}
         # What is promised of an action that is left: computed too if that is more than the best so far.
         while done < min(self.most, len(actions)) and (done < self.computed or gain[actions[done]].max() > best):
@@ -94,6 +96,8 @@ class Gain:
             for columns in actions[done:]:
                 if columns not in estimated:
                     gain[columns] = screened[columns] * factor
+                elif share and done == len(batch) and np.isfinite(gain[columns]).all():
+                    gain[columns] = between(gain[columns], screened[columns] * factor, share)
             actions[done:] = sorted(actions[done:], key=lambda columns: -gain[columns].max())
         return gain
 

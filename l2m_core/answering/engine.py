@@ -62,6 +62,10 @@ class Blends(Protocol):
 class Aligns(Protocol):
     """Brings the gain head in line with the model's own answers on this cohort; see l2m_core/acquire/head_alignment.py."""
 
+    @property
+    def share_of_estimates(self) -> float:
+        """Of a gain that is estimated from two results, the share that the head's number has in it."""
+
     def applied(self, gain: torch.Tensor, features: torch.Tensor | None) -> torch.Tensor:
         """gain: (…, d) nats; features: (…, d, width) of which the head made them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ import torch
 import l2m_core as l2m
 from l2m_core import metrics
 from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high
+from l2m_core.acquire.head_alignment import log_gain
 from l2m_core.acquire.information import as_probabilities, balance, filled, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.stopping import Stopping
@@ -193,7 +194,7 @@ def test_what_is_not_computed_follows_what_is(memory):
 def test_tests_that_follow_are_estimated_from_two_results(memory):
     release = memory.release
     estimating = replace(release, inference=replace(release.inference, estimated_gains=8))
-    near = replace(memory, release=estimating)
+    near = replace(memory, release=estimating, alignment=None)
     x = memory.start({"ph": 0.3}).x
     answer = memory.answer(x)
     policy = Gain(computed=1, most=1)
@@ -208,6 +209,32 @@ def test_tests_that_follow_are_estimated_from_two_results(memory):
     apart = beliefs - now if isinstance(beliefs, np.ndarray) else (beliefs.mean - now.mean)[:, None] / scale_of(beliefs)
     chances, _ = balance(foreseen.chances, apart)
     assert estimated[column] == pytest.approx(mutual_information(chances, as_probabilities(beliefs)), abs=1e-6)
+
+
+@dataclass(frozen=True)
+class AsTaught:
+    """An alignment that leaves the head as it is."""
+
+    share_of_estimates: float
+
+    def applied(self, gain, features):
+        return gain
+
+
+def test_the_head_may_have_a_share_in_what_is_estimated(memory):
+    release = memory.release
+    estimating = replace(release, inference=replace(release.inference, estimated_gains=8))
+    x = memory.start({"ph": 0.3}).x
+    answer, policy = memory.answer(x), Gain(computed=1, most=1)
+    shares = (0.0, 0.5, 1.0)
+    alone, half, head = (
+        policy.scores(replace(memory, release=estimating, alignment=AsTaught(share)), x, answer)[0] for share in shares
+    )
+    rare = memory.cohort.names.index(RARE)
+    told = np.isnan(x[0]) & memory.cohort.acquirable & (np.arange(len(half)) != rare)
+    np.testing.assert_allclose(log_gain(half)[told], (log_gain(alone)[told] + log_gain(head)[told]) / 2, rtol=1e-5)
+    assert (alone != head)[told].any()
+    assert half[rare] == -np.inf  # too rarely recorded to say, whatever the head says
 
 
 def scale_of(belief) -> float:

@@ -209,7 +209,9 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
 
 
 def test_an_earlier_release_is_loaded_by_name_and_offered_to_nobody() -> None:
-    assert set(earlier_folders()) == {"general-1", "general-2", "general-3"} and not set(earlier_folders()) & set(model_folders())
+    assert set(earlier_folders()) == {"general-1", "general-2", "general-3"} and not set(earlier_folders()) & set(
+        model_folders()
+    )
     model = l2m.load("general-1")
     assert model.fingerprint.startswith("aa2932c0c1e4") and model.release.inference.gains == "head"
     second, third, now = (l2m.load(name) for name in ("general-2", "general-3", "general"))
