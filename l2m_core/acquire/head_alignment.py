@@ -40,6 +40,10 @@ class Recipe:
     """Compared in a state, at most."""
     query_cells: int
     """Context cells × query rows: bounds the time that long and wide cohorts take."""
+    first: int = 0
+    """Of the tests of a state, so many that the head puts first; the others are drawn."""
+    early: int = 0
+    """In every second state at most so many tests are done, as where most are chosen; 0: none is made so."""
     shift: float = 1.0
     """Variance of what all corrections share."""
     slope: float = 0.25
@@ -51,6 +55,8 @@ class Recipe:
     alike: float = 0.0
     """Variance shared by tests whose hidden layers are alike; and, as much again, by those of the same column."""
     noise: float = 1.0
+    closer: float = 0.0
+    """By this power of its gain a test's variance of noise is smaller: it matters more to have those right that tell much."""
     share_of_estimates: float = 0.0
     """Of a gain that is estimated from two results, the share that the head's number has in it; see policies.py."""
 
@@ -64,8 +70,19 @@ RECIPES = {
     COLUMN: Recipe(tests=10, query_cells=12_000_000),
     HIDDEN_LAYER: Recipe(tests=10, query_cells=12_000_000, hidden=0.2),
     # Few tests of many states: states differ more than the tests of one.
-    LIKE_TESTS: Recipe(4, query_cells=24_000_000, hidden=0.2, alike=1.0, noise=0.3, share_of_estimates=0.5),
+    LIKE_TESTS: Recipe(
+        tests=4,
+        first=1,
+        early=8,
+        query_cells=24_000_000,
+        hidden=0.2,
+        alike=1.0,
+        noise=0.3,
+        closer=0.3,
+        share_of_estimates=0.5,
+    ),
 }
+CLOSEST, FARTHEST = 30.0, 0.1  # gains that count as larger, or smaller, than so many median ones do not count for more
 LENGTH = 0.3  # square of the length at which hidden layers count as alike, in units of the median square distance
 
 
@@ -172,7 +189,7 @@ def align_head(
     # Caches of its own: what is asked here, nobody asks again.
     apart = replace(memory, batcher=QueryBatcher(), prediction_batcher=QueryBatcher(), foreseen={}, alignment=None)
     affordable = recipe.query_cells // (memory.cells * recipe.tests * RESULTS)
-    compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, affordable)), recipe.tests, progress))
+    compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, affordable)), recipe, progress))
     if not compared:
         return None
     column = np.concatenate([state.columns for state in compared])
@@ -199,14 +216,20 @@ def fit_alignment(
         apart = float(torch.pdist(scaled).square().median()) + LEAST if len(scaled) > 1 else 1.0
     fitted = Compared(torch.from_numpy(column), torch.from_numpy(log - middle).double(), scaled)
     # The mean of the process at a test is its covariances with the tests fitted to, times these weights.
-    covariance = covariances(recipe, fitted, fitted, apart) + recipe.noise * torch.eye(len(log), dtype=torch.float64)
+    covariance = covariances(recipe, fitted, fitted, apart) + torch.diag(torch.from_numpy(_noise(recipe, exact)))
     weights = torch.linalg.solve(covariance, torch.from_numpy(off).double())
     furthest = (float(off.min()), float(off.max()))
     return HeadAlignment(recipe, fitted, weights, middle, centre, spread, apart, furthest)
 
 
+def _noise(recipe: Recipe, exact: np.ndarray) -> np.ndarray:
+    """(m,) variances of what no covariance explains, for gains (m,)."""
+    size = (exact + LEAST) / np.median(exact + LEAST)
+    return recipe.noise * size.clip(FARTHEST, CLOSEST) ** -recipe.closer
+
+
 def _compared(
-    memory: ConditionedModel, x: np.ndarray, states: int, tests: int, progress: Progress
+    memory: ConditionedModel, x: np.ndarray, states: int, recipe: Recipe, progress: Progress
 ) -> Iterator[ComparedState]:
     generator = np.random.default_rng(0)
     acquirable = memory.cohort.acquirable
@@ -215,14 +238,27 @@ def _compared(
         row = x[generator.integers(len(x))]
         # A share of what the row has, drawn anew for each state, so that little and much is known.
         is_hidden = acquirable & (generator.random(len(row)) >= generator.random())
+        if recipe.early and number % 2:
+            is_hidden = _early(generator, acquirable, row, recipe.early)
         state = np.where(is_hidden, np.nan, row).astype(np.float32)
-        columns = generator.permutation(np.flatnonzero(np.isnan(state) & acquirable))[:tests]
+        columns = generator.permutation(np.flatnonzero(np.isnan(state) & acquirable))
         if not len(columns):
             continue
         answer = memory.answer(state[None])
         assert answer.values is not None
+        head = answer.gain[0]
+        first = sorted(columns, key=lambda column: -head[column])[: recipe.first]
+        columns = np.array([*first, *(column for column in columns if column not in first)])[: recipe.tests]
         found = outlooks(memory, state, answer.values[0], [[column] for column in columns])
         told = np.array([outlook is not None for outlook in found])  # not of tests that are too rarely recorded
         exact = np.array([outlook.gain for outlook in found if outlook is not None])
         if told.any():
-            yield ComparedState(state, columns[told], answer.gain[0, columns[told]], exact)
+            yield ComparedState(state, columns[told], head[columns[told]], exact)
+
+
+def _early(generator: np.random.Generator, acquirable: np.ndarray, row: np.ndarray, most: int) -> np.ndarray:
+    """(d,) what is hidden of a row of which at most so many tests are done."""
+    done = generator.permutation(np.flatnonzero(acquirable & ~np.isnan(row)))[: generator.integers(most + 1)]
+    hidden = acquirable.copy()
+    hidden[done] = False
+    return hidden
