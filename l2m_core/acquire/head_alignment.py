@@ -33,8 +33,8 @@ LEAST = 1e-4  # nats, added to gains before their logarithm: what is smaller cou
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How corrections are found. Variances are of logarithms of gains."""
+class AlignmentSettings:
+    """How a head is compared and corrected. Variances are of logarithms of gains."""
 
     tests: int
     """Compared in a state, at most."""
@@ -43,7 +43,7 @@ class Recipe:
     first: int = 0
     """Of the tests of a state, so many that the head puts first; the others are drawn."""
     early: int = 0
-    """In every second state at most so many tests are done, as where most are chosen; 0: none is made so."""
+    """In every second state at most so many tests are done, as where tests are mostly chosen; 0: states are not made so."""
     shift: float = 1.0
     """Variance of what all corrections share."""
     slope: float = 0.25
@@ -53,10 +53,10 @@ class Recipe:
     hidden: float = 0.0
     """Variance of each coefficient of the hidden layer, centred and scaled."""
     alike: float = 0.0
-    """Variance shared by tests whose hidden layers are alike; and, as much again, by those of the same column."""
+    """Variance that tests share whose hidden layers are alike; as much again, where they are of one column too."""
     noise: float = 1.0
     closer: float = 0.0
-    """By this power of its gain a test's variance of noise is smaller: it matters more to have those right that tell much."""
+    """Power of its gain by which a test's variance of noise shrinks: tests that tell much are the ones to have right."""
     share_of_estimates: float = 0.0
     """Of a gain that is estimated from two results, the share that the head's number has in it; see policies.py."""
 
@@ -66,11 +66,11 @@ class Recipe:
 
 
 # What earlier releases say stays as it was, so that what was made with them replays.
-RECIPES = {
-    COLUMN: Recipe(tests=10, query_cells=12_000_000),
-    HIDDEN_LAYER: Recipe(tests=10, query_cells=12_000_000, hidden=0.2),
+ALIGNMENTS = {
+    COLUMN: AlignmentSettings(tests=10, query_cells=12_000_000),
+    HIDDEN_LAYER: AlignmentSettings(tests=10, query_cells=12_000_000, hidden=0.2),
     # Few tests of many states: states differ more than the tests of one.
-    LIKE_TESTS: Recipe(
+    LIKE_TESTS: AlignmentSettings(
         tests=4,
         first=1,
         early=8,
@@ -82,7 +82,7 @@ RECIPES = {
         share_of_estimates=0.5,
     ),
 }
-CLOSEST, FARTHEST = 30.0, 0.1  # gains that count as larger, or smaller, than so many median ones do not count for more
+SMALLEST, LARGEST = 0.1, 30.0  # in median gains: beyond these, the size of a gain changes its noise no further
 LENGTH = 0.3  # square of the length at which hidden layers count as alike, in units of the median square distance
 
 
@@ -106,23 +106,24 @@ class Compared:
 class HeadAlignment:
     """How the gain head's numbers are corrected on one cohort."""
 
-    recipe: Recipe
+    settings: AlignmentSettings
     fitted: Compared
     weights: Tensor
     """(m,) of the tests that it was fitted to: a correction is the sum of covariances with them, so weighted."""
     middle: float
     """Mean of log head, over what it was fitted to."""
     centre: Tensor | None
-    """(width,) of their hidden layers"""
+    """(width,) of their hidden layers; None: they are not read."""
     spread: float
-    apart: float
-    """Median square distance between their hidden layers, after centring and scaling."""
+    """By which hidden layers are divided, once centred."""
+    square_distance: float
+    """Median between two of their hidden layers, so scaled."""
     furthest: tuple[float, float]
     """The smallest and the largest correction that was seen. With the hidden layer, none goes beyond them."""
 
     @property
     def share_of_estimates(self) -> float:
-        return self.recipe.share_of_estimates
+        return self.settings.share_of_estimates
 
     def applied(self, gain: Tensor, features: Tensor | None) -> Tensor:
         """(…, d) gains in nats of the head → in line with the model's answers; never negative. features: (…, d, width)."""
@@ -133,24 +134,24 @@ class HeadAlignment:
             assert features is not None
             hidden = ((features.double() - self.centre.to(gain.device)) / self.spread).flatten(0, -2)
         asked = Compared(column.flatten(), (log - self.middle).flatten(), hidden)
-        covariance = covariances(self.recipe, asked, self.fitted.to(gain.device), self.apart)  # (… · d, m)
+        covariance = covariances(self.settings, asked, self.fitted.to(gain.device), self.square_distance)  # (… · d, m)
         correction = (covariance @ self.weights.to(gain.device)).view(gain.shape)
         if hidden is not None:
             correction = correction.clamp(*self.furthest)
         return ((log + correction).exp() - LEAST).clamp_min(0.0).to(gain.dtype)
 
 
-def covariances(recipe: Recipe, one: Compared, other: Compared, apart: float) -> Tensor:
+def covariances(settings: AlignmentSettings, one: Compared, other: Compared, square_distance: float) -> Tensor:
     """(m, n) of the corrections of m and n tests."""
     same = one.column[:, None] == other.column
-    found = recipe.shift + recipe.slope * torch.outer(one.log, other.log) + recipe.column * same
+    found = settings.shift + settings.slope * torch.outer(one.log, other.log) + settings.column * same
     if one.hidden is not None:
         assert other.hidden is not None
         products = one.hidden @ other.hidden.T
-        found = found + recipe.hidden * products
-        if recipe.alike:
+        found = found + settings.hidden * products
+        if settings.alike:
             squares = one.hidden.square().sum(1)[:, None] + other.hidden.square().sum(1) - 2 * products
-            found = found + recipe.alike * (1.0 + same) * (-squares / (2 * LENGTH * apart)).exp()
+            found = found + settings.alike * (1.0 + same) * (-squares / (2 * LENGTH * square_distance)).exp()
     return found
 
 
@@ -160,7 +161,7 @@ def log_gain(gain: np.ndarray) -> np.ndarray:
 
 
 def between(one: np.ndarray, other: np.ndarray, share: float) -> np.ndarray:
-    """Gains between two, on that scale; share: of the other."""
+    """Gains between two, on the scale of log_gain; share: of the other."""
     return np.maximum(np.exp((1 - share) * log_gain(one) + share * log_gain(other)) - LEAST, 0.0)
 
 
@@ -185,51 +186,53 @@ def align_head(
 
     progress: is called with the share of the states that is done.
     """
-    recipe = RECIPES[memory.release.inference.aligned_by]
+    settings = ALIGNMENTS[memory.release.inference.aligned_by]
     # Caches of its own: what is asked here, nobody asks again.
     apart = replace(memory, batcher=QueryBatcher(), prediction_batcher=QueryBatcher(), foreseen={}, alignment=None)
-    affordable = recipe.query_cells // (memory.cells * recipe.tests * RESULTS)
-    compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, affordable)), recipe, progress))
+    affordable = settings.query_cells // (memory.cells * settings.tests * RESULTS)
+    compared = list(_compared(apart, x, min(states, max(FEWEST_STATES, affordable)), settings, progress))
     if not compared:
         return None
     column = np.concatenate([state.columns for state in compared])
     head = np.concatenate([state.head for state in compared])
     exact = np.concatenate([state.exact for state in compared])
     hidden = None
-    if recipe.reads_hidden_layer:
+    if settings.reads_hidden_layer:
         layer = apart.gain_features(np.stack([state.state for state in compared]))  # (states, d, width)
         hidden = np.concatenate([one[state.columns] for one, state in zip(layer, compared, strict=True)])
-    return fit_alignment(recipe, column, head, exact, hidden)
+    return fit_alignment(settings, column, head, exact, hidden)
 
 
 def fit_alignment(
-    recipe: Recipe, column: np.ndarray, head: np.ndarray, exact: np.ndarray, hidden: np.ndarray | None
+    settings: AlignmentSettings, column: np.ndarray, head: np.ndarray, exact: np.ndarray, hidden: np.ndarray | None
 ) -> HeadAlignment:
     """To tests of all states: their columns (m,), gains by the head and by the answers (m,), hidden layers (m, width)."""
     log = log_gain(head)
     off = log_gain(exact) - log
     middle = float(log.mean())
-    centre, spread, apart, scaled = None, 1.0, 1.0, None
+    centre, spread, square_distance, scaled = None, 1.0, 1.0, None
     if hidden is not None:
         centre, spread = torch.from_numpy(hidden.mean(0)).double(), float(hidden.std()) + LEAST
         scaled = (torch.from_numpy(hidden).double() - centre) / spread
-        apart = float(torch.pdist(scaled).square().median()) + LEAST if len(scaled) > 1 else 1.0
+        square_distance = float(torch.pdist(scaled).square().median()) + LEAST if len(scaled) > 1 else 1.0
     fitted = Compared(torch.from_numpy(column), torch.from_numpy(log - middle).double(), scaled)
     # The mean of the process at a test is its covariances with the tests fitted to, times these weights.
-    covariance = covariances(recipe, fitted, fitted, apart) + torch.diag(torch.from_numpy(_noise(recipe, exact)))
+    covariance = covariances(settings, fitted, fitted, square_distance) + torch.diag(
+        torch.from_numpy(_noise(settings, exact))
+    )
     weights = torch.linalg.solve(covariance, torch.from_numpy(off).double())
     furthest = (float(off.min()), float(off.max()))
-    return HeadAlignment(recipe, fitted, weights, middle, centre, spread, apart, furthest)
+    return HeadAlignment(settings, fitted, weights, middle, centre, spread, square_distance, furthest)
 
 
-def _noise(recipe: Recipe, exact: np.ndarray) -> np.ndarray:
+def _noise(settings: AlignmentSettings, exact: np.ndarray) -> np.ndarray:
     """(m,) variances of what no covariance explains, for gains (m,)."""
     size = (exact + LEAST) / np.median(exact + LEAST)
-    return recipe.noise * size.clip(FARTHEST, CLOSEST) ** -recipe.closer
+    return settings.noise * size.clip(SMALLEST, LARGEST) ** -settings.closer
 
 
 def _compared(
-    memory: ConditionedModel, x: np.ndarray, states: int, recipe: Recipe, progress: Progress
+    memory: ConditionedModel, x: np.ndarray, states: int, settings: AlignmentSettings, progress: Progress
 ) -> Iterator[ComparedState]:
     generator = np.random.default_rng(0)
     acquirable = memory.cohort.acquirable
@@ -238,8 +241,8 @@ def _compared(
         row = x[generator.integers(len(x))]
         # A share of what the row has, drawn anew for each state, so that little and much is known.
         is_hidden = acquirable & (generator.random(len(row)) >= generator.random())
-        if recipe.early and number % 2:
-            is_hidden = _early(generator, acquirable, row, recipe.early)
+        if settings.early and number % 2:
+            is_hidden = _early(generator, acquirable, row, settings.early)
         state = np.where(is_hidden, np.nan, row).astype(np.float32)
         columns = generator.permutation(np.flatnonzero(np.isnan(state) & acquirable))
         if not len(columns):
@@ -247,8 +250,8 @@ def _compared(
         answer = memory.answer(state[None])
         assert answer.values is not None
         head = answer.gain[0]
-        first = sorted(columns, key=lambda column: -head[column])[: recipe.first]
-        columns = np.array([*first, *(column for column in columns if column not in first)])[: recipe.tests]
+        first = sorted(columns, key=lambda column: -head[column])[: settings.first]
+        columns = np.array([*first, *(column for column in columns if column not in first)])[: settings.tests]
         found = outlooks(memory, state, answer.values[0], [[column] for column in columns])
         told = np.array([outlook is not None for outlook in found])  # not of tests that are too rarely recorded
         exact = np.array([outlook.gain for outlook in found if outlook is not None])

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import l2m_core as l2m
-from l2m_core.acquire.head_alignment import LEAST, RECIPES, HeadAlignment, align_head, fit_alignment
+from l2m_core.acquire.head_alignment import ALIGNMENTS, LEAST, HeadAlignment, align_head, fit_alignment
 from l2m_core.acquire.information import outlooks
 from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS
 from l2m_core.cohort import Cohort
@@ -82,7 +82,7 @@ COLUMNS = np.arange(40) % 2
 def fitted(aligned_by: str, off: np.ndarray, hidden: np.ndarray | None = None) -> HeadAlignment:
     """To a head that says 0.1 nats everywhere, where the answers say off (40,) times as much, in two columns by turns."""
     head = np.full(40, 0.1)
-    return fit_alignment(RECIPES[aligned_by], COLUMNS, head, off * head, hidden)
+    return fit_alignment(ALIGNMENTS[aligned_by], COLUMNS, head, off * head, hidden)
 
 
 def test_gains_stay_gains():
@@ -107,8 +107,8 @@ def test_by_the_hidden_layer_a_test_is_corrected_in_some_states_only_and_never_f
     assert (correction[2] <= np.log(3.0) + 1e-3).all()
 
 
-def test_what_is_like_nothing_seen_is_corrected_as_the_others_on_the_whole_and_what_was_seen_as_it_was():
-    """One state in which the head errs the other way: tests like it are corrected so, which no direction could do."""
+def test_like_tests_are_corrected_alike_where_no_direction_could_do_it():
+    """Tests on both sides are underrated, those between are not."""
     hidden = np.zeros((40, 2), np.float32)
     hidden[:, 0] = np.repeat([-1.0, 0.0, 1.0, 0.0], 10)
     off = np.repeat([3.0, 1.0, 3.0, 1.0], 10)
@@ -119,6 +119,37 @@ def test_what_is_like_nothing_seen_is_corrected_as_the_others_on_the_whole_and_w
     )
     truth = np.log([[3.0], [1.0], [3.0]])
     assert np.abs(by_like - truth).max() < 0.2 < np.abs(by_direction - truth).max()
+
+
+def ridge(column: np.ndarray, head: np.ndarray, exact: np.ndarray, hidden: np.ndarray | None) -> np.ndarray:
+    """(m,) corrections of the tests fitted to, as general-2 and general-3 were released with: by ridge regression on a constant,
+    the head's own size, the column and the hidden layer, whose coefficients are held by 1, 4, 1 and 5 observations."""
+    log = np.log(head + LEAST)
+    design, held = [np.ones((len(log), 1)), (log - log.mean())[:, None], np.eye(2)[column]], [1.0, 4.0, 1.0, 1.0]
+    if hidden is not None:
+        design.append((hidden - hidden.mean(0)) / (hidden.std() + LEAST))
+        held += [5.0] * hidden.shape[1]
+    table = np.concatenate(design, axis=1)
+    found = np.linalg.solve(table.T @ table + np.diag(held), table.T @ (np.log(exact + LEAST) - log))
+    return table @ found
+
+
+@pytest.mark.parametrize("aligned_by", [COLUMN, HIDDEN_LAYER])
+def test_with_linear_parts_alone_corrections_are_those_of_earlier_releases(aligned_by):
+    generator = np.random.default_rng(2)
+    head, exact = generator.gamma(0.5, 0.1, (2, 40))
+    hidden = generator.normal(size=(40, 6)) if aligned_by == HIDDEN_LAYER else None
+    alignment = fit_alignment(ALIGNMENTS[aligned_by], COLUMNS, head, exact, hidden)
+    # Tests of both columns in every row; each row's own is the one that was fitted to.
+    gain = torch.from_numpy(np.repeat(head[:, None], 2, axis=1))
+    features = None if hidden is None else torch.from_numpy(np.repeat(hidden[:, None], 2, axis=1))
+    corrected = alignment.applied(gain, features).numpy()[np.arange(40), COLUMNS]
+    correction = ridge(COLUMNS, head, exact, hidden)
+    if hidden is not None:
+        off = np.log(exact + LEAST) - np.log(head + LEAST)
+        correction = correction.clip(off.min(), off.max())
+    expected = np.maximum((head + LEAST) * np.exp(correction) - LEAST, 0.0)
+    np.testing.assert_allclose(corrected, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_in_every_state_the_test_that_the_head_puts_first_is_compared(monkeypatch):
