@@ -22,9 +22,9 @@ from train.study.evaluate import evaluate_real, main, parse, published_command, 
 from train.study.evaluation import versions
 from train.study.evaluation.cells import Cell, draw_trial, fitting_contexts, real_cells, stratified_order, task_trial
 from train.study.evaluation.manifest import default_data_folder, read_manifest
-from train.study.evaluation.report import make_page
+from train.study.evaluation.report import make_page, write_report
 from train.study.evaluation.scores import informative_share, score, with_floor
-from train.study.evaluation.summary import paired, summarise
+from train.study.evaluation.summary import changes, paired, summarise
 from train.study.evaluation.trial_runs import MethodChoice, run_trial
 from train.study.resumable_table import ResumableTable
 
@@ -220,6 +220,38 @@ def test_the_pair_is_compared_on_cells(records):
     cells, cohorts = paired(records, "l2m", "l2m_random")
     assert cells.mean == pytest.approx(0.015)
     assert cohorts.low <= 0.015 <= cohorts.high
+
+
+def test_a_method_s_skill_is_the_share_of_the_base_rate_s_loss_that_it_saves_in_the_mean_of_cells(records):
+    methods = summarise(records, "l2m").methods
+    assert methods.loc["l2m", "skill"] == pytest.approx((1 - 0.40 / 0.60 + 1 - 0.30 / 0.29) / 2)
+    assert methods.loc["base_rate", "skill"] == 0
+
+
+def test_an_earlier_table_is_compared_on_the_cells_that_both_have(records):
+    earlier = [{**r, "log_loss": r["log_loss"] + 0.06 * (r["method"] == "l2m")} for r in records if r["cohort"] == "a"]
+    skill, saved = changes(records, [*earlier, record("c", "l2m", 0.1), record("c", "base_rate", 0.2)], "l2m")
+    assert (skill.score, skill.before, skill.now) == (
+        "skill",
+        pytest.approx(1 - 0.46 / 0.6),
+        pytest.approx(1 - 0.4 / 0.6),
+    )
+    assert skill.over_cells.mean == skill.over_cohorts.mean == pytest.approx(0.1)
+    assert (saved.before, saved.now) == (pytest.approx(-0.05), pytest.approx(0.01))
+    assert changes(records, [record("z", "l2m", 0.1), record("z", "base_rate", 0.2)], "l2m") == []
+
+
+def test_the_page_has_a_section_beside_an_earlier_table(records, tmp_path):
+    write_report(tmp_path, "before", records, "l2m", "command", "about")
+    page = write_report(tmp_path, "real", records, "l2m", "command", "about", beside=tmp_path / "before.csv")
+    section = page.split("## Beside before.csv")[1]
+    assert "| skill |" in section and "| saved by its own order |" in section
+    assert page == (tmp_path / "real.md").read_text()
+
+
+def test_a_table_to_compare_with_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="There is no table"):
+        evaluate.main(["--beside", str(tmp_path / "none.csv"), "--methods", "base_rate", "--out", str(tmp_path)])
 
 
 def test_the_page_names_the_losing_cells(records):

@@ -91,6 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the synthetic suite: models on the same trunk whose learned policies are compared",
     )
     parser.add_argument("--model", default="general", help="a released model's name or folder")
+    parser.add_argument(
+        "--beside", type=Path, help="of the real suite: an earlier model's table (real.csv), to compare with"
+    )
     devices.add_option(parser)
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
     parser.add_argument("--partial", type=Path, default=Path("runs/evaluate"), help="where finished trials are kept")
@@ -167,13 +170,15 @@ def published_command(arguments: Sequence[str]) -> str:
         if argument.startswith("--"):
             skipping = argument.split("=")[0] in (*PRIVATE, "--report-only")
         if not skipping:
-            is_model = bool(shown) and shown[-1] == "--model"
-            shown.append(Path(argument).name if is_model else argument)
+            is_place = bool(shown) and shown[-1] in ("--model", "--beside")
+            shown.append(Path(argument).name if is_place else argument)
     return shlex.join(["python", "-m", "train", "evaluate", *shown])
 
 
 def evaluate_real(given: argparse.Namespace, command: str) -> str:
     methods = check_methods(given.methods or REAL_METHODS)
+    if given.beside is not None and not given.beside.is_file():
+        raise ConfigError(f"There is no table {given.beside}; --beside takes a real.csv that this command wrote.")
     fingerprint = fingerprint_of(given.model, methods)
     plugged = [PluggedSource(name, given.data) for name in plugged_cohorts(given.cohorts or ())]
     # A folder without a manifest will do where no cohort of it is asked for.
@@ -201,7 +206,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
     ]
     about = f"model {Path(given.model).name} ({fingerprint[:12]})" if fingerprint else "no pretrained model"
     advice = measure_first_advice(sources, given.model, given.partial, not given.report_only) if fingerprint else ""
-    return write_report(given.out, "real", records, methods[0], command, about, advice, skipped)
+    return write_report(given.out, "real", records, methods[0], command, about, advice, skipped, given.beside)
 
 
 def check_methods(names: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pandas as pd
 from l2m_core.learn.checkpoints import write_text
 from train.study.evaluation.cells import LONG_CONTEXT
 from train.study.evaluation.scores import SPREAD_SHARE
-from train.study.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, errors, paired, summarise
+from train.study.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, changes, errors, paired, summarise
 from train.study.evaluation.versions import code_version
 from train.study.markdown import markdown_table
 
@@ -25,6 +25,7 @@ def publish(path: Path, page: str) -> None:
 
 CLASS_COLUMNS = [
     "information",
+    "skill",
     "log_loss",
     "log_loss_end",
     "auroc",
@@ -58,10 +59,12 @@ def write_report(
     about: str,
     advice: str = "",
     skipped: Mapping[str, str] | None = None,
+    beside: Path | None = None,
 ) -> str:
     """Writes NAME.csv and NAME.md; returns the page.
 
-    advice: a section on the time to first advice; skipped: cohorts on which nothing is compared, and why.
+    advice: a section on the time to first advice; skipped: cohorts on which nothing is compared, and why; beside: an earlier
+    model's table, to compare the lead with.
     """
     folder.mkdir(parents=True, exist_ok=True)
     flat = pd.DataFrame([{k: v for k, v in r.items() if not isinstance(v, list)} for r in records])
@@ -69,6 +72,8 @@ def write_report(
         flat = flat.sort_values(["cohort", "context", "missing", "seed", "method"])
     write_text(folder / f"{name}.csv", flat.to_csv(index=False, float_format="%.6g"))
     page = make_page(records, lead, command, about, skipped)
+    if beside is not None:
+        page += f"\n## Beside {beside.name}\n\n{_beside(records, beside, lead)}\n"
     if advice:
         page += f"\n## From a CSV file to first advice\n\n{advice}\n"
     write_text(folder / f"{name}.md", page)
@@ -114,7 +119,8 @@ be asked for. `missing` is the share of recorded acquirable values that is hidde
 lacks, in the context and in the rows decided about alike. A scores column without a suffix is the mean over budgets 0
 to the last, `_end` is at the last. `log_loss` is in nats. For all methods alike, a share of {SPREAD_SHARE:g} of each
 predicted distribution is spread evenly over the classes before scoring. `information` is the base rate's log loss
-minus the method's, averaged over cells. `ece` pools all budgets of a trial, 15 equal-mass bins; `ece_by_chance` is
+minus the method's, averaged over cells; `skill` is the share of the base rate's that it saves, averaged likewise.
+`ece` pools all budgets of a trial, 15 equal-mass bins; `ece_by_chance` is
 what the method would show if its probabilities were exactly right. Seconds are of one thread's processor time: `fit`
 is training (for L2M, reading the context), `query` all predictions and rankings of a trial's rows.
 Rows are sampled so that each stretch of them has the outcome's own distribution, and each class occurs in the context
@@ -175,6 +181,24 @@ def _binary_alone(records: Sequence[dict], lead: str) -> list[str]:
         f"- Binary cells alone ({len(binary.cells)}): base rate {base:.4f}, {best} "
         f"{base - binary.information[best]:.4f}, {lead} {base - binary.information[lead]:.4f}: {binary.ratio:.2f} times."
     ]
+
+
+def _beside(records: Sequence[dict], beside: Path, lead: str) -> str:
+    """What changed since an earlier model, over the cells of outcomes with classes that both tables have."""
+    found = changes(records, pd.read_csv(beside).to_dict("records"), lead)
+    if not found:
+        return f"No cell of it has {lead} and the base rate, as here."
+    rows = [
+        {
+            lead: change.score,
+            "before": change.before,
+            "now": change.now,
+            "more, over cells": str(change.over_cells),
+            "more, over cohorts": str(change.over_cohorts),
+        }
+        for change in found
+    ]
+    return markdown_table(pd.DataFrame(rows))
 
 
 def _methods(summary: Summary, columns: Sequence[str]) -> str:

@@ -102,6 +102,7 @@ def _by_method(finished: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     means = means.dropna(axis=1, how="all")
     if BASE_RATE in cells:
         means.insert(0, "information", (cells[BASE_RATE].mean() - cells.mean())[means.index])
+        means.insert(1, "skill", (1 - cells.div(cells[BASE_RATE], axis=0)).mean()[means.index])
     order = means["log_loss"].sort_values().index if "log_loss" in means else means.index
     return means.loc[order]
 
@@ -121,6 +122,44 @@ def paired(records: Sequence[dict], lead: str, other: str, score: str = "log_los
         paired_interval(difference, np.random.default_rng(0)),
         paired_interval(difference, np.random.default_rng(0), groups=cohorts),
     )
+
+
+@dataclass(frozen=True)
+class Change:
+    """One score of the lead, in an earlier table and now, over the cells that both have."""
+
+    score: str
+    before: float
+    now: float
+    over_cells: Interval
+    over_cohorts: Interval
+
+
+def changes(records: Sequence[dict], earlier: Sequence[dict], lead: str) -> list[Change]:
+    """How the lead's skill and the log loss that its own order saves have changed; more is better. None without a common cell."""
+    scores_now, scores_before = (_skill_and_saving(each, lead) for each in (records, earlier))
+    found = []
+    for score in scores_now.columns.intersection(scores_before.columns):
+        both = pd.concat([scores_before[score], scores_now[score]], axis=1, keys=["before", "now"]).dropna()
+        if both.empty:
+            continue
+        difference = (both.now - both.before).to_numpy()
+        cohorts = both.index.get_level_values("cohort").to_numpy()
+        intervals = (paired_interval(difference, np.random.default_rng(0), groups=groups) for groups in (None, cohorts))
+        found.append(Change(score, both.before.mean(), both.now.mean(), *intervals))
+    return found
+
+
+def _skill_and_saving(records: Sequence[dict], lead: str) -> pd.DataFrame:
+    """By cell: the share of the base rate's log loss that the lead saves, and the log loss that its own order saves."""
+    table = pd.DataFrame([r for r in records if not r.get("error") and r.get("kind") != "continuous"])
+    cells = table.pivot_table(index=CELL, columns="method", values="log_loss")
+    scores = {}
+    if {lead, BASE_RATE} <= set(cells):
+        scores["skill"] = 1 - cells[lead] / cells[BASE_RATE]
+    if {lead, f"{lead}_random"} <= set(cells):
+        scores["saved by its own order"] = cells[f"{lead}_random"] - cells[lead]
+    return pd.DataFrame(scores, index=cells.index)
 
 
 def errors(records: Sequence[dict]) -> pd.DataFrame:
