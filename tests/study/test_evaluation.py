@@ -249,6 +249,11 @@ def test_the_page_has_a_section_beside_an_earlier_table(records, tmp_path):
     assert page == (tmp_path / "real.md").read_text()
 
 
+def test_the_command_of_a_page_names_a_table_as_it_was_given_and_no_place_on_the_machine():
+    assert published_command(["--beside", "docs/before.csv"]).endswith("--beside docs/before.csv")
+    assert published_command(["--beside", "/home/somebody/before.csv"]).endswith("--beside before.csv")
+
+
 def test_a_table_to_compare_with_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="There is no table"):
         evaluate.main(["--beside", str(tmp_path / "none.csv"), "--methods", "base_rate", "--out", str(tmp_path)])

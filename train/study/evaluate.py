@@ -170,8 +170,9 @@ def published_command(arguments: Sequence[str]) -> str:
         if argument.startswith("--"):
             skipping = argument.split("=")[0] in (*PRIVATE, "--report-only")
         if not skipping:
-            is_place = bool(shown) and shown[-1] in ("--model", "--beside")
-            shown.append(Path(argument).name if is_place else argument)
+            is_model = bool(shown) and shown[-1] == "--model"
+            is_far = bool(shown) and shown[-1] == "--beside" and Path(argument).is_absolute()
+            shown.append(Path(argument).name if is_model or is_far else argument)
     return shlex.join(["python", "-m", "train", "evaluate", *shown])
 
 
