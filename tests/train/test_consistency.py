@@ -56,6 +56,26 @@ def test_the_page_says_how_far_they_agree(gains: pd.DataFrame, monkeypatch: pyte
     assert "Previews average to the belief" in "\n".join(consistency.describe(gains))
 
 
+def test_what_the_first_test_told_is_its_recorded_drop() -> None:
+    state = {"cohort": ["a"] * 3 + ["b"] * 3, "state": [0, 0, 0, 1, 1, 1], "drop": [0.5, 0.1, np.nan, 0.3, 0.2, 0.0]}
+    gains = pd.DataFrame(state).assign(head=[1, 2, 9, 1, 2, 3], shown=[2, 1, 9, 3, 1, 2], reference=[1, 2, 9, 1, 2, 3])
+    told = consistency.followed(gains).set_index("first_by")
+    # The third test of "a" was never recorded, so that nobody could follow it.
+    assert told["drop"].to_dict() == pytest.approx({"head": 0.05, "shown": 0.4, "reference": 0.05})
+    assert told.more.to_dict() == pytest.approx({"head": 0, "shown": 0.35, "reference": 0})
+    assert told.low["shown"] < 0.35 < told.high["shown"] and told.cohorts["shown"] == 2
+
+
+def test_a_reference_that_agrees_with_itself_can_be_agreed_with(gains: pd.DataFrame) -> None:
+    # Lifted, so that each state tells enough to be compared.
+    gains = gains.assign(reference=gains.reference + 1, half=gains.half + 1, other_half=gains.other_half + 1)
+    assert consistency.reliability(gains.assign(half=gains.reference, other_half=gains.reference)) == pytest.approx(
+        (1, 1)
+    )
+    again, most = consistency.reliability(gains)
+    assert 0 <= again <= most <= 1
+
+
 def test_where_nothing_tells_anything_nothing_is_compared(gains: pd.DataFrame) -> None:
     silent = gains.assign(reference=0.0)
     assert consistency.agreement(silent).set_index(["gain", "against"]).loc[("shown", "reference"), "states"] == 0

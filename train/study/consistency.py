@@ -22,12 +22,16 @@ from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import row_losses
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.report import publish
+from train.study.experiments.inference import t_interval
 from train.study.markdown import markdown_table
 from train.study.random_states import NamedTrial, in_random_states, named, options, random_state, sources
 
 TESTS = 10  # open tests of a state that are compared
 NEAR_VALUES = 12  # recorded values of near rows that the reference tries
 ALL = slice(None)
+FOLLOWED = ("head", "shown", "reference")
+"""Gains whose first tests are compared by what was recorded."""
+LEVEL = 0.95
 LEAST_TOLD = 0.001  # nats; where nothing tells as much, there is nothing to give up and no size to compare
 PAIRS = (
     ("head", "exact"),
@@ -119,7 +123,14 @@ def reference_gain(memory: CohortMemory, x: np.ndarray, column: int, part: slice
 
 def describe(gains: pd.DataFrame) -> list[str]:
     """Tables for a page."""
-    parts = [markdown_table(agreement(gains))]
+    again, most = reliability(gains)
+    parts = [
+        markdown_table(agreement(gains)),
+        f"From its halves: two references like this one would agree at {again:.3f}, so nothing would agree with it at more than "
+        f"about {most:.3f}.",
+        "What the first test told, once its recorded result was entered:",
+        markdown_table(followed(gains)),
+    ]
     exact = gains[gains.exact.notna()]
     if len(exact):
         parts.append(
@@ -160,6 +171,36 @@ def _agree(gains: pd.DataFrame, one: str, other: str) -> dict[str, float]:
     }
 
 
+def reliability(gains: pd.DataFrame) -> tuple[float, float]:
+    """How far the reference would agree with another like it, by Spearman and Brown from its halves; and how far anything could
+    agree with it, which is the root of that."""
+    halves = _agree(gains, "half", "other_half").get("rank_agreement", 0.0)
+    again = max(0.0, 2 * halves / (1 + halves))
+    return again, float(np.sqrt(again))
+
+
+def followed(gains: pd.DataFrame) -> pd.DataFrame:
+    """What the test that each gain puts first told, once its recorded result was entered: the mean drop in log loss over
+    states, and by how much more than the reference's first test, with an interval of Student's t over cohorts."""
+    known = gains[gains["drop"].notna() & np.isfinite(gains[list(FOLLOWED)]).all(axis=1)]
+    states = known.groupby(["cohort", "state"])
+    drops = pd.DataFrame({gain: known.loc[states[gain].idxmax(), "drop"].to_numpy() for gain in FOLLOWED})
+    drops["cohort"] = [cohort for cohort, _ in states.groups]
+    rows = []
+    for gain in FOLLOWED:
+        more = (drops[gain] - drops["reference"]).groupby(drops["cohort"]).mean()
+        interval = t_interval(more.to_numpy(), LEVEL)
+        row = {
+            "first_by": gain,
+            "drop": drops[gain].mean(),
+            "more": interval.mean,
+            "low": interval.low,
+            "high": interval.high,
+        }
+        rows.append({**row, "states": len(drops), "cohorts": len(more)})
+    return pd.DataFrame(rows)
+
+
 def realised(gains: pd.DataFrame) -> pd.DataFrame:
     """Mean gain shown and mean drop in log loss, by decile of the gain shown."""
     known = gains[gains["drop"].notna() & np.isfinite(gains.shown)]
@@ -178,4 +219,6 @@ model's answers over values recorded in the nearest quarter of the rows, which u
 reference of every second of those rows, and of the others, which says how far the reference agrees with itself.
 `rank_agreement`: Spearman's, mean over states; `among_two_best`: share of states in which the first test is one of the two
 that tell most by the second column; `given_up`: share of the best gain; `factor`: by how much the size is off, median. States
-in which no test tells 0.001 nats are left out."""
+in which no test tells 0.001 nats are left out. Of what the first test told, in all states: `drop`, of log loss in nats, of the
+test among those recorded that a gain puts first; `more`: by how much more than the reference's first test, with its 95% interval
+over cohorts."""
