@@ -78,8 +78,8 @@ class L2M:
 
         exponent: the calibration exponent of predicted probabilities, where it is known; else found from the cohort.
         progress: is called with the share that is done, from 0 to 1: of the reading, and of bringing the gain head in line.
-        council: whether models fitted to the cohort's own rows are heard beside this one (it takes longer, and pays in
-        cohorts of many hundred rows); or the recipe of an earlier council, to have the same again.
+        council: whether models fitted to the cohort's own rows are heard beside this one (it takes longer, and pays most in
+        long cohorts); or the recipe of an earlier council, to have the same again.
         """
         notes = self.check(cohort)
         for note in notes:

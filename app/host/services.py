@@ -77,7 +77,7 @@ class Conditioned:
 
     def with_council(self, council: Council) -> Conditioned:
         """The same memory, with its predictions blended with the council's: other numbers, so other views."""
-        if not council.members:
+        if council.recipe.changes_nothing:
             return self
         fresh = Conditioned(self.memory.with_council(council))
         return self.under_councils.setdefault(council.recipe.key, fresh)

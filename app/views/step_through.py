@@ -79,7 +79,7 @@ def _draw(present: step_answers.StepAnswers) -> None:
 def _head(present: step_answers.StepAnswers) -> None:
     record, patient = present.record, present.patient
     memory = patient.memory
-    voices = f" ({record.council.in_words})" if record.council else ""
+    voices = f" {record.council.in_brief}" if record.council else ""
     name_of_model = f"{labels.markdown(memory.release.name)}{voices}"
     title, tools = st.columns([1.7, 1], vertical_alignment="center")
     with title, st.container(gap=None):

@@ -2,12 +2,15 @@
 
 A cohort is context, and it is also a training set: the longer it is, the more a model fitted to all of its rows knows
 that a pretrained model, which reads some of them, does not. A regression and boosted trees are fitted to the cohort under
-random masks, and the blend is a mixture,
+random masks, and the blend is a product,
 
-    p(y | x⊙a) = w_0 p_model(y | x⊙a) + Σ_m w_m p_m(y | x⊙a),
+    p(y | x⊙a) ∝ p_model(y | x⊙a)^w_0 · Π_m p_m(y | x⊙a)^w_m,
 
-the base rate among its members, with weights that predicted best on rows left out. In a short cohort the others get no
-weight, and the council is the model alone. A council is fitted again to the same numbers from the cohort and its `Recipe`.
+the base rate among its members, with weights that predicted best on rows left out. The model's own weight makes it surer or less
+sure than it was, where this cohort is unlike those that it was trained on. In a short cohort the others get little weight or
+none. A council is fitted again to the same numbers from the cohort and its `Recipe`.
+
+Councils before that were mixtures, w_0 p_model + Σ_m w_m p_m with weights that sum to 1; traces that name one replay with it.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import numpy as np
 import torch
 
 from l2m_core.answering.predictive import Predictive
+from l2m_core.council.weights import logs_of, product
 from l2m_core.errors import InputError
 from l2m_core.model.density import Density
 from l2m_core.tabular.predictions import Gaussian, Prediction
@@ -28,6 +32,8 @@ from l2m_core.tabular.predictions import Gaussian, Prediction
 MODEL = "model"  # its name among the voices
 MEMBERS = ("base rate", "regression", "shallow trees", "trees")
 """Voices beside the model's; see members.py. Recipes name them, so a name keeps its meaning for good."""
+PRODUCT, MIXTURE = "product", "mixture"
+"""How voices are blended."""
 
 
 class Member(Protocol):
@@ -48,14 +54,19 @@ class Recipe:
     """Of the packages that fitted the members: another version may fit them a little otherwise."""
     notes: tuple[str, ...] = ()
     """What was left out, and why."""
+    blend: str = PRODUCT
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.weights) - {MODEL, *MEMBERS})
         if unknown:
             raise InputError(f"A council names the member '{unknown[0]}'; known: {', '.join(MEMBERS)}.")
         numbers = np.array(list(self.weights.values()), dtype=np.float64)
-        if MODEL not in self.weights or not (numbers >= 0).all() or abs(numbers.sum() - 1) > 1e-6:
-            raise InputError("The weights of a council must be shares that sum to 1, the model's among them.")
+        if MODEL not in self.weights or not ((numbers >= 0) & np.isfinite(numbers)).all():
+            raise InputError("The weights of a council must be numbers from 0 up, the model's among them.")
+        if self.blend not in (PRODUCT, MIXTURE):
+            raise InputError(f"A council blends by '{self.blend}'; known: {PRODUCT}, {MIXTURE}.")
+        if self.blend == MIXTURE and abs(numbers.sum() - 1) > 1e-6:
+            raise InputError("The weights of a council that is a mixture must be shares that sum to 1.")
         if not 0 <= self.seed < 2**63:
             raise InputError("The seed of a council must be a whole number, 0 or more.")
 
@@ -70,9 +81,22 @@ class Recipe:
         return tuple(name for name, weight in self.weights.items() if weight > 0 and name != MODEL)
 
     @property
+    def changes_nothing(self) -> bool:
+        """Whether the model is heard alone, and as it is."""
+        return not self.members and self.weights[MODEL] == 1
+
+    @property
+    def in_brief(self) -> str:
+        """What is told beside the model's name."""
+        if not self.members:
+            return "sharpened to this cohort" if self.weights[MODEL] > 1 else "softened to this cohort"
+        *first, last = self.members
+        return f"with {', '.join(first)} and {last}" if first else f"with {last}"
+
+    @property
     def in_words(self) -> str:
-        """Each voice with its share."""
-        return ", ".join(f"{name} {weight:.0%}" for name, weight in self.weights.items() if weight > 0)
+        """Each voice with its weight."""
+        return ", ".join(f"{name} {weight:.2f}" for name, weight in self.weights.items() if weight > 0)
 
     def to_data(self) -> dict[str, Any]:
         return {
@@ -80,6 +104,7 @@ class Recipe:
             "seed": self.seed,
             "versions": dict(self.versions),
             "notes": list(self.notes),
+            "blend": self.blend,
         }
 
     @classmethod
@@ -91,7 +116,8 @@ class Recipe:
             seed = plain["seed"]
             if isinstance(seed, bool) or not isinstance(seed, int):
                 raise ValueError("its seed is no whole number")
-            return cls(weights, seed, versions, tuple(map(str, plain["notes"])))
+            blend = str(plain.get("blend", MIXTURE))  # those who wrote no such word were mixtures
+            return cls(weights, seed, versions, tuple(map(str, plain["notes"])), blend)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
@@ -106,14 +132,16 @@ class Council:
     members: Mapping[str, Member]
 
     def blend(self, prediction: np.ndarray | Predictive, x: np.ndarray) -> np.ndarray | Predictive:
-        """The model's prediction for (n, d) rows, NaN where unknown, mixed with the members' for the same rows."""
-        if not self.members:
+        """The model's prediction for (n, d) rows, NaN where unknown, blended with the members' for the same rows."""
+        if self.recipe.changes_nothing:
             return prediction
         a = ~np.isnan(x)
-        mixed = self.recipe.weights[MODEL] * masses_of(prediction)
-        for name, member in self.members.items():
-            mixed += self.recipe.weights[name] * masses_of(in_form_of(prediction, member.predict(x, a)))
-        return _of_masses(mixed, prediction)
+        told = [in_form_of(prediction, member.predict(x, a)) for member in self.members.values()]
+        masses = np.stack([masses_of(one) for one in (prediction, *told)])  # (voices, n, K)
+        weights = np.array([self.recipe.weights[name] for name in (MODEL, *self.members)])
+        if self.recipe.blend == MIXTURE:
+            return _of_masses(np.tensordot(weights, masses, axes=1), prediction)
+        return _of_masses(np.exp(product(logs_of(masses), weights)), prediction)
 
 
 # -- one form for all predictions -------------------------------------------------------------------------------------
@@ -134,6 +162,15 @@ def masses_of(prediction: np.ndarray | Predictive) -> np.ndarray:
     if isinstance(prediction, np.ndarray):
         return prediction
     return _bins_of(prediction).logits[0].double().softmax(-1).numpy()
+
+
+def happened_of(prediction: np.ndarray | Predictive, y: np.ndarray) -> np.ndarray:
+    """(n,) which of the classes, or of the bins, outcomes (n,) are."""
+    if isinstance(prediction, np.ndarray):
+        return np.asarray(y, dtype=np.int64)
+    density = _bins_of(prediction)
+    edges = (density.shift + density.scale * density.edges)[0]  # (bins - 1,)
+    return torch.searchsorted(edges.contiguous(), torch.from_numpy(np.asarray(y, dtype=np.float32))).numpy()
 
 
 def _of_masses(masses: np.ndarray, like: np.ndarray | Predictive) -> np.ndarray | Predictive:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import sklearn
 
 from l2m_core.answering.predictive import Predictive
 from l2m_core.cohort import Cohort
-from l2m_core.council.council import MEMBERS, MODEL, Council, NoBins, Recipe, in_form_of
+from l2m_core.council.council import (
+    MEMBERS,
+    MODEL,
+    Council,
+    NoBins,
+    Recipe,
+    happened_of,
+    in_form_of,
+    masses_of,
+)
 from l2m_core.council.members import fit_members
-from l2m_core.council.weights import find_weights
+from l2m_core.council.weights import LEAST, find_weights
 from l2m_core.errors import InputError
-from l2m_core.metrics import row_losses
 from l2m_core.tabular.preparation import folds, prepare, random_acquisitions
 
 FOLDS = 4
 ASKED = 1000
 """Rows left out that the weights are found on, at most: of a long cohort fewer folds are asked, of fewer rows each."""
-FEWEST_ROWS = 200
-"""In a shorter cohort nobody but the model came to have weight, so none is looked for."""
+MOST_COPIES = 3
+"""How often a row of a short cohort is asked about, each time with other parts known."""
+FEWEST_ROWS = 50
+"""Rows left out of a shorter cohort say too little."""
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]
@@ -45,13 +56,15 @@ def fit_council(cohort: Cohort, read: Read, seed: int = 0, check: Callable[[], N
     if len(cohort) < FEWEST_ROWS or len(np.unique(cohort.y)) < 2:
         return Council(Recipe(seed=seed, notes=(f"A council is fitted from {FEWEST_ROWS} rows on.",)), {})
     try:
-        p, refused = _left_out(cohort, read, seed, check)
+        told, refused = _left_out(cohort, read, seed, check)
     except NoBins as reason:
         return Council(Recipe(seed=seed, notes=(str(reason),)), {})
     names = [name for name in MEMBERS if name not in refused]
-    weights = dict(zip([MODEL, *names], find_weights(p).tolist(), strict=True))
+    weights = dict(zip([MODEL, *names], find_weights(told.p, told.happened, told.copies).tolist(), strict=True))
     notes = tuple(f"The member '{name}' was left out: it could not be fitted ({why})." for name, why in refused.items())
     heard = {name: weight for name, weight in weights.items() if weight > 0}
+    if len(heard) == 1 and abs(heard[MODEL] - 1) < LEAST:
+        heard = {MODEL: 1.0}
     check()
     return rebuild(cohort, Recipe(heard, seed, versions(), notes))
 
@@ -60,9 +73,20 @@ def versions() -> dict[str, str]:
     return {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
 
-def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) -> tuple[np.ndarray, dict[str, str]]:
-    """(n, voices) what the model, and each member that could be fitted, gave to the outcomes of rows left out; and why the
-    other members could not.
+@dataclass(frozen=True)
+class Told:
+    """What each voice said of rows left out."""
+
+    p: np.ndarray
+    """(voices, n, K) probabilities of the classes, or of the bins; the model's first."""
+    happened: np.ndarray
+    """(n,) which of the K did"""
+    copies: int
+    """How often each row is among them."""
+
+
+def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) -> tuple[Told, dict[str, str]]:
+    """What the model, and each member that could be fitted, said of rows left out; and why the other members could not.
 
     Random parts of each row are known. Folds are asked until ASKED rows have been: in a long cohort one is enough, and
     the model reads rows beside it once.
@@ -71,7 +95,9 @@ def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) 
     # The same rows in the order of `prepare`, so that nothing depends on how the file was sorted.
     ordered = Cohort(cohort.schema, context.x, context.y, cohort.name)
     fold = folds(context, FOLDS, random)
-    losses: dict[str, list[np.ndarray]] = {name: [] for name in (MODEL, *MEMBERS)}
+    copies = int(np.clip(ASKED // len(context.y), 1, MOST_COPIES))
+    masses: dict[str, list[np.ndarray]] = {name: [] for name in (MODEL, *MEMBERS)}
+    happened: list[np.ndarray] = []
     refused: dict[str, str] = {}
     asked = 0
     for number in range(FOLDS):
@@ -81,6 +107,7 @@ def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) 
             break
         asked += len(out)
         rest = np.setdiff1d(np.arange(len(context.y)), out)
+        out = np.repeat(out, copies)
         a = random_acquisitions(context.r[out], context.acquirable, context.groups, random)
         x = np.where(a, context.x[out], np.nan).astype(np.float32)
         check()
@@ -88,13 +115,12 @@ def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) 
         check()
         members, missing = fit_members([name for name in MEMBERS if name not in refused], context.rows(rest), seed)
         refused |= missing
-        losses[MODEL].append(row_losses(told, context.y[out]))
+        happened.append(happened_of(told, context.y[out]))
+        masses[MODEL].append(masses_of(told))
         for name, member in members.items():
-            losses[name].append(row_losses(in_form_of(told, member.predict(x, a)), context.y[out]))
-    heard = [name for name in losses if name not in refused]
-    table = np.stack([np.concatenate(losses[name]) for name in heard], axis=1)
-    # Only ratios within a row matter: the best voice's becomes 1, so that no density overflows.
-    return np.exp(table.min(1, keepdims=True) - table), refused
+            masses[name].append(masses_of(in_form_of(told, member.predict(x, a))))
+    p = np.stack([np.concatenate(parts) for name, parts in masses.items() if name not in refused])
+    return Told(p, np.concatenate(happened), copies), refused
 
 
 def _in_words(packages: Mapping[str, str]) -> str:

@@ -1,46 +1,82 @@
-"""The weights of a blend, found from how each voice predicted rows that it had not learned from.
+"""The weights of a product of voices, found from how each predicted rows that it had not learned from.
 
-With p_im the probability (or density) that voice m gave to what happened to row i, and voice 0 the model,
+With p_im(k) the probability that voice m gave to class (or bin) k of row i, y_i what happened, and voice 0 the model,
 
-    maximise   Σ_i log Σ_m w_m p_im   +   PULL · log w_0      over weights w ≥ 0 that sum to 1:
+    q_i(k) ∝ Π_m p_im(k)^w_m,      maximise   Σ_i log q_i(y_i)   −   Σ_m (w_m − e_m)² / (2 SPREAD²)      over w ≥ 0,
 
-the second term holds the blend towards the model, as PULL further rows would that only the model foresaw.
+where e is 1 for the model and 0 for the others: before any row has spoken, the model answers as it is. What is maximised is
+concave, so there is one answer, and Newton's method finds it in a few steps.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-PULL = 5.0
+SPREAD = 0.2
+"""Standard deviation of each weight before any row has spoken. On tasks unlike the prior's, 0.1 to 0.3 did alike."""
 LEAST = 0.05
 """A voice with less weight is not heard: what it adds is not worth being asked each time."""
-ROUNDS = 500
+MODEL_LEAST = 0.2
+"""The model is always heard."""
+ROUNDS = 100
+SMALLEST = 1e-9
+"""A probability counts as no smaller, so that no voice alone can rule an outcome out."""
 
 
-def find_weights(p: np.ndarray) -> np.ndarray:
-    """(M,) weights, the model's first. p: (n, M) above 0, of rows that count once each."""
-    heard = np.arange(p.shape[1])
+def find_weights(p: np.ndarray, happened: np.ndarray, copies: int = 1) -> np.ndarray:
+    """(M,) weights, the model's first. p: (M, n, K) probabilities; happened: (n,) which of the K did; copies: rows that are the
+    same patient's, and so count once together."""
+    log_p = logs_of(p)
+    heard = np.arange(len(p))
     while True:
-        weights = _most_likely(p[:, heard])
-        # The model is always heard; of the others, the one with too little weight that has least leaves first.
+        weights = _most_likely(log_p[heard], happened, copies)
+        # Of the voices beside the model, the one with least weight leaves first, if that is too little.
         faint = 1 + np.flatnonzero(weights[1:] < LEAST)
         if not len(faint):
             break
         heard = np.delete(heard, faint[weights[faint].argmin()])
-    found = np.zeros(p.shape[1])
+    found = np.zeros(len(p))
     found[heard] = weights
     return found
 
 
-def _most_likely(p: np.ndarray) -> np.ndarray:
-    """Expectation maximisation: each row's outcome came from one voice; which, is known in shares."""
-    weights = np.full(p.shape[1], 1 / p.shape[1])
+def logs_of(p: np.ndarray) -> np.ndarray:
+    """Logarithms of probabilities."""
+    return np.log(np.maximum(p, SMALLEST))
+
+
+def product(log_p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """(n, K) log probabilities of the product. log_p: (M, n, K); weights: (M,)"""
+    total = np.tensordot(weights, log_p, axes=1)
+    total -= total.max(1, keepdims=True)
+    return total - np.log(np.exp(total).sum(1, keepdims=True))
+
+
+def _most_likely(log_p: np.ndarray, happened: np.ndarray, copies: int) -> np.ndarray:
+    """(M,) by Newton's method; a weight at its least value stays there unless the slope leads away from it."""
+    expected = np.eye(1, len(log_p))[0]
+    least = MODEL_LEAST * expected
+    rows = np.arange(len(happened))
+
+    def value(weights: np.ndarray) -> float:
+        fit = product(log_p, weights)[rows, happened].sum() / copies
+        return float(fit - ((weights - expected) ** 2).sum() / (2 * SPREAD**2))
+
+    weights = expected.copy()
     for _ in range(ROUNDS):
-        joint = weights * p
-        # E step: how likely each voice was the source of each row. M step: a voice's weight is its share of all rows, the
-        # model's raised by the PULL rows of the prior.
-        share = joint / joint.sum(1, keepdims=True)
-        total = share.sum(0)
-        total[0] += PULL
-        weights = total / total.sum()
+        q = np.exp(product(log_p, weights))  # (n, K)
+        mean = (q * log_p).sum(2)  # (M, n): of each voice's logs under the product
+        slope = (log_p[:, rows, happened] - mean).sum(1) / copies - (weights - expected) / SPREAD**2
+        # Minus the second derivative: the covariance of the voices' logs under the product, summed over rows, and the prior's.
+        spread = np.einsum("nk,ank,bnk->ab", q, log_p, log_p) - mean @ mean.T
+        curvature = spread / copies + np.eye(len(weights)) / SPREAD**2
+        free = (weights > least) | (slope > 0)
+        step = np.zeros(len(weights))
+        step[free] = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
+        length = 1.0
+        while value(moved := np.maximum(weights + length * step, least)) < value(weights) and length > 1e-4:
+            length /= 2
+        if np.abs(moved - weights).max() < 1e-7:
+            break
+        weights = moved
     return weights

@@ -53,7 +53,7 @@ class FoldAnswers:
     voices: np.ndarray
     """(V,) names, the general model alone first: who was heard in the model's order."""
     has_council: np.ndarray
-    """() bool: whether anybody but the model has weight in the fold's council."""
+    """() bool: whether the fold's council says anything but the model alone."""
     voice_loss: np.ndarray
     """(V, n, T + 1) nats; p, mean, crps and covered of the voices follow the same order."""
     voice_p: np.ndarray

@@ -51,7 +51,7 @@ def hear(
     seed: int,
     check: Callable[[], None],
 ) -> tuple[dict[str, list[Believed]], bool]:
-    """For each voice, what it believes at each point; and whether anybody but the model has weight in the council.
+    """For each voice, what it believes at each point; and whether the council says anything but the model alone.
 
     x: (n, d); known: (n, T + 1, d) bool; believed: what the general model alone believes at each point.
     """
@@ -59,7 +59,7 @@ def hear(
     is_heard = False
     if council:
         fitted = memory.fit_council(seed, check)
-        is_heard = bool(fitted.members)
+        is_heard = not fitted.recipe.changes_nothing
         found[COUNCIL] = [
             fitted.blend(belief, np.where(known[:, t], x, np.nan).astype(np.float32))  # type: ignore[arg-type]
             for t, belief in enumerate(believed)

@@ -15,9 +15,9 @@ from l2m_core.answering.release import Release, load_release, save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.council import members
-from l2m_core.council.council import MEMBERS, MODEL, Council, Recipe, masses_of
+from l2m_core.council.council import MEMBERS, MIXTURE, MODEL, Council, Recipe, masses_of
 from l2m_core.council.fitting import fit_council, rebuild
-from l2m_core.council.weights import LEAST, find_weights
+from l2m_core.council.weights import LEAST, find_weights, product
 from l2m_core.errors import InputError
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.metrics import row_losses
@@ -75,7 +75,7 @@ def questions(rows: int = 9) -> np.ndarray:
 # -- the blend ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_blend_lies_between_its_voices_and_sums_to_one(heard: CohortMemory) -> None:
+def test_a_blend_is_the_product_of_its_voices(heard: CohortMemory) -> None:
     x = questions()
     own, blended = (masses_of(memory.answer(x).prediction) for memory in (alone(heard), heard))
     assert isinstance(heard.council, Council)
@@ -84,11 +84,29 @@ def test_a_blend_lies_between_its_voices_and_sums_to_one(heard: CohortMemory) ->
     assert not np.allclose(own, blended, atol=1e-3)
     # Taken apart again: a single member with all of the weight gives that member's own prediction.
     weights = heard.recipe.weights  # type: ignore[union-attr]
-    parts = weights[MODEL] * own
+    parts = {MODEL: own}
     for name, member in heard.council.members.items():
-        only = Council(Recipe({MODEL: 0.0, name: 1.0}), {name: member})
-        parts = parts + weights[name] * masses_of(only.blend(answer, x))
-    assert np.allclose(parts, blended, atol=1e-5)
+        parts[name] = masses_of(Council(Recipe({MODEL: 0.0, name: 1.0}), {name: member}).blend(answer, x))
+    whole = np.prod([parts[name] ** weights[name] for name in parts], axis=0)
+    assert np.allclose(whole / whole.sum(1, keepdims=True), blended, atol=1e-5)
+
+
+def test_a_council_of_before_is_the_mixture_that_it_was(heard: CohortMemory) -> None:
+    plain = Recipe({MODEL: 0.7, "regression": 0.3}).to_data()
+    del plain["blend"]  # nor had it such a word
+    memory = alone(heard).under(Recipe.from_data(plain))
+    assert isinstance(memory.council, Council) and memory.council.recipe.blend == MIXTURE
+    x = questions()
+    answer = alone(heard).answer(x).prediction
+    member = Council(Recipe({MODEL: 0.0, "regression": 1.0}), memory.council.members).blend(answer, x)
+    expected = 0.7 * masses_of(answer) + 0.3 * masses_of(member)
+    assert np.allclose(masses_of(memory.answer(x).prediction), expected, atol=1e-6)
+
+
+def test_the_models_own_weight_makes_it_surer() -> None:
+    p = np.array([[0.6, 0.4], [0.1, 0.9]])
+    surer = Council(Recipe({MODEL: 2.0}), {}).blend(p, np.zeros((2, 1)))
+    assert np.allclose(surer, p**2 / (p**2).sum(1, keepdims=True))
 
 
 def test_what_is_known_of_a_continuous_outcome_stays_a_whole_distribution(model: L2M) -> None:
@@ -122,30 +140,56 @@ def test_all_that_reads_answers_reads_the_blend(heard: CohortMemory) -> None:
 # -- its weights -------------------------------------------------------------------------------------------------------
 
 
-def voices(rows: int, *advantages: float) -> np.ndarray:
-    """What the model gave to each outcome, and others that are better by so many nats, each on rows of its own."""
+def voices(rows: int, *errors: float) -> tuple[np.ndarray, np.ndarray]:
+    """What voices said of two classes, each from the truth's logit and an error of its own; and what happened. The first is the
+    model's, with an error of 1."""
     generator = np.random.default_rng(0)
-    model = np.full(rows, 0.5)
-    others = [0.5 * np.exp(advantage + 0.5 * generator.normal(size=rows)) for advantage in advantages]
-    return np.stack([model, *others], axis=1)
+    logit = 1.5 * generator.normal(size=rows)
+    happened = (generator.random(rows) < 1 / (1 + np.exp(-logit))).astype(np.int64)
+    told = logit + np.array([1.0, *errors])[:, None] * generator.normal(size=(1 + len(errors), rows))
+    p = 1 / (1 + np.exp(-told))
+    return np.stack([1 - p, p], axis=2), happened
 
 
-def test_the_model_has_all_the_weight_where_others_foresee_no_better() -> None:
-    assert find_weights(voices(400, -0.5, -0.4)).tolist() == [1, 0, 0]
+def gained(weights: np.ndarray, p: np.ndarray, happened: np.ndarray) -> float:
+    """Nats a row under the model alone."""
+    rows = np.arange(len(happened))
+    return float((product(np.log(p), weights) - np.log(p[0]))[rows, happened].mean())
 
 
 def test_a_voice_that_foresees_better_is_heard_the_more_the_more_rows_say_so() -> None:
-    weights = [find_weights(voices(rows, 0.2))[1] for rows in (50, 200, 2000)]
-    assert weights[0] < weights[1] < weights[2] and weights[2] > 0.8
+    weights = [find_weights(*voices(rows, 0.3))[1] for rows in (20, 200, 2000)]
+    assert weights[0] < weights[1] < weights[2] and weights[2] > 0.5
 
 
-def test_weights_are_shares_and_a_faint_voice_is_not_heard() -> None:
-    weights = find_weights(voices(300, 0.1, 0.0, -0.1, -3.0))
-    assert weights.sum() == pytest.approx(1) and weights[-1] == 0
-    assert all(weight == 0 or weight >= LEAST for weight in weights[1:])
+def test_weights_are_where_nothing_near_foresees_better() -> None:
+    p, happened = voices(2000, 0.8, 1.2)
+    found = find_weights(p, happened)
+    assert (found > 0).all() and gained(found, p, happened) > 0.02
+    for change in np.eye(3) * 0.1:
+        assert gained(found + change, p, happened) < gained(found, p, happened)
+        assert gained(found - change, p, happened) < gained(found, p, happened)
 
 
-def test_a_model_that_knows_keeps_all_the_weight_in_a_short_cohort() -> None:
+def test_a_faint_voice_is_not_heard() -> None:
+    found = find_weights(*voices(300, 0.5, 0.5, 8.0))
+    assert found[-1] == 0 and all(weight == 0 or weight >= LEAST for weight in found[1:])
+
+
+def test_a_model_that_is_too_sure_is_made_less_so() -> None:
+    p, happened = voices(1000)
+    p = p**2 / (p**2).sum(2, keepdims=True)
+    (weight,) = find_weights(p, happened)
+    assert 0.2 < weight < 0.8
+
+
+def test_copies_of_a_row_count_once() -> None:
+    p, happened = voices(100, 0.5)
+    again = find_weights(np.repeat(p, 3, axis=1), np.repeat(happened, 3), copies=3)
+    assert again == pytest.approx(find_weights(p, happened))
+
+
+def test_beside_a_model_that_knows_others_have_little_to_say() -> None:
     x = np.random.default_rng(0).normal(size=(220, FEATURES)).astype(np.float32)
     cohort = l2m.Cohort.from_arrays(x, (x[:, 0] > 0).astype(int))
 
@@ -157,14 +201,21 @@ def test_a_model_that_knows_keeps_all_the_weight_in_a_short_cohort() -> None:
         return answer
 
     council = fit_council(cohort, read)
-    assert council.recipe.members == () and council.recipe.weights == {MODEL: 1.0}
+    weights = dict(council.recipe.weights)
+    assert weights.pop(MODEL) > 0.9 and sum(weights.values()) < 0.3
     p = read(cohort)(questions())
-    assert council.blend(p, questions()) is p
+    assert np.abs(council.blend(p, questions()) - p).max() < 0.1
+
+
+def test_a_council_that_changes_nothing_gives_the_model_s_own_answer(model: L2M) -> None:
+    p = np.array([[0.6, 0.4]])
+    assert Council(Recipe(), {}).blend(p, np.zeros((1, 1))) is p
+    assert Recipe().changes_nothing and not Recipe({MODEL: 1.1}).changes_nothing
 
 
 def test_a_cohort_of_a_few_rows_is_not_judged(model: L2M) -> None:
-    recipe = model.condition(make_cohort("binary", 199), council=True).recipe
-    assert recipe is not None and recipe.members == () and "from 200 rows on" in recipe.notes[0]
+    recipe = model.condition(make_cohort("binary", 49), council=True).recipe
+    assert recipe is not None and recipe.members == () and "from 50 rows on" in recipe.notes[0]
 
 
 # -- the same again ----------------------------------------------------------------------------------------------------
@@ -241,7 +292,9 @@ def test_a_normal_distribution_is_not_blended(tmp_path: Path) -> None:
     "change",
     [
         {"weights": {MODEL: 0.5, "somebody": 0.5}},
-        {"weights": {MODEL: 0.5}},
+        {"weights": {MODEL: float("inf")}},
+        {"blend": "sum"},
+        {"blend": MIXTURE, "weights": {MODEL: 0.5}},
         {"weights": {MODEL: 1.5, "trees": -0.5}},
         {"weights": {MODEL: float("nan"), "trees": 1.0}},
         {"weights": [1.0]},
@@ -255,7 +308,9 @@ def test_a_normal_distribution_is_not_blended(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_recipe_that_was_changed_by_hand_is_refused(change: dict) -> None:
-    plain = Recipe({MODEL: 0.6, "trees": 0.4}, 3, {"numpy": "2"}).to_data()
+    plain = Recipe(
+        {MODEL: 0.9, "trees": 0.4}, 3, {"numpy": "2"}
+    ).to_data()  # no mixture: its weights sum to more than 1
     assert Recipe.from_data(plain).members == ("trees",)
     with pytest.raises(InputError):
         Recipe.from_data({**plain, **change})
