@@ -2,10 +2,10 @@
 
 With p_im(k) the probability that voice m gave to class (or bin) k of row i, y_i what happened, and voice 0 the model,
 
-    q_i(k) ∝ Π_m p_im(k)^w_m,      maximise   Σ_i log q_i(y_i)   −   Σ_m (w_m − e_m)² / (2 SPREAD²)      over w ≥ 0,
+    q_i(k) ∝ Π_m p_im(k)^w_m,   maximise   Σ_i log q_i(y_i)  −  [ (Σ_m w_m − 1)² + Σ_{m>0} w_m² ] / (2 SPREAD²)   over w ≥ 0:
 
-where e is 1 for the model and 0 for the others: before any row has spoken, the model answers as it is. What is maximised is
-concave, so there is one answer, and Newton's method finds it in a few steps.
+before any row has spoken, the model answers as it is; rows may hand its weight to others, and make the whole surer or less sure
+(a sum above or below 1). What is maximised is concave, so there is one answer, and Newton's method finds it in a few steps.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 SPREAD = 0.2
-"""Standard deviation of each weight before any row has spoken. On tasks unlike the prior's, 0.1 to 0.3 did alike."""
+"""Standard deviation of the sum, and of each weight beside the model's, before any row has spoken."""
 LEAST = 0.05
 """A voice with less weight is not heard: what it adds is not worth being asked each time."""
 MODEL_LEAST = 0.2
@@ -57,19 +57,21 @@ def _most_likely(log_p: np.ndarray, happened: np.ndarray, copies: int) -> np.nda
     expected = np.eye(1, len(log_p))[0]
     least = MODEL_LEAST * expected
     rows = np.arange(len(happened))
+    # One over the prior's covariance: (Σ (w − e))² and the squares of all but the model's, as a quadratic form.
+    precision = (1 + np.diag(1 - expected)) / SPREAD**2
 
     def value(weights: np.ndarray) -> float:
-        fit = product(log_p, weights)[rows, happened].sum() / copies
-        return float(fit - ((weights - expected) ** 2).sum() / (2 * SPREAD**2))
+        away = weights - expected
+        return float(product(log_p, weights)[rows, happened].sum() / copies - away @ precision @ away / 2)
 
     weights = expected.copy()
     for _ in range(ROUNDS):
         q = np.exp(product(log_p, weights))  # (n, K)
         mean = (q * log_p).sum(2)  # (M, n): of each voice's logs under the product
-        slope = (log_p[:, rows, happened] - mean).sum(1) / copies - (weights - expected) / SPREAD**2
+        slope = (log_p[:, rows, happened] - mean).sum(1) / copies - precision @ (weights - expected)
         # Minus the second derivative: the covariance of the voices' logs under the product, summed over rows, and the prior's.
         spread = np.einsum("nk,ank,bnk->ab", q, log_p, log_p) - mean @ mean.T
-        curvature = spread / copies + np.eye(len(weights)) / SPREAD**2
+        curvature = spread / copies + precision
         free = (weights > least) | (slope > 0)
         step = np.zeros(len(weights))
         step[free] = np.linalg.solve(curvature[np.ix_(free, free)], slope[free])
