@@ -24,7 +24,7 @@ from train.study.evaluation.cells import Cell, draw_trial, fitting_contexts, rea
 from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.evaluation.report import make_page, write_report
 from train.study.evaluation.scores import informative_share, score, with_floor
-from train.study.evaluation.summary import changes, paired, summarise
+from train.study.evaluation.summary import changes, paired, rivals, summarise
 from train.study.evaluation.trial_runs import MethodChoice, run_trial
 from train.study.resumable_table import ResumableTable
 
@@ -239,6 +239,20 @@ def test_an_earlier_table_is_compared_on_the_cells_that_both_have(records):
     assert skill.over_cells.mean == skill.over_cohorts.mean == pytest.approx(0.1)
     assert (saved.before, saved.now) == (pytest.approx(-0.05), pytest.approx(0.01))
     assert changes(records, [record("z", "l2m", 0.1), record("z", "base_rate", 0.2)], "l2m") == []
+
+
+def test_a_council_is_compared_with_the_model_alone_of_an_earlier_table(records):
+    now = [
+        {**r, "method": r["method"].replace("l2m", "l2m_council"), "log_loss": r["log_loss"] - 0.06} for r in records
+    ]
+    skill, saved = changes(now, records, "l2m_council")
+    assert skill.now > skill.before and saved.before == pytest.approx(saved.now)
+
+
+def test_a_models_other_forms_are_no_rivals_of_it():
+    methods = ["base_rate", "gdfs", "l2m", "l2m_council", "l2m_council_random"]
+    assert rivals("l2m_council", methods) == ["base_rate", "gdfs"]
+    assert rivals("gdfs", methods) == ["base_rate", "l2m", "l2m_council", "l2m_council_random"]
 
 
 def test_the_page_has_a_section_beside_an_earlier_table(records, tmp_path):

@@ -31,9 +31,9 @@ from train.study.resumable_table import ResumableTable
 
 CONTEXTS = (100, 400, 1000, 2000, 4000)
 REAL_METHODS = (
-    "l2m",
     "l2m_council",
-    "l2m_random",
+    "l2m",
+    "l2m_council_random",
     "base_rate",
     "logistic",
     "boosting",

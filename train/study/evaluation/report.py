@@ -151,8 +151,8 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
         lines.append(f"- Methods with more information than {lead}: {', '.join(above) or 'none'}.")
     lowest = int((summary.cells["behind"] <= NEAR).sum())
     lines.append(
-        f"- {lead} is lowest, or within {NEAR:.1%} of the lowest, on **{lowest} of {cells}** cells "
-        f"({summary.share_lowest:.0%})."
+        f"- {lead} is lowest, or within {NEAR:.1%} of the lowest, on **{lowest} of {cells}** cells ({summary.share_lowest:.0%}); "
+        f"the same model's other forms are not counted."
     )
     worse = summary.worse_than_base_rate
     named = "; ".join(f"{c.cohort} {c.context} {c.missing:g}" for c in worse.itertuples())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,10 @@ from l2m_core.metrics import Interval, paired_interval
 CELL = ["cohort", "context", "missing"]
 TASK_SPECIFIC = ("gdfs", "dime", "dqn")
 BASE_RATE = "base_rate"
+MODEL_ALONE = "l2m"
 NEAR = 0.005
 """A method within this share of the lowest log loss counts as level with it."""
-WORSE = 0.02
+WORSE = 0.01
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def summarise(records: Sequence[dict], lead: str, score: str = "log_loss") -> Su
     cells = whole.groupby(CELL).mean()
     methods = _by_method(finished, cells)
     cells = cells.reset_index()
-    others = [name for name in whole.columns if name != lead]
+    others = rivals(lead, whole.columns)
     cells["seeds"] = whole.groupby(CELL).size().to_numpy()
     if others:
         cells["lowest"] = cells[[lead, *others]].idxmin(axis=1)
@@ -93,6 +94,15 @@ def summarise(records: Sequence[dict], lead: str, score: str = "log_loss") -> Su
     else:
         cells["lowest"], cells["behind"] = lead, 0.0
     return Summary(lead, len(whole), len(trials) - len(whole), methods, cells)
+
+
+def rivals(lead: str, methods: Iterable[str]) -> list[str]:
+    """The methods that a lead is compared with. A model's other forms (alone, in random order …) are no rivals of it."""
+
+    def is_form(name: str) -> bool:
+        return name.split("_")[0] == MODEL_ALONE
+
+    return [name for name in methods if name != lead and not (is_form(name) and is_form(lead))]
 
 
 def _by_method(finished: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
@@ -136,8 +146,12 @@ class Change:
 
 
 def changes(records: Sequence[dict], earlier: Sequence[dict], lead: str) -> list[Change]:
-    """How the lead's skill and the log loss that its own order saves have changed; more is better. None without a common cell."""
-    scores_now, scores_before = (_skill_and_saving(each, lead) for each in (records, earlier))
+    """How the lead's skill and the log loss that its own order saves have changed; more is better. None without a common cell.
+
+    Of a table from before there were councils: since the model alone, which is what was answered with.
+    """
+    lead_before = lead if any(record["method"] == lead for record in earlier) else MODEL_ALONE
+    scores_now, scores_before = _skill_and_saving(records, lead), _skill_and_saving(earlier, lead_before)
     found = []
     for score in scores_now.columns.intersection(scores_before.columns):
         both = pd.concat([scores_before[score], scores_now[score]], axis=1, keys=["before", "now"]).dropna()
