@@ -37,7 +37,8 @@ RULE = (
     "steps, with the interval of the middle difference, by signed ranks (Hodges and Lehmann), above zero. Where a family names "
     "no model, both go on from L2M-Syn: the one on the covariates of a pool of the table's rows, the other on the prior that "
     "it comes from. Labels are drawn for both, real outcomes are never read in training, and all questions are about rows "
-    "outside the pool. L2M-Syn as it is released is published beside them and decides nothing."
+    "outside the pool. L2M-Syn as it is released is published beside them and decides nothing. At the scale reduced this is the "
+    "second run: after 2,000 steps of both, the first was open (0.0091 [-0.0059, 0.0720])."
 )
 EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
 OWN, LONGER, RELEASED = "own covariates", "longer", "l2m"
