@@ -10,7 +10,7 @@ the base rate among its members, with weights that predicted best on rows left o
 sure than it was, where this cohort is unlike those that it was trained on. In a short cohort the others get little weight or
 none. A council is fitted again to the same numbers from the cohort and its `Recipe`.
 
-Councils before that were mixtures, w_0 p_model + Σ_m w_m p_m with weights that sum to 1; traces that name one replay with it.
+The first councils were mixtures, w_0 p_model + Σ_m w_m p_m with weights that sum to 1; a trace that names one replays with it.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Recipe:
     notes: tuple[str, ...] = ()
     """What was left out, and why."""
     blend: str = PRODUCT
+    """PRODUCT or MIXTURE."""
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.weights) - {MODEL, *MEMBERS})
@@ -168,9 +169,7 @@ def happened_of(prediction: np.ndarray | Predictive, y: np.ndarray) -> np.ndarra
     """(n,) which of the classes, or of the bins, outcomes (n,) are."""
     if isinstance(prediction, np.ndarray):
         return np.asarray(y, dtype=np.int64)
-    density = _bins_of(prediction)
-    edges = (density.shift + density.scale * density.edges)[0]  # (bins - 1,)
-    return torch.searchsorted(edges.contiguous(), torch.from_numpy(np.asarray(y, dtype=np.float32))).numpy()
+    return _bins_of(prediction).bins_of(torch.from_numpy(np.array(y, dtype=np.float32))[None])[0].numpy()
 
 
 def _of_masses(masses: np.ndarray, like: np.ndarray | Predictive) -> np.ndarray | Predictive:

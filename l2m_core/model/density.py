@@ -40,12 +40,16 @@ class Density:
     def edges(self) -> Tensor:
         return _edges(self.logits.shape[-1]).to(self.logits.device)
 
+    def bins_of(self, y: Tensor) -> Tensor:
+        """y: (B, n) on the outcome's own scale → (B, n) which bin each lies in."""
+        # Bin i lies between edges i - 1 and i; bins 0 and `bins - 1` are open to their side.
+        return torch.searchsorted(self.edges, ((y.float() - self.shift) / self.scale).contiguous())
+
     def log_prob(self, y: Tensor) -> Tensor:
         """y: (B, n) on the outcome's own scale → log density."""
-        z = ((y.float() - self.shift) / self.scale).contiguous()
+        z = (y.float() - self.shift) / self.scale
         edges = self.edges
-        # Bin i lies between edges i - 1 and i; bins 0 and `bins - 1` are open to their side.
-        bin_index = torch.searchsorted(edges, z)  # (B, n)
+        bin_index = self.bins_of(y)  # (B, n)
         # log p(y) = log P(bin) + log density within the bin + log |dz / dy|
         mass = self.logits.float().log_softmax(-1).gather(-1, bin_index[..., None])[..., 0]
         low, high = edges[0], edges[-1]

@@ -207,7 +207,7 @@ def test_beside_a_model_that_knows_others_have_little_to_say() -> None:
     assert np.abs(council.blend(p, questions()) - p).max() < 0.1
 
 
-def test_a_council_that_changes_nothing_gives_the_model_s_own_answer(model: L2M) -> None:
+def test_a_council_that_changes_nothing_gives_the_model_s_own_answer() -> None:
     p = np.array([[0.6, 0.4]])
     assert Council(Recipe(), {}).blend(p, np.zeros((1, 1))) is p
     assert Recipe().changes_nothing and not Recipe({MODEL: 1.1}).changes_nothing
@@ -308,9 +308,8 @@ def test_a_normal_distribution_is_not_blended(tmp_path: Path) -> None:
     ids=str,
 )
 def test_a_recipe_that_was_changed_by_hand_is_refused(change: dict) -> None:
-    plain = Recipe(
-        {MODEL: 0.9, "trees": 0.4}, 3, {"numpy": "2"}
-    ).to_data()  # no mixture: its weights sum to more than 1
+    # Its weights sum to more than 1, so that it is no mixture.
+    plain = Recipe({MODEL: 0.9, "trees": 0.4}, 3, {"numpy": "2"}).to_data()
     assert Recipe.from_data(plain).members == ("trees",)
     with pytest.raises(InputError):
         Recipe.from_data({**plain, **change})
