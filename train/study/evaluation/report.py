@@ -11,7 +11,17 @@ import pandas as pd
 from l2m_core.learn.checkpoints import write_text
 from train.study.evaluation.cells import LONG_CONTEXT
 from train.study.evaluation.scores import SPREAD_SHARE
-from train.study.evaluation.summary import BASE_RATE, NEAR, WORSE, Summary, changes, errors, paired, summarise
+from train.study.evaluation.summary import (
+    BASE_RATE,
+    MODEL_ALONE,
+    NEAR,
+    WORSE,
+    Summary,
+    changes,
+    errors,
+    paired,
+    summarise,
+)
 from train.study.evaluation.versions import code_version
 from train.study.markdown import markdown_table
 
@@ -152,8 +162,11 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
     lowest = int((summary.cells["behind"] <= NEAR).sum())
     lines.append(
         f"- {lead} is lowest, or within {NEAR:.1%} of the lowest, on **{lowest} of {cells}** cells ({summary.share_lowest:.0%}); "
-        f"the same model's other forms are not counted."
+        f"the same model's other forms are not counted; were they rivals too: {summary.lowest_of_all}."
     )
+    beyond = summary.skill_beyond(MODEL_ALONE) if lead != MODEL_ALONE else None
+    if beyond is not None:
+        lines.append(f"- Skill beyond {MODEL_ALONE}: {beyond[0]} over cells, {beyond[1]} over cohorts (95% bootstrap).")
     worse = summary.worse_than_base_rate
     named = "; ".join(f"{c.cohort} {c.context} {c.missing:g}" for c in worse.itertuples())
     lines.append(

@@ -61,6 +61,19 @@ class Summary:
         return float((self.cells["behind"] <= NEAR).mean())
 
     @property
+    def lowest_of_all(self) -> int:
+        """Cells in which the lead is lowest or level with it, were the same model's other forms rivals too."""
+        lowest = self.cells[list(self.methods.index)].min(axis=1)
+        return int(((self.cells[self.lead] - lowest) / lowest.abs() <= NEAR).sum())
+
+    def skill_beyond(self, other: str) -> tuple[Interval, Interval] | None:
+        """By how much the lead's skill exceeds another method's: intervals over cells, and over cohorts drawn whole."""
+        if not {other, BASE_RATE} <= set(self.cells):
+            return None
+        more = (self.cells[other] - self.cells[self.lead]) / self.cells[BASE_RATE]
+        return _over_cells_and_cohorts(more.to_numpy(), self.cells["cohort"].to_numpy())
+
+    @property
     def worse_than_base_rate(self) -> pd.DataFrame:
         if BASE_RATE not in self.cells:
             return self.cells.iloc[:0]
@@ -127,7 +140,11 @@ def paired(records: Sequence[dict], lead: str, other: str, score: str = "log_los
         return None
     cells = trials.groupby(CELL).mean()
     difference = (cells[other] - cells[lead]).to_numpy()
-    cohorts = cells.index.get_level_values("cohort").to_numpy()
+    return _over_cells_and_cohorts(difference, cells.index.get_level_values("cohort").to_numpy())
+
+
+def _over_cells_and_cohorts(difference: np.ndarray, cohorts: np.ndarray) -> tuple[Interval, Interval]:
+    """difference, cohorts: (cells,)"""
     return (
         paired_interval(difference, np.random.default_rng(0)),
         paired_interval(difference, np.random.default_rng(0), groups=cohorts),
@@ -159,8 +176,7 @@ def changes(records: Sequence[dict], earlier: Sequence[dict], lead: str) -> list
             continue
         difference = (both.now - both.before).to_numpy()
         cohorts = both.index.get_level_values("cohort").to_numpy()
-        intervals = (paired_interval(difference, np.random.default_rng(0), groups=groups) for groups in (None, cohorts))
-        found.append(Change(score, both.before.mean(), both.now.mean(), *intervals))
+        found.append(Change(score, both.before.mean(), both.now.mean(), *_over_cells_and_cohorts(difference, cohorts)))
     return found
 
 
