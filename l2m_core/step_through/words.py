@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 def number(value: float) -> str:
     """Up to four significant digits, thousands kept apart."""
@@ -32,6 +34,13 @@ def points(change: float) -> str:
     """A change of a probability, without its sign, in percentage points."""
     count = round(100 * abs(change))
     return counted(count, "point") if count else "less than 1 point"
+
+
+def average_in_words(expected: float, now: float, said: Callable[[float], str] = percent) -> str:
+    """That a preview's results, each as often as it is likely, do not average to the belief now."""
+    return (
+        f"Weighted by how likely they are, these results come to {said(expected)}, not {said(now)}: read them as rough."
+    )
 
 
 def counted(count: int, noun: str) -> str:

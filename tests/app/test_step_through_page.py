@@ -52,6 +52,22 @@ def test_the_numbers_on_the_page_are_those_of_the_core(owner: str, app: AppTest,
     assert np.isclose(preview["p(yes)"][1], after, atol=1e-6), "the preview is not what entering the value gives"
 
 
+@pytest.mark.parametrize("off", [0.0, 0.05])
+def test_where_results_do_not_average_to_the_belief_the_page_says_so(
+    owner: str, ward: StoredCohort, monkeypatch: pytest.MonkeyPatch, off: float
+) -> None:
+    as_foreseen = Patient.preview
+
+    def preview(self: Patient, name: str):
+        table = as_foreseen(self, name)
+        chance = table["chance"].to_numpy()
+        now = float(self.posterior[1])
+        return table.assign(**{"p(yes)": table["p(yes)"] + now + off - float(chance @ table["p(yes)"])})
+
+    monkeypatch.setattr(Patient, "preview", preview)
+    assert ("Weighted by how likely they are" in texts(begin(ward))) == bool(off)
+
+
 def test_another_test_than_the_suggested_one_is_recorded_with_the_reason(owner: str, app: AppTest) -> None:
     suggested = step_answers.load(owner, step_id(app)).view.step.suggested
     other = "scan" if suggested != "scan" else "lactate"

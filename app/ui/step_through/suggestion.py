@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 
 import numpy as np
@@ -13,10 +14,11 @@ from app.ui.headings import heading
 from app.ui.step_through import actions, finish
 from app.ui.step_through.ranking import candidates, chosen_candidate
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
+from l2m_core.acquire.information import MOST_APART
 from l2m_core.acquire.support import count_near
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.verdict import reasons
-from l2m_core.step_through.words import percent
+from l2m_core.step_through.words import average_in_words, number, percent
 
 SELECT = "step-test"
 REASON = "step-reason"
@@ -165,19 +167,27 @@ def _preview(answers: StepAnswers, name: str) -> None:
     if "chance" in table:
         results = [f"{result} · {percent(chance)}" for result, chance in zip(results, table.chance, strict=True)]
     outcome = answers.outcome
+    said: Callable[[float], str] = percent
     if cohort.kind == "continuous":
         axis = f"mean {labels.name_with_unit(outcome.name, outcome.unit)}"
         values, now = table["mean"].tolist(), float(answers.patient.posterior.mean[0])  # type: ignore[union-attr, index]
         chart = charts.preview(results, values, now, axis, False, table["std"].tolist())
+        column, point, said = "mean", MOST_APART * float(cohort.y.std()), number
     else:
         posterior = answers.posterior
         shown = posterior_words.leading(outcome, posterior)
         axis = posterior_words.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
-        chart = charts.preview(results, table[f"p({shown})"].tolist(), posterior[shown], axis, True)
+        column, now, point = f"p({shown})", posterior[shown], MOST_APART
+        chart = charts.preview(results, table[column].tolist(), now, axis, True)
     # The unit stands here once: beside each result it would leave no room for the number on a phone.
     unit = f" ({labels.markdown(labels.plain(feature.unit))})" if feature.kind == "number" and feature.unit else ""
     st.markdown(f":small[**If the result were …{unit}**]")
     charts.draw(chart, "step-preview", of=answers.record.id)
+    whole = answers.view.preview(name)
+    if "chance" in whole:
+        expected = float(whole["chance"] @ whole[column])
+        if abs(expected - now) > point and said(expected) != said(now):
+            st.caption(average_in_words(expected, now, said))
 
 
 # -- actions --------------------------------------------------------------------------------------------------------
