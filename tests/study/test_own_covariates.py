@@ -1,12 +1,14 @@
 """Which rows, features and models a model of a table's own covariates is made from."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_wine
 
 from train.study.experiments import own_covariates
-from train.study.experiments.experiment import Job, experiment_settings
+from train.study.experiments.experiment import Job, experiment_settings, version_of
 from train.study.experiments.families import Family, cohort_of, draw
 
 WINE = Family("wine", source="cohort", data="wine", two_classes=True, pool=90, context=60, test_rows=28)
@@ -70,3 +72,12 @@ def test_where_each_table_names_its_model_nothing_is_trained():
     reduced = experiment_settings("own_covariates", "reduced")
     assert all(family.pool for family in reduced.families)
     assert own_covariates.jobs(reduced, None)[0].part == own_covariates.LONGER
+
+
+def test_another_table_leaves_the_records_of_those_before_it(tmp_path):
+    few = experiment_settings("own_covariates", "small")
+    more = replace(few, families=(*few.families, WINE))
+    marks = [{job.key: version_of(job) for job in own_covariates.jobs(settings, tmp_path)} for settings in (few, more)]
+    changed = {key for key, version in marks[0].items() if marks[1][key] != version}
+    assert changed == {own_covariates.LONGER}  # which is asked about every table
+    assert set(marks[1]) == {*marks[0], "wine"}

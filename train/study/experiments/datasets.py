@@ -20,6 +20,7 @@ from l2m_core.tasks.missingness import MECHANISMS
 from l2m_core.tasks.registry import build_prior
 from train.data_plugins import PluggedSource, find_loader
 from train.study.evaluation.manifest import read_manifest
+from train.study.experiments.patient_tables import patient_cohort, patient_tables
 
 HOSPITAL = {
     "hospital_long_stay": "long_stay",
@@ -47,7 +48,7 @@ class Digits:
 
 @lru_cache(maxsize=32)
 def find_cohort(name: str, data: Path) -> FoundCohort:
-    """By the names of the study's data sets, else of the folder's manifest, of scikit-learn's tables, of other packages."""
+    """By the names of the study's data sets, else of the folder's manifest, of tables of scikit-learn and of R, of plugins."""
     if name == "metabric":
         return _or_stand_in(name, load_metabric, _first(data, METABRIC_FILES), seed=1, features=11, classes=6)
     if name == "miniboone":
@@ -59,6 +60,8 @@ def find_cohort(name: str, data: Path) -> FoundCohort:
         return FoundCohort(known[name].load)
     if name in BUNDLED:
         return FoundCohort(lambda: bundled_cohort(name))
+    if name in patient_tables():
+        return FoundCohort(lambda: patient_cohort(name))
     if find_loader(name) is not None:
         return FoundCohort(PluggedSource(name, data).load)
     return _stand_in(name, seed=sum(name.encode()), features=16, classes=2)

@@ -38,8 +38,12 @@ RULE = (
     "no model, both go on from L2M-Syn: the one on the covariates of a pool of the table's rows, the other on the prior that "
     "it comes from. Labels are drawn for both, real outcomes are never read in training, and all questions are about rows "
     "outside the pool. L2M-Syn as it is released is published beside them and decides nothing. At the scale reduced this is the "
-    "second run: after 2,000 steps of both, the first was open (0.0091 [-0.0059, 0.0720])."
+    "third look, and its interval is corrected for three: with fourteen tables the claim was open after 2,000 steps of both "
+    "(0.0091 [-0.0059, 0.0720]) and after 4,000 (0.0132 [-0.0005, 0.0667]). Fourteen tables of patients, which no model had been "
+    "asked about, were added then."
 )
+LOOKS = 3
+"""At the claim, this one counted; its level is that of one of so many."""
 EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
 OWN, LONGER, RELEASED = "own covariates", "longer", "l2m"
 GATED = OWN
@@ -72,7 +76,8 @@ SETTINGS = OwnCovariatesSettings
 def jobs(settings: OwnCovariatesSettings, data: Path) -> list[Job]:
     """One for each table, in which its model is trained; before them one for L2M-Syn gone on, where any is."""
     longer = [Job(LONGER, settings, LONGER, data)] if trains(settings) else []
-    return [*longer, *(Job(family.name, settings, family, data) for family in settings.families)]
+    alone = replace(settings, families=())  # another table is another job, and leaves a model that is trained as it is
+    return [*longer, *(Job(family.name, alone, family, data) for family in settings.families)]
 
 
 def trains(settings: OwnCovariatesSettings) -> bool:
@@ -143,7 +148,7 @@ def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
 
     def judged(other: str, what: str) -> ClaimVerdict:
         found = pairs(records, "log_loss", OWN, other, ("family", "task"))
-        return judge(found, f"Own covariates below {what}, nats", by_rank=True)
+        return judge(found, f"Own covariates below {what}, nats", tests=LOOKS, by_rank=True)
 
     released = judged(RELEASED, "L2M-Syn as it is released")
     if LONGER not in ways:

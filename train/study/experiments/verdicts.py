@@ -145,7 +145,8 @@ def judge(
 ) -> ClaimVerdict:
     """Seen when the interval of the mean difference lies above zero; else open while it still holds `effect`.
 
-    tests: of how many one suffices; the level is corrected for them. by_rank: the interval is of the middle, by signed ranks.
+    tests: of how many one suffices, or how often one was looked at; the level is corrected for them.
+    by_rank: the interval is of the middle, by signed ranks.
     """
     differences = differences[np.isfinite(differences)]  # a share of a reference that is zero is no number
     if len(differences) < 2:
