@@ -30,7 +30,7 @@ from l2m_core.tables.cell_parsing import (
 )
 from l2m_core.tables.column_reading import Reading, ReadingRules, cells_of_each, with_numbers
 from l2m_core.tables.decimal_signs import question
-from l2m_core.tables.lookalikes import both_shown, twins
+from l2m_core.tables.lookalikes import both_shown, in_quotes, twins
 from l2m_core.tables.parsed_texts import ParsedTexts
 from l2m_core.tables.reading_notes import CellNote, missing_notes
 from l2m_core.tables.region_codes import are_short_codes, is_a_region
@@ -203,7 +203,7 @@ class DistinctTexts:
             self.notes.append(CellNote("code", self.texts[found.plain[0]]))
             return self.levels()
         return self._problem(
-            f"'{self.texts[first]}' is not a number, unlike most cells of the column. "
+            f"{in_quotes(self.texts[first])} is not a number, unlike most cells of the column. "
             "Correct it, leave it empty, or state kind: category.",
             first,
         )
@@ -213,7 +213,7 @@ class DistinctTexts:
         if special is not None:
             return special
         if kind == "number":
-            return self._problem(f"'{self.texts[0]}' is not a number, unlike what the schema states.", 0)
+            return self._problem(f"{in_quotes(self.texts[0])} is not a number, unlike what the schema states.", 0)
         if found.limits:
             self.warnings.append(
                 f"Column '{self.name}': cells such as '{self.texts[found.limits[0]]}' are read as categories, "
@@ -287,7 +287,7 @@ class DistinctTexts:
         if not wrapped:
             return
         cells, first = int(counts[wrapped].sum()), wrapped[0]
-        shown = written[first] if written[first].isprintable() else ascii(written[first])[1:-1]
+        shown = in_quotes(written[first])[1:-1]
         self.warnings.append(f"Column '{self.name}': {cells} cells such as {shown} were read as {texts[first]}.")
         self.notes.append(CellNote("unusual", shown, texts[first], cells))
 

@@ -33,6 +33,11 @@ def twins(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield twin, text
 
 
+def in_quotes(text: str) -> str:
+    """With what cannot be seen written out."""
+    return f"'{text}'" if text.isprintable() else ascii(text)
+
+
 def both_shown(first: str, second: str) -> tuple[str, str]:
     """In quotes; with what cannot be seen written out, where the two differ by more than their case."""
     if first.casefold() == second.casefold():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from l2m_core.errors import CohortError
 from tests.core.ward import N, loaded
 
 
@@ -24,6 +25,11 @@ def test_twins_are_shown_with_what_cannot_be_seen_written_out(a, b, shown):
     assert {a, b} <= set(cohort.feature("ward").levels)
     (warning,) = [warning for warning in cohort.warnings if "two different levels" in warning]
     assert [text for text in ("'ward'", *shown) if text not in warning] == []
+
+
+def test_a_number_with_a_character_that_cannot_be_seen_is_refused_with_it_written_out():
+    with pytest.raises(CohortError, match=r"Column 'f', row 4: '6\.2\\x1a' is not a number"):
+        loaded({"f": [1.5, 2.5, "6.2\x1a", *([3.5] * (N - 3))], "y": [0, 1] * (N // 2)})
 
 
 def test_a_column_of_many_twins_is_told_of_in_few_words():
