@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from l2m_core.acquire.policies import FixedOrder, GainPerCost, PolicyMethod, RandomOrder, make_policy
+from l2m_core.acquire.policies import FixedOrder, GainPerCost, Policy, PolicyMethod, RandomOrder, make_policy
 from l2m_core.acquire.rollout import Rollout, roll_out_on
 from l2m_core.acquire.support import count_near, nearest_rows
 from l2m_core.answering.engine import ConditionedModel
@@ -87,14 +87,13 @@ def ask_fold(
         return _ask_fold(model, cohort, plan, settings, fold, report)
 
 
-def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
-    rows = plan.asked_of(fold)
-    x, y = cohort.x[rows], cohort.y[rows]
+def _ask_fold(
+    model: L2M, cohort: Cohort, plan: Plan, settings: EvidenceSettings, fold: int, report: Report
+) -> FoldAnswers:
+    rows, others = plan.asked_of(fold), plan.context(fold)
+    x, y, context = cohort.x[rows], cohort.y[rows], cohort.rows(others)
+    budget = min(settings.budget, len(actions_of(cohort)))
     report(0.0)
-    others = plan.context(fold)
-    context = cohort.rows(others)
-    actions = actions_of(cohort)
-    budget = min(settings.budget, len(actions))
     # Patients of the context alone, numbered from 0 again.
     patient = np.unique(plan.patient[others], return_inverse=True)[1].reshape(-1)
     generator = np.random.default_rng([settings.seed, 2, fold])
@@ -102,26 +101,16 @@ def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
     order, unjudged = best_fixed_order(model, context, patient, budget, generator, lambda share: report(0.4 * share))
     report(0.4)
     memory = model.condition(context)
-    policies = {
-        MODEL: make_policy(settings.policy),
-        RANDOM: RandomOrder(int(np.random.default_rng([settings.seed, 3, fold]).integers(2**31))),
-        FIXED: FixedOrder(tuple(cohort.names[member] for action in order for member in actions[action])),
-        PER_COST: GainPerCost(),
-    }
-    names = orders_for(cohort)
-    shares = iter(np.linspace(0.45, 0.7, len(names) * budget))
-    rollouts, model_order = [], None
-    for name in names:
-        method = UnblockedChoices(
-            memory, PolicyMethod(memory, policies[name]), lambda: report(next(shares, 0.7)), name == MODEL
-        )
-        rollouts.append(roll_out_on(cohort, method, x, budget=budget, y=y))
-        model_order = model_order or method
-    assert model_order is not None
+    shares = iter(np.linspace(0.45, 0.7, len(orders_for(cohort)) * budget))
+    methods = [
+        UnblockedChoices(memory, PolicyMethod(memory, policy), lambda: report(next(shares, 0.7)), name == MODEL)
+        for name, policy in _policies(cohort, settings, fold, order).items()
+    ]
+    rollouts = [roll_out_on(cohort, method, x, budget=budget, y=y) for method in methods]
     heard, has_council = hear(
         memory,
         x,
-        known_at(cohort, x, _to_actions(rollouts[0].actions, cohort), actions),
+        known_at(cohort, x, _to_actions(rollouts[0].actions, cohort), actions_of(cohort)),
         list(rollouts[0].predictions),  # type: ignore[arg-type]
         settings.council,
         settings.conventional,
@@ -130,16 +119,9 @@ def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
     )
     measures = measured(list(heard.values()), y)
     report(1.0)
-    # What the model would have chosen counts only as long as the patient was still being asked.
-    took = rollouts[0].actions >= 0
     return FoldAnswers(
         rows=rows,
-        loss=np.stack([np.asarray(rollout.losses, dtype=np.float64) for rollout in rollouts]),
-        cost=np.stack([rollout.cost for rollout in rollouts]),
-        actions=np.stack([_to_actions(rollout.actions, cohort) for rollout in rollouts]),
         base=_base_losses(context, y),
-        wish=np.where(took, _to_actions(np.stack(model_order.wishes, 1), cohort), -1),
-        wish_near=np.where(took, np.stack(model_order.near, 1), 0),
         order=np.array(order, dtype=np.int64),
         unjudged=np.array(unjudged, dtype=np.int64),
         voices=np.array(list(heard)),
@@ -149,8 +131,22 @@ def _ask_fold(model, cohort, plan, settings, fold, report) -> FoldAnswers:
         voice_mean=measures.mean,
         voice_crps=measures.crps,
         voice_covered=measures.covered,
+        **_steps(rollouts, cohort),
+        **_wishes(methods[0], rollouts[0], cohort),
         **_predictions(rollouts, y),
     )
+
+
+def _policies(cohort: Cohort, settings: EvidenceSettings, fold: int, order: Sequence[int]) -> dict[str, Policy]:
+    """Those of `orders_for`, the model's own first. order: the best fixed order, as actions."""
+    actions = actions_of(cohort)
+    every: dict[str, Policy] = {
+        MODEL: make_policy(settings.policy),
+        RANDOM: RandomOrder(int(np.random.default_rng([settings.seed, 3, fold]).integers(2**31))),
+        FIXED: FixedOrder(tuple(cohort.names[member] for action in order for member in actions[action])),
+        PER_COST: GainPerCost(),
+    }
+    return {name: every[name] for name in orders_for(cohort)}
 
 
 class UnblockedChoices:
@@ -203,6 +199,24 @@ def _base_losses(context: Cohort, y: np.ndarray) -> np.ndarray:
     # A class that the context lacks gets the smallest probability that row_losses allows, not a loss of infinity.
     share = context.class_counts / len(context)
     return row_losses(np.tile(share, (len(y), 1)), y)
+
+
+def _steps(rollouts: list[Rollout], cohort: Cohort) -> dict[str, np.ndarray]:
+    """What each order asked, spent and lost."""
+    return {
+        "loss": np.stack([np.asarray(rollout.losses, dtype=np.float64) for rollout in rollouts]),
+        "cost": np.stack([rollout.cost for rollout in rollouts]),
+        "actions": np.stack([_to_actions(rollout.actions, cohort) for rollout in rollouts]),
+    }
+
+
+def _wishes(chosen: UnblockedChoices, rollout: Rollout, cohort: Cohort) -> dict[str, np.ndarray]:
+    """What the model would have chosen counts only as long as the patient was still being asked."""
+    took = rollout.actions >= 0
+    return {
+        "wish": np.where(took, _to_actions(np.stack(chosen.wishes, 1), cohort), -1),
+        "wish_near": np.where(took, np.stack(chosen.near, 1), 0),
+    }
 
 
 def _predictions(rollouts: list[Rollout], y: np.ndarray) -> dict[str, np.ndarray]:
