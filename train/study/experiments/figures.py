@@ -82,6 +82,20 @@ NAMES = {
     "nhanes_diabetes": "NHANES",
     "ckd": "Chronic kidney disease",
     "nhanes": "NHANES",
+    "pbc": "Biliary cholangitis",
+    "rotterdam": "Breast cancer, Rotterdam",
+    "gbsg": "Breast cancer, GBSG",
+    "colon": "Colon cancer",
+    "alzheimer": "Alzheimer's disease",
+    "nhefs": "NHEFS",
+    "monica": "MONICA",
+    "help": "HELP, addiction",
+    "uis": "UIS, drug treatment",
+    "indomethacin": "Indomethacin trial",
+    "blood_storage": "Blood storage",
+    "suicide_china": "Suicide attempts, Shandong",
+    "std": "Reinfections",
+    "periodontal": "Periodontal therapy",
 }
 """Of methods and of families, as a reader knows them."""
 
