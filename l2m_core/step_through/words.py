@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 
 def number(value: float) -> str:
     """Up to four significant digits, thousands kept apart."""
@@ -36,11 +34,9 @@ def points(change: float) -> str:
     return counted(count, "point") if count else "less than 1 point"
 
 
-def average_in_words(expected: float, now: float, said: Callable[[float], str] = percent) -> str:
+def average_in_words(expected: str, now: str) -> str:
     """That a preview's results, each as often as it is likely, do not average to the belief now."""
-    return (
-        f"Weighted by how likely they are, these results come to {said(expected)}, not {said(now)}: read them as rough."
-    )
+    return f"Weighted by how likely they are, these results come to {expected}, not {now}: read them as rough."
 
 
 def counted(count: int, noun: str) -> str:

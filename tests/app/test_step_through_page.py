@@ -64,6 +64,8 @@ def test_where_results_do_not_average_to_the_belief_the_page_says_so(
         now = float(self.posterior[1])
         return table.assign(**{"p(yes)": table["p(yes)"] + now + off - float(chance @ table["p(yes)"])})
 
+    foreseen = Patient.outlook
+    monkeypatch.setattr(Patient, "outlook", lambda *asked: replace(foreseen(*asked), is_balanced=not off))
     monkeypatch.setattr(Patient, "preview", preview)
     assert ("Weighted by how likely they are" in texts(begin(ward))) == bool(off)
 

@@ -14,7 +14,6 @@ from app.ui.headings import heading
 from app.ui.step_through import actions, finish
 from app.ui.step_through.ranking import candidates, chosen_candidate
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
-from l2m_core.acquire.information import MOST_APART
 from l2m_core.acquire.support import count_near
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.verdict import reasons
@@ -154,8 +153,8 @@ def _drivers(answers: StepAnswers) -> str:
 def _preview(answers: StepAnswers, name: str) -> None:
     """The prediction after a low, typical or high result, before the test is ordered."""
     cohort = answers.cohort
-    table = answers.view.preview(name).head(LEVELS_SHOWN)
-    feature = cohort.feature(name)
+    whole = answers.view.preview(name)
+    table, feature = whole.head(LEVELS_SHOWN), cohort.feature(name)
     if feature.kind == "number":
         short = [text.split(" (")[0] for text in table.result]
         results = [
@@ -172,22 +171,22 @@ def _preview(answers: StepAnswers, name: str) -> None:
         axis = f"mean {labels.name_with_unit(outcome.name, outcome.unit)}"
         values, now = table["mean"].tolist(), float(answers.patient.posterior.mean[0])  # type: ignore[union-attr, index]
         chart = charts.preview(results, values, now, axis, False, table["std"].tolist())
-        column, point, said = "mean", MOST_APART * float(cohort.y.std()), number
+        column, said = "mean", number
     else:
         posterior = answers.posterior
         shown = posterior_words.leading(outcome, posterior)
         axis = posterior_words.positive(outcome) if cohort.kind == "binary" else f"probability of {labels.plain(shown)}"
-        column, now, point = f"p({shown})", posterior[shown], MOST_APART
+        column, now = f"p({shown})", posterior[shown]
         chart = charts.preview(results, table[column].tolist(), now, axis, True)
     # The unit stands here once: beside each result it would leave no room for the number on a phone.
     unit = f" ({labels.markdown(labels.plain(feature.unit))})" if feature.kind == "number" and feature.unit else ""
     st.markdown(f":small[**If the result were …{unit}**]")
     charts.draw(chart, "step-preview", of=answers.record.id)
-    whole = answers.view.preview(name)
-    if "chance" in whole:
-        expected = float(whole["chance"] @ whole[column])
-        if abs(expected - now) > point and said(expected) != said(now):
-            st.caption(average_in_words(expected, now, said))
+    outlook = answers.patient.outlook(name)
+    if outlook is not None and not outlook.is_balanced:
+        expected = float(outlook.chances @ whole[column])
+        if said(expected) != said(now):
+            st.caption(average_in_words(said(expected), said(now)))
 
 
 # -- actions --------------------------------------------------------------------------------------------------------
