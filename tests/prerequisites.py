@@ -66,6 +66,15 @@ def shared_data() -> Path:
     return SHARED_DATA
 
 
+def tables_of_r() -> Path:
+    """The folder of data with the collection Rdatasets in it. It is no part of the project, so its absence is never a failure."""
+    if not (SHARED_DATA / "Rdatasets").is_dir():
+        pytest.skip(
+            f"no tables of R: git clone --depth 1 https://github.com/vincentarelbundock/Rdatasets in {SHARED_DATA}"
+        )
+    return SHARED_DATA
+
+
 def study_source() -> str:
     """The paper's LaTeX. It is no part of the project, so its absence is never a failure."""
     files = sorted(SHARED_STUDY.glob("*")) if SHARED_STUDY.is_dir() else []

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from l2m_core.errors import CohortError
-from train.study.evaluation.manifest import default_data_folder
+from tests.prerequisites import tables_of_r
 from train.study.experiments.datasets import find_cohort
 from train.study.experiments.experiment import experiment_settings
 from train.study.experiments.families import cohort_of
-from train.study.experiments.patient_tables import FOLDER, patient_cohort, patient_tables
+from train.study.experiments.patient_tables import patient_cohort, patient_tables
 
 
 def write(folder: Path, name: str, frame: pd.DataFrame) -> None:
@@ -59,9 +59,7 @@ def test_an_absent_table_has_a_stand_in_and_another_file_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", patient_tables())
 def test_each_real_table_has_rows_enough_and_is_asked_about_outside_its_pool(name):
-    data = default_data_folder()
-    if not (data / FOLDER).is_dir():
-        pytest.skip(f"no {FOLDER} in {data}: git clone https://github.com/vincentarelbundock/Rdatasets there")
+    data = tables_of_r()
     table, whole = patient_tables()[name], patient_cohort(name, data)
     assert len(whole) >= 290 and len(table.tests) >= 5 and 0.1 < whole.y.mean() < 0.9
     assert all(np.unique(column[~np.isnan(column)]).size > 1 for column in whole.x.T)

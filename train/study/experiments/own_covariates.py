@@ -37,13 +37,13 @@ RULE = (
     "steps, with the interval of the middle difference, by signed ranks (Hodges and Lehmann), above zero. Where a family names "
     "no model, both go on from L2M-Syn: the one on the covariates of a pool of the table's rows, the other on the prior that "
     "it comes from. Labels are drawn for both, real outcomes are never read in training, and all questions are about rows "
-    "outside the pool. L2M-Syn as it is released is published beside them and decides nothing. At the scale reduced this is the "
-    "third look, and its interval is corrected for three: with fourteen tables the claim was open after 2,000 steps of both "
-    "(0.0091 [-0.0059, 0.0720]) and after 4,000 (0.0132 [-0.0005, 0.0667]). Fourteen tables of patients, which no model had been "
-    "asked about, were added then."
+    "outside the pool. L2M-Syn as it is released is published beside them and decides nothing. At every scale the interval is "
+    "corrected for three looks, since at the scale reduced this is the third: with fourteen tables the claim was open after "
+    "2,000 steps of both (0.0091 [-0.0059, 0.0720]) and after 4,000 (0.0132 [-0.0005, 0.0667]). Fourteen tables of patients, "
+    "which no model had been asked about, were added then."
 )
 LOOKS = 3
-"""At the claim, this one counted; its level is that of one of so many."""
+"""How often the claim has been looked at, this time counted."""
 EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
 OWN, LONGER, RELEASED = "own covariates", "longer", "l2m"
 GATED = OWN
@@ -76,7 +76,7 @@ SETTINGS = OwnCovariatesSettings
 def jobs(settings: OwnCovariatesSettings, data: Path) -> list[Job]:
     """One for each table, in which its model is trained; before them one for L2M-Syn gone on, where any is."""
     longer = [Job(LONGER, settings, LONGER, data)] if trains(settings) else []
-    alone = replace(settings, families=())  # another table is another job, and leaves a model that is trained as it is
+    alone = replace(settings, families=())  # so that a table that is added leaves the others' records as they are
     return [*longer, *(Job(family.name, alone, family, data) for family in settings.families)]
 
 

@@ -51,7 +51,9 @@ def patient_tables() -> dict[str, PatientTable]:
     return {name: build_settings(PatientTable, plain, name) for name, plain in read_settings(FILE).items()}
 
 
+@lru_cache(maxsize=32)
 def patient_cohort(name: str, data: Path) -> Cohort:
+    """data: the folder that holds FOLDER."""
     table = patient_tables()[name]
     frame = _frame(data / table.path, table)
     for column, value in table.rows.items():
