@@ -20,7 +20,7 @@ from l2m_core.tasks.missingness import MECHANISMS
 from l2m_core.tasks.registry import build_prior
 from train.data_plugins import PluggedSource, find_loader
 from train.study.evaluation.manifest import read_manifest
-from train.study.experiments.patient_tables import patient_cohort, patient_tables
+from train.study.experiments.r_tables import r_cohort, r_tables
 
 HOSPITAL = {
     "hospital_long_stay": "long_stay",
@@ -60,8 +60,8 @@ def find_cohort(name: str, data: Path) -> FoundCohort:
         return FoundCohort(known[name].load)
     if name in BUNDLED:
         return FoundCohort(lambda: bundled_cohort(name))
-    if name in patient_tables() and (data / patient_tables()[name].path).is_file():
-        return FoundCohort(lambda: patient_cohort(name, data))
+    if name in r_tables() and (data / r_tables()[name].path).is_file():
+        return FoundCohort(lambda: r_cohort(name, data))
     if find_loader(name) is not None:
         return FoundCohort(PluggedSource(name, data).load)
     return _stand_in(name, seed=sum(name.encode()), features=16, classes=2)

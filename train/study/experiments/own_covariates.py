@@ -38,11 +38,12 @@ RULE = (
     "no model, both go on from L2M-Syn: the one on the covariates of a pool of the table's rows, the other on the prior that "
     "it comes from. Labels are drawn for both, real outcomes are never read in training, and all questions are about rows "
     "outside the pool. L2M-Syn as it is released is published beside them and decides nothing. At every scale the interval is "
-    "corrected for three looks, since at the scale reduced this is the third: with fourteen tables the claim was open after "
-    "2,000 steps of both (0.0091 [-0.0059, 0.0720]) and after 4,000 (0.0132 [-0.0005, 0.0667]). Fourteen tables of patients, "
-    "which no model had been asked about, were added then."
+    "corrected for four looks, since at the scale reduced this is the fourth: with fourteen tables the claim was open after "
+    "2,000 steps of both (0.0091 [-0.0059, 0.0720]) and after 4,000 (0.0132 [-0.0005, 0.0667]), and with fourteen more, of "
+    "patients (0.0057 [-0.0005, 0.0222], corrected for three). Eighteen with ten tests and more, of patients and of other "
+    "things, which no model had been asked about, were added then."
 )
-LOOKS = 3
+LOOKS = 4
 """How often the claim has been looked at, this time counted."""
 EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
 OWN, LONGER, RELEASED = "own covariates", "longer", "l2m"

@@ -1,4 +1,4 @@
-"""Tables of patients that R packages bring, as CSV files of the public collection Rdatasets."""
+"""Tables that R packages bring, of patients for the most part, as CSV files of the public collection Rdatasets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = Path("Rdatasets", "csv")
 
 
 @dataclass(frozen=True)
-class PatientTable:
+class RTable:
     """Which file a table is, and which of its columns are asked for and about."""
 
     package: str
@@ -46,15 +46,15 @@ class PatientTable:
 
 
 @lru_cache(maxsize=1)
-def patient_tables() -> dict[str, PatientTable]:
+def r_tables() -> dict[str, RTable]:
     """By name."""
-    return {name: build_settings(PatientTable, plain, name) for name, plain in read_settings(FILE).items()}
+    return {name: build_settings(RTable, plain, name) for name, plain in read_settings(FILE).items()}
 
 
 @lru_cache(maxsize=32)
-def patient_cohort(name: str, data: Path) -> Cohort:
+def r_cohort(name: str, data: Path) -> Cohort:
     """data: the folder that holds FOLDER."""
-    table = patient_tables()[name]
+    table = r_tables()[name]
     frame = _frame(data / table.path, table)
     for column, value in table.rows.items():
         frame = frame[frame[column] == value]
@@ -68,7 +68,7 @@ def patient_cohort(name: str, data: Path) -> Cohort:
     )
 
 
-def _frame(path: Path, table: PatientTable) -> pd.DataFrame:
+def _frame(path: Path, table: RTable) -> pd.DataFrame:
     try:
         frame = pd.read_csv(path)
     except (OSError, ValueError) as error:
