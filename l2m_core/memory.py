@@ -61,11 +61,11 @@ class L2M:
     @property
     def most_rows(self) -> int:
         """Rows of a cohort that are read, at most."""
-        return self.release.trained.most_rows
+        return self.release.most_rows
 
     def check(self, cohort: Cohort) -> tuple[str, ...]:
         """Sentences on where the cohort lies outside the trained range; refuses what cannot be answered at all."""
-        return self.release.trained.check(cohort, self.name)
+        return self.release.check(cohort)
 
     def condition(
         self,

@@ -47,38 +47,39 @@ class ClassCodings:
     """How one cohort is put to the model: as T tasks, each with its own coding of the classes."""
 
     codes: Tensor
-    """(T, K) int64: first V codings of all classes; then, where `rest_share` is above 0, K times one class (1) against the
-    rest (0)."""
+    """(T, K) int64: first V codings of all classes, of which the first counts once for each part of the cohort; then, where
+    `rest_share` is above 0, K times one class (1) against the rest (0)."""
     rest_share: float = 0.0
     """The share of the answer that comes from the tasks of one class against the rest."""
 
     @classmethod
-    def of(cls, classes: int, views: int, rest_share: float) -> ClassCodings:
+    def of(cls, classes: int, views: int, rest_share: float, parts: int = 1) -> ClassCodings:
+        """parts: in how many the cohort is read, each under the cohort's own codes."""
+        whole = codings(classes, views)
+        whole = torch.cat([whole[:1].expand(parts, -1), whole[1:]])
         if classes == 2 or rest_share == 0:
-            return cls(codings(classes, views))
+            return cls(whole)
         against_rest = torch.eye(classes, dtype=torch.int64)
-        whole = [codings(classes, views)] if rest_share < 1 else []
-        return cls(torch.cat([*whole, against_rest]), rest_share)
+        return cls(torch.cat([whole, against_rest] if rest_share < 1 else [against_rest]), rest_share)
 
     @property
     def views(self) -> int:
         """V: tasks with all classes."""
         return len(self.codes) - (self.codes.shape[1] if self.rest_share else 0)
 
-    def encode(self, context: Context, most_rows: int) -> tuple[Context, ...]:
-        """One cohort (B = 1) as T tasks, in batches of equally many rows.
+    def encode(self, context: Context, parts: Sequence[Context], most_rows: int) -> tuple[Context, ...]:
+        """One cohort (B = 1) as T tasks, in batches of equally many rows. parts: all its rows, as they are read together.
 
-        Of a long cohort the first task has all rows and is a batch of its own; the others have `most_rows` of them.
+        Of a long cohort the first task of each part is a batch of its own; the others have `most_rows` of all rows.
         """
         assert context.n_classes is not None and len(context.y) == 1
         codes, y = self.codes.to(context.y.device), context.y[0]
-        if len(y) <= most_rows or len(codes) == 1:
+        if len(parts) == 1 and len(y) <= most_rows:
             return (_tasks(context, codes),)
-        rows = even_rows(y.cpu(), most_rows).to(y.device)
-        fewer = Context(
-            context.x[:, rows], context.r[:, rows], context.y[:, rows], context.n_classes, context.categorical
-        )
-        return _tasks(context, codes[:1]), _tasks(fewer, codes[1:])
+        firsts = [_tasks(part, codes[:1]) for part in parts]
+        if len(codes) == len(firsts):
+            return tuple(firsts)
+        return *firsts, _tasks(context.rows(even_rows(y.cpu(), most_rows).to(y.device)), codes[len(firsts) :])
 
     def decode(self, output: Output) -> Output:
         """The answers of T tasks as one (B = 1), in the cohort's own codes.

@@ -19,9 +19,10 @@ import torch
 
 from l2m_core.answering.batching import MOST_AT_ONCE, QueryBatcher
 from l2m_core.answering.class_codings import ClassCodings, joined, prevalence_shift
-from l2m_core.answering.context_rows import shorten
+from l2m_core.answering.context_rows import even_parts, shorten
 from l2m_core.answering.devices import Device
 from l2m_core.answering.fallback import OnDevice
+from l2m_core.answering.parts import averaged
 from l2m_core.answering.predictive import Predictive
 from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
@@ -79,7 +80,8 @@ def encode_cohort(
     """
     codings: ClassCodings | None = None
     if cohort.kind != "continuous":
-        codings = ClassCodings.of(cohort.n_classes, release.inference.views, release.inference.against_rest)
+        settings, parts = release.inference, -(-min(len(cohort), release.most_rows) // release.together)
+        codings = ClassCodings.of(cohort.n_classes, settings.views, settings.against_rest, parts)
     return OnDevice(release, partial(_read, cohort=cohort, codings=codings, run=run, progress=progress)), codings
 
 
@@ -88,7 +90,8 @@ def _read(
 ) -> tuple[Memory, ...]:
     """On the release's device."""
     context = _context_of(release, cohort)
-    contexts = (context,) if codings is None else codings.encode(context, release.inference.view_rows)
+    parts = [context.rows(rows.to(context.y.device)) for rows in even_parts(context.y[0].cpu(), release.together)]
+    contexts = tuple(parts) if codings is None else codings.encode(context, parts, release.inference.view_rows)
     condition = release.module.condition
     shares = _Shares(contexts, progress)
 
@@ -126,7 +129,7 @@ def _work_of(batch: Context) -> float:
 def _context_of(release: Release, cohort: Cohort) -> Context:
     """The rows that are read, as one task (B = 1) on the model's device; unrecorded cells are 0, masked out by r."""
     device = next(release.module.parameters()).device
-    part = shorten(cohort, release.trained.most_rows)
+    part = shorten(cohort, release.most_rows)
     return Context(
         torch.from_numpy(np.nan_to_num(part.x, nan=0.0)).to(device)[None],
         torch.from_numpy(part.r.copy()).to(device)[None],
@@ -188,7 +191,7 @@ class ConditionedModel:
     @property
     def rows_read(self) -> int:
         """Rows of the cohort that the model read."""
-        return min(len(self.cohort), self.release.trained.most_rows)
+        return min(len(self.cohort), self.release.most_rows)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -280,7 +283,7 @@ class ConditionedModel:
                 return query(memory, values.expand(tasks, -1, -1), known.expand(tasks, -1, -1), rank=rank)  # type: ignore[operator, no-any-return]
 
         outputs = run([partial(ask, memory) for memory in memories])
-        return outputs[0] if self.codings is None else self.codings.decode(joined(outputs))
+        return averaged(outputs, memories) if self.codings is None else self.codings.decode(joined(outputs))
 
     def _prediction(self, output: Output, x: np.ndarray) -> np.ndarray | Predictive:
         """Of (1, n, …) outputs for (n, d) rows: the model's prediction, blended with the council's where there is one."""
@@ -308,10 +311,10 @@ class ConditionedModel:
 
     @lazy
     def scale(self) -> Columns:
-        """The values by whose ranks results are foreseen: those of the rows that were read, as one task."""
+        """The values by whose ranks results are foreseen: those of the rows that were read together first, as one task."""
 
         def first_task(release: Release, memories: tuple[Memory, ...]) -> Columns:
-            # It has all the rows that were read; the others differ in the coding of classes, or have fewer rows.
+            # The others differ in the coding of classes, have fewer rows, or are of another part that is like this one.
             columns = memories[0].columns
             assert isinstance(columns, Columns)
             return replace(columns, **{name: tensor[:1].cpu() for name, tensor in vars(columns).items()})

@@ -18,6 +18,7 @@ from l2m_core.answering import devices
 from l2m_core.answering.devices import Device
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
+from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.learn.checkpoints import checksum, load_tensors, save_tensors, write_text
 from l2m_core.model.encoders import build_model
@@ -50,6 +51,26 @@ class Release:
     """Where `module` computes."""
     spare: nn.Module | None = None
     """The same weights on the CPU, for when the GPU fails; None where `module` is there already."""
+
+    @property
+    def together(self) -> int:
+        """Rows of a cohort that are read together, at most."""
+        return self.inference.part_rows or self.trained.most_rows
+
+    @property
+    def most_rows(self) -> int:
+        """Rows of a cohort that are read, at most."""
+        return self.together * self.inference.most_parts
+
+    def check(self, cohort: Cohort) -> tuple[str, ...]:
+        """Sentences on where the cohort lies outside the trained range; refuses what cannot be answered at all."""
+        notes = self.trained.check(cohort, self.name, self.together)
+        if len(cohort) <= self.most_rows:
+            return notes
+        return *notes, (
+            f"The cohort has {len(cohort):,} rows; model '{self.name}' reads an even part of {self.most_rows:,}, since more "
+            f"would tell it nothing and take time."
+        )
 
     def on_cpu(self) -> Release:
         """This release, on the CPU from here on."""
@@ -136,6 +157,10 @@ def load_release(name: str | Path = "general", device: str | None = None, dtype:
     if (inference.gains == "answers" or inference.aligned_states) and not config.value_bins:
         setting = "gains: answers" if inference.gains == "answers" else f"aligned_states: {inference.aligned_states}"
         raise ModelFileError(f"{FACTS} of model '{folder.name}' says {setting}, but the model foresees no results.")
+    if inference.part_rows and config.encoder == "rows":
+        raise ModelFileError(
+            f"{FACTS} of model '{folder.name}' says part_rows, but a model of rows reads all together."
+        )
     module = build_model(config)
     weights = load_tensors(folder, "weights")
     try:

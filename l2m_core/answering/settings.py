@@ -33,6 +33,11 @@ class AnswerSettings:
     """Codings of the classes that answers are averaged over; see l2m_core/answering/class_codings.py."""
     against_rest: float = 0.0
     """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
+    part_rows: int = 0
+    """Most rows that are read together. Of a longer cohort several even parts are read, each by itself, and answers are averaged
+    over them; see l2m_core/answering/context_rows.py. 0: all rows that are read are read together."""
+    most_parts: int = 1
+    """Most parts of a cohort that are read, where `part_rows` is given."""
     view_rows: int = field(default=512, metadata={EARLIER_NAME: "care_rows"})
     """Most rows of a cohort that are context for every view but the first, and for each class against the rest."""
     exponent_spread: float = field(default=0.0, metadata={EARLIER_NAME: "sharpness"})
@@ -60,11 +65,15 @@ class AnswerSettings:
         check_number("temperature", self.temperature, (int, float), 1e-3, 1e3)
         check_number("views", self.views, int, 1, 100)
         check_number("against_rest", self.against_rest, (int, float), 0, 1)
+        check_number("part_rows", self.part_rows, int, 0, math.inf)
+        check_number("most_parts", self.most_parts, int, 1, 100)
         check_number("view_rows", self.view_rows, int, 1, math.inf)
         check_number("exponent_spread", self.exponent_spread, (int, float), 0, 10)
         check_number("estimated_gains", self.estimated_gains, int, 0, 1000)
         check_number("aligned_states", self.aligned_states, int, 0, 1000)
         check_number("prevalence", self.prevalence, (int, float), 0, 1)
+        if self.part_rows and self.against_rest == 1:
+            raise ConfigError("part_rows is given, so against_rest must be below 1: parts are read with all classes.")
         if self.policy not in MODEL_POLICIES:
             raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(MODEL_POLICIES)}.")
         if self.gains not in GAINS:

@@ -36,7 +36,7 @@ class TrainedRange:
 
     @property
     def most_rows(self) -> int:
-        """Rows of a cohort that are read, at most."""
+        """Rows of a cohort that are read together, at most, unless a release says otherwise."""
         return max(MOST_ROWS, self.context_rows)
 
     @property
@@ -49,9 +49,9 @@ class TrainedRange:
         largest = ", ".join(f"{most:,} {what}" for what, most in self.sizes.items())
         return f"Trained for up to {largest}; outcomes: {', '.join(self.outcomes)}."
 
-    def check(self, cohort: Cohort, model: str) -> tuple[str, ...]:
+    def check(self, cohort: Cohort, model: str, together: int | None = None) -> tuple[str, ...]:
         """One sentence for each way in which the cohort lies outside the range. An outcome that the model cannot answer
-        for is refused. model: its name, for the sentences."""
+        for is refused. model: its name, for the sentences; together: how many rows it reads together, at most."""
         if cohort.n_classes > self.classes:
             raise CohortError(
                 f"Outcome '{cohort.schema.outcome.name}' has {cohort.n_classes} classes; model '{model}' supports "
@@ -67,16 +67,10 @@ class TrainedRange:
                 f"Outcome '{cohort.schema.outcome.name}' holds {largest:g}; numbers up to {LARGEST_OUTCOME:g} can be "
                 f"predicted. Correct the value, or give the outcome in a larger unit."
             )
-        sizes = {"features": len(cohort.names), "context rows": min(len(cohort), self.most_rows)}
-        notes = [
+        sizes = {"features": len(cohort.names), "context rows": min(len(cohort), together or self.most_rows)}
+        return tuple(
             f"The cohort has {have:,} {what}, {have / self.sizes[what]:.1f} times the {self.sizes[what]:,} that model "
             f"'{model}' was trained on; its answers may be worse than measured."
             for what, have in sizes.items()
             if have > self.sizes[what]
-        ]
-        if len(cohort) > self.most_rows:
-            notes.append(
-                f"The cohort has {len(cohort):,} rows; model '{model}' reads an even part of {self.most_rows:,}, since more "
-                f"would tell it nothing and take time."
-            )
-        return tuple(notes)
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from l2m_core.model.interface import Memory, Output
 
 LEAST_STD = 0.05  # of the standardised outcome: keeps a likelihood from running away on near-noiseless tasks
+LEAST_MASS = 1e-12  # of a bin, so that its logarithm is finite
 TAIL = 0.5  # mean excess, in standard deviations of the outcome, beyond the outermost edges
 
 
@@ -107,6 +108,28 @@ class Density:
         z = torch.where(index == 0, edges[0] + TAIL * inside.log(), z)
         z = torch.where(index == len(edges), edges[-1] - TAIL * (1 - inside).log(), z)
         return self.shift + self.scale * z[..., 0]
+
+    def below(self, y: Tensor) -> Tensor:
+        """y: (B, m) on the outcome's own scale → (B, n, m) probabilities that the outcome stays below, in double precision."""
+        z, edges = ((y - self.shift) / self.scale).double(), self.edges.double()
+        mass = self.logits.double().softmax(-1)
+        index = torch.searchsorted(edges, z.contiguous())  # (B, m) the bin of each
+        # The share of its bin that lies below it: of an inner one, uniform, linear; of the outermost the exponential tails.
+        padded = torch.cat([edges[:1], edges, edges[-1:]])
+        low, high = padded[index], padded[index + 1]
+        inside = (z - low) / (high - low).clamp_min(1e-9)
+        inside = torch.where(index == 0, ((z - edges[0]) / TAIL).clamp_max(0.0).exp(), inside)
+        inside = torch.where(index == len(edges), -torch.expm1(((edges[-1] - z) / TAIL).clamp_max(0.0)), inside)
+        index = index[:, None].expand(-1, mass.shape[1], -1)
+        return (mass.cumsum(-1) - mass).gather(-1, index) + mass.gather(-1, index) * inside[:, None]
+
+    def on_scale_of(self, other: Density) -> Density:
+        """The same distributions in the bins of `other`, which may lie elsewhere by a little."""
+        edges = other.shift + other.scale * other.edges  # (B, bins - 1)
+        below = self.below(edges)
+        ends = torch.zeros_like(below[..., :1]), torch.ones_like(below[..., :1])
+        masses = torch.diff(torch.cat([ends[0], below, ends[1]], -1)).clamp_min(LEAST_MASS)
+        return replace(other, logits=masses.log().float())
 
     def divergence(self, other: Density) -> Tensor:
         """(B, n) KL(self ‖ other) in nats."""

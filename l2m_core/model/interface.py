@@ -108,6 +108,10 @@ class Context:
     n_classes: Tensor | None
     categorical: Tensor
 
+    def rows(self, index: Tensor) -> Context:
+        """Some of its rows. index: (n,) int64."""
+        return Context(self.x[:, index], self.r[:, index], self.y[:, index], self.n_classes, self.categorical)
+
 
 @dataclass(frozen=True)
 class Output:

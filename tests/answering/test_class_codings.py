@@ -73,7 +73,7 @@ def test_two_classes_need_no_rest_and_the_cohort_is_put_as_the_codes_say() -> No
         torch.tensor([3]),
         torch.zeros(1, 3, dtype=torch.bool),
     )
-    (put,) = ClassCodings.of(3, 1, 0.5).encode(context, 100)
+    (put,) = ClassCodings.of(3, 1, 0.5).encode(context, [context], 100)
     assert put.y.tolist() == [[2, 0, 1, 2], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]]
     assert put.n_classes.tolist() == [3, 2, 2, 2] and put.x.shape == (4, 4, 3)
 
@@ -82,7 +82,7 @@ def test_of_a_long_cohort_all_codings_but_the_first_read_an_even_part() -> None:
     y = torch.tensor([0] * 60 + [1] * 30 + [2] * 10)[torch.randperm(100)]
     x = torch.arange(100.0)[None, :, None]
     context = Context(x, torch.ones(1, 100, 1, dtype=torch.bool), y[None], torch.tensor([3]), torch.zeros(1, 1).bool())
-    first, others = ClassCodings.of(3, 2, 0.5).encode(context, 20)
+    first, others = ClassCodings.of(3, 2, 0.5).encode(context, [context], 20)
     assert first.y.tolist() == [y.tolist()] and first.x.shape == (1, 100, 1)
     assert others.x.shape == (4, 20, 1) and others.n_classes.tolist() == [3, 2, 2, 2]
     rows = others.x[0, :, 0].long()

@@ -27,18 +27,19 @@ def test_tasks_have_as_many_classes_as_the_limit_is_about_and_more_rows_than_it(
 
 
 def test_each_way_reads_what_it_says(model: L2M) -> None:
-    family = dataclasses.replace(long_cohorts.LIMITS[1].family, context=120, test_rows=10)
-    drawn = long_cohorts.drawn(dataclasses.replace(long_cohorts.LIMITS[1], family=family))
+    family = dataclasses.replace(long_cohorts.LIMITS[2].family, context=120, test_rows=10)
+    drawn = long_cohorts.drawn(dataclasses.replace(long_cohorts.LIMITS[2], family=family))
     trial, _ = next(drawn)
-    assert {m.context_rows for m in long_cohorts.read_rows(50)(model, trial.context).memories} == {50}
-    assert [m.context_rows for m in long_cohorts.view_rows(40)(model, trial.context).memories] == [120, 40]
+    parts = long_cohorts.reading(part_rows=30, most_parts=2, view_rows=20)(model, trial.context)
+    assert [m.context_rows for m in parts.memories] == [30, 30, 20]
+    assert [m.context_rows for m in long_cohorts.reading(view_rows=40)(model, trial.context).memories] == [120, 40]
     found = {long_cohorts.with_its_own_exponent(model, other.context).exponent for other, _ in islice(drawn, 4)}
     assert len(found) > 1  # each cohort has its own
 
 
 def test_the_page_compares_each_way_with_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = dataclasses.replace(long_cohorts.LIMITS[0].family, context=60, test_rows=20)
-    ways = {"60 of 60": long_cohorts.read_rows(60), "30": long_cohorts.read_rows(30)}
+    ways = {"60 of 60": long_cohorts.reading(part_rows=60), "30": long_cohorts.reading(part_rows=30)}
     limit = long_cohorts.Limit("Rows", short, True, ways)
     monkeypatch.setattr(long_cohorts, "LIMITS", (limit,))
     assert main(["long_cohorts", "--tasks", "2", "--out", str(tmp_path)]) == 0
