@@ -13,7 +13,16 @@ import numpy as np
 import torch
 
 from l2m_core.answering.engine import ConditionedModel
-from l2m_core.model.results import POINTS, cumulative, position_at, probability_up_to, rank_at, results_to_try
+from l2m_core.answering.settings import SHARED_VALUES
+from l2m_core.model.results import (
+    MOST_LEVELS,
+    POINTS,
+    cumulative,
+    position_at,
+    probability_up_to,
+    rank_at,
+    results_to_try,
+)
 
 KEPT = 64  # patients' states, at most, whose foreseen results are kept
 FEWEST_RECORDED = 10  # rows that have a test; of a rarer one nothing is foreseen
@@ -44,12 +53,26 @@ def foresee(memory: ConditionedModel, density: np.ndarray, columns: Sequence[int
     return [found[column] for column in columns]
 
 
+def tries_shared_values(memory: ConditionedModel) -> bool:
+    """Whether values that many rows share are tried with their own chances; earlier releases did not know how."""
+    return memory.release.inference.results == SHARED_VALUES
+
+
+def _tried(memory: ConditionedModel, density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(d, MOST_LEVELS) results and their chances, of each column."""
+    logits, features = _logits(density), torch.arange(len(density)).view(1, 1, -1)
+    values, chances = (t[0, 0] for t in results_to_try(logits[None, None], memory.scale, features, memory.levels))
+    if tries_shared_values(memory):
+        *shared, applies = memory.shared_values.results(logits, memory.scale)
+        # Where there are few different values, each is tried already.
+        applies = (applies & (memory.levels[2][0] > MOST_LEVELS))[:, None]
+        values, chances = (torch.where(applies, t, u) for t, u in zip(shared, (values, chances), strict=True))
+    return values.double().numpy(), chances.double().numpy()
+
+
 def _foresee_all(memory: ConditionedModel, density: np.ndarray) -> list[Foreseen | None]:
-    features = torch.arange(len(density)).view(1, 1, -1)
-    tried = results_to_try(_logits(density)[None, None], memory.scale, features, memory.levels)
-    values, chances = (tensor[0, 0].double().numpy() for tensor in tried)
     found: list[Foreseen | None] = []
-    for value, chance, recorded in zip(values, chances, memory.scale.count[0].tolist(), strict=True):
+    for value, chance, recorded in zip(*_tried(memory, density), memory.scale.count[0].tolist(), strict=True):
         if recorded < FEWEST_RECORDED:
             found.append(None)
             continue
@@ -60,10 +83,20 @@ def _foresee_all(memory: ConditionedModel, density: np.ndarray) -> list[Foreseen
     return found
 
 
-def low_and_high(found: Foreseen) -> Foreseen:
-    """A low and a high result, in place of many: about a standard deviation to each side, as likely one as the other."""
+def low_and_high(found: Foreseen, shared_apart: bool = False) -> Foreseen:
+    """A low and a high result, in place of many: about a standard deviation to each side, as likely one as the other.
+
+    shared_apart: where one result is likelier than all others together, it and the middle one of those, with their chances.
+    """
     if len(found.values) <= FEW:
         return found
+    likeliest = int(found.chances.argmax())
+    if shared_apart and found.chances[likeliest] > 0.5:
+        others = np.delete(found.chances, likeliest).cumsum()
+        middle = np.delete(found.values, likeliest)[np.searchsorted(others, others[-1] / 2)]
+        pair = np.array([found.values[likeliest], middle]), np.array([1 - others[-1], others[-1]])
+        order = pair[0].argsort()
+        return Foreseen(pair[0][order], pair[1][order])
     low, high = np.searchsorted(np.cumsum(found.chances), LOW_AND_HIGH)
     return found if low == high else Foreseen(found.values[[low, high]], np.array([0.5, 0.5]))
 

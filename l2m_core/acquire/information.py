@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from l2m_core.acquire.foreseen import draw_results, foresee, is_too_rare, low_and_high
+from l2m_core.acquire.foreseen import draw_results, foresee, is_too_rare, low_and_high, tries_shared_values
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.metrics import entropies
@@ -82,7 +82,7 @@ def outlooks(
             draws.append(_drawn_together(memory, x, values, columns))
         elif (found := single[columns[0]]) is not None:
             if rough_from is not None and position >= rough_from:
-                found = low_and_high(found)
+                found = low_and_high(found, tries_shared_values(memory))
             draws.append((found.values[:, None], found.chances))
         else:
             draws.append(None)

@@ -31,7 +31,7 @@ from l2m_core.model.columns import Columns
 from l2m_core.model.density import predictive
 from l2m_core.model.interface import Context, Memory, Output, Progress, ignore_progress
 from l2m_core.model.parallel import RunAll, in_turn, side_by_side
-from l2m_core.model.results import Levels, levels_of
+from l2m_core.model.results import Levels, SharedValues, levels_of
 
 CONTEXT_CHUNK = 1024  # rows worked on at a time when conditioning
 OWN_WORK = 2000  # a row's own work, counted in the rows that it could read in that time
@@ -325,6 +325,11 @@ class ConditionedModel:
     def levels(self) -> Levels:
         """Of `scale`."""
         return levels_of(self.scale)
+
+    @lazy
+    def shared_values(self) -> SharedValues:
+        """Of `scale`."""
+        return SharedValues.of(self.scale)
 
     @lazy
     def spread(self) -> tuple[np.ndarray, np.ndarray]:

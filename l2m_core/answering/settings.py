@@ -19,6 +19,10 @@ COLUMN, HIDDEN_LAYER, LIKE_TESTS = "column", "hidden layer", "like tests"
 ALIGNED_BY = (COLUMN, HIDDEN_LAYER, LIKE_TESTS)
 """See l2m_core/acquire/head_alignment.py."""
 
+POINTS, SHARED_VALUES = "points", "shared values"
+RESULTS = (POINTS, SHARED_VALUES)
+"""See l2m_core/model/results.py."""
+
 ROW_ORDERS = ("position", "content")
 """See l2m_core/answering/row_order.py."""
 
@@ -51,6 +55,9 @@ class AnswerSettings:
     """What gains are: the gain head's alone, or computed from the model's own answers, with the head to screen by."""
     estimated_gains: int = 0
     """Of so many tests beyond those whose gains are computed, at most, the gain is estimated from two results each."""
+    results: str = POINTS
+    """At which results a test of many different values is tried: at points of its distribution alone, or first at the values
+    that many rows share."""
     aligned_states: int = 0
     """In so many states of a cohort's rows, at most, the gain head is compared with the model's own answers when the cohort
     is read, and brought in line with them (l2m_core/acquire/head_alignment.py). 0: it is left as it is."""
@@ -80,6 +87,8 @@ class AnswerSettings:
             raise ConfigError(f"gains is {self.gains!r}; it must be one of {', '.join(GAINS)}.")
         if self.aligned_by not in ALIGNED_BY:
             raise ConfigError(f"aligned_by is {self.aligned_by!r}; it must be one of {', '.join(ALIGNED_BY)}.")
+        if self.results not in RESULTS:
+            raise ConfigError(f"results is {self.results!r}; it must be one of {', '.join(RESULTS)}.")
         if self.row_order not in ROW_ORDERS:
             raise ConfigError(f"row_order is {self.row_order!r}; it must be one of {', '.join(ROW_ORDERS)}.")
 

@@ -7,6 +7,8 @@ categories of any unit, and a flat one, which is what an untrained head gives, i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -16,6 +18,13 @@ from l2m_core.model.columns import Columns
 CHANCES = (0.05, 0.15, 0.2, 0.2, 0.2, 0.15, 0.05)
 POINTS = (0.025, 0.125, 0.3, 0.5, 0.7, 0.875, 0.975)  # the middle of each
 MOST_LEVELS = 8  # of a column with so few different values, each is tried
+# Where many rows share a value (none found, below what the laboratory can tell) it is tried with its own chance, and the others
+# at these points of what remains: else a result that few have, and that tells much, lies between two points and counts nothing.
+SHARED_SHARE = 0.1  # of a column's recorded rows
+MOST_SHARED = 3  # values
+OTHER_CHANCES = (0.1, 0.2, 0.4, 0.2, 0.1)
+OTHER_POINTS = (0.05, 0.2, 0.5, 0.8, 0.95)  # the middle of each
+LEAST_CHANCE = 1e-4  # of a result; what is less likely is not worth being asked about
 
 
 def rank_interval(columns: Columns, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,6 +109,49 @@ def results_to_try(
     is_few = (distinct <= MOST_LEVELS).view(B, n, m, 1)
     chances = torch.where(is_few, of_levels, edges.new_tensor([*CHANCES, 0.0]))
     return torch.where(is_few, values.view(B, n, m, -1), at_points.view(B, n, m, -1)), chances
+
+
+@dataclass(frozen=True)
+class SharedValues:
+    """The values that many rows share, of d columns of one context; a slot that is not needed has a rank of no length."""
+
+    values: Tensor
+    """(d, MOST_SHARED), rising"""
+    ranks: Tensor
+    """(d, MOST_SHARED, 2) where each begins and ends, in 0 … 1"""
+
+    @classmethod
+    def of(cls, columns: Columns) -> SharedValues:
+        """Of a context of one task (B = 1)."""
+        d = columns.ordered.shape[1]
+        values, ranks = torch.zeros(d, MOST_SHARED), torch.zeros(d, MOST_SHARED, 2)
+        for column, (ordered, count) in enumerate(zip(columns.ordered[0], columns.count[0].tolist(), strict=True)):
+            distinct, times = torch.unique_consecutive(ordered[:count], return_counts=True)
+            most = times.argsort(descending=True, stable=True)[:MOST_SHARED]
+            shared = most[times[most] >= SHARED_SHARE * count].sort().values
+            ends = times.cumsum(0)[shared]
+            values[column, : len(shared)] = distinct[shared]
+            ranks[column, : len(shared)] = torch.stack([ends - times[shared], ends], -1) / max(1, count)
+        return cls(values, ranks)
+
+    def results(self, logits: Tensor, columns: Columns) -> tuple[Tensor, Tensor, Tensor]:
+        """As `results_to_try`, of all columns of one row: (d, MOST_LEVELS) values and chances, and (d,) where any value is
+        shared, so that they are to be used. logits: (d, V)"""
+        edges = cumulative(logits)
+        up_to = probability_up_to(edges, self.ranks.flatten(1)).view(self.ranks.shape)
+        starts, mass = up_to[..., 0], (up_to[..., 1] - up_to[..., 0]).clamp_min(0)
+        rest = (1 - mass.sum(-1, keepdim=True)).clamp_min(0)
+        others = rest * edges.new_tensor(OTHER_POINTS)
+        # From a level of what remains to one of the whole: each shared value that lies below it adds its chance.
+        level = others.clone()
+        for number in range(MOST_SHARED):
+            remains_below = starts[:, number] - mass[:, :number].sum(-1)
+            level += torch.where(others > remains_below[:, None], mass[:, number, None], 0.0)
+        position = position_at(rank_at(edges, level), columns.count[0, :, None].clamp_min(1))
+        values = torch.cat([self.values, columns.ordered[0].gather(-1, position)], -1)
+        chances = torch.cat([mass, rest * edges.new_tensor(OTHER_CHANCES)], -1)
+        chances = torch.where(chances < LEAST_CHANCE, 0.0, chances)
+        return values, chances / chances.sum(-1, keepdim=True), (self.ranks[..., 1] > 0).any(-1)
 
 
 def levels_of(columns: Columns) -> Levels:

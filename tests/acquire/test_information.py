@@ -18,7 +18,7 @@ from l2m_core.acquire.information import as_probabilities, balance, filled, mutu
 from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.release import Release, load_release, save_model
-from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.settings import RESULTS, SHARED_VALUES, AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, FeatureError, InputError, ModelFileError
 from l2m_core.learn.losses import GainLoss, information_of_each
@@ -397,3 +397,31 @@ def test_a_release_without_a_value_head_cannot_promise_its_gains(tmp_path):
     save_model(tmp_path / "m", build_model(config), config, TrainedRange(), AnswerSettings(gains="answers"), {})
     with pytest.raises(ModelFileError, match="foresees no results"):
         load_release(tmp_path / "m")
+
+
+@pytest.mark.parametrize("results", RESULTS)
+def test_a_result_that_few_rows_have_and_that_settles_the_outcome_tells_something(results):
+    """Fifteen of a thousand rows have an amount, all others none; whoever has any is ill."""
+    generator = np.random.default_rng(0)
+    amount = np.where(np.arange(1000) < 15, generator.uniform(1, 9, 1000).round(2), 0)
+    ill = (amount > 0) | (generator.random(1000) < 0.15)
+    x = np.c_[amount, generator.normal(size=1000)].astype(np.float32)
+    release = l2m.load().release
+    inference = replace(release.inference, results=results, aligned_states=0)
+    memory = L2M(replace(release, inference=inference)).condition(l2m.Cohort.from_arrays(x, ill.astype(int)))
+    unknown = np.full(2, np.nan, np.float32)
+    told, _ = outlooks(memory, unknown, memory.answer(unknown[None]).values[0], [[0], [1]])
+    found = foresee(memory, memory.answer(unknown[None]).values[0], [0])[0]
+    if results == SHARED_VALUES:
+        assert told.gain > 0.01 and found.values[0] == 0 and 0.9 < found.chances[0] < 0.999
+    else:  # how earlier releases answer, and replay
+        assert told.gain < 1e-6 and found.values.tolist() == [0]
+
+
+def test_of_results_one_of_which_is_likelier_than_all_others_it_and_their_middle_are_tried():
+    found = Foreseen(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.8, 0.05, 0.1, 0.05]))
+    pair = low_and_high(found, shared_apart=True)
+    assert pair.values.tolist() == [0, 2] and pair.chances == pytest.approx([0.8, 0.2])
+    assert low_and_high(found).values.tolist() == [0, 2] and low_and_high(found).chances.tolist() == [0.5, 0.5]
+    even = Foreseen(np.arange(4.0), np.full(4, 0.25))
+    assert low_and_high(even, shared_apart=True).chances.tolist() == low_and_high(even).chances.tolist()

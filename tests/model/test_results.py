@@ -6,6 +6,8 @@ import torch
 from l2m_core.model.columns import fit_columns
 from l2m_core.model.results import (
     CHANCES,
+    OTHER_CHANCES,
+    SharedValues,
     cumulative,
     probability_up_to,
     rank_at,
@@ -106,3 +108,30 @@ def test_results_of_several_columns_are_tried_at_once():
     values, chances = results_to_try(torch.zeros(1, 1, 3, 8), columns, torch.tensor([[[1, 2, 0]]]))
     assert values[0, 0, 0, :2].tolist() == [0, 1] and values[0, 0, 1, 0] == 7 and chances[0, 0, 1, 0] == 1
     torch.testing.assert_close(chances.sum(-1), torch.ones(1, 1, 3))
+
+
+def shared_results(columns, logits):
+    values, chances, applies = SharedValues.of(columns).results(logits, columns)
+    assert chances.sum(-1).tolist() == pytest.approx([1.0] * len(logits))
+    return values[0].tolist(), chances[0].tolist(), bool(applies[0])
+
+
+def test_a_value_that_many_rows_share_is_tried_with_its_own_chance_and_the_others_at_points_of_the_rest():
+    columns = columns_of(*[0] * 60, *range(1, 41))
+    values, chances, applies = shared_results(columns, torch.zeros(1, 10))
+    assert applies and values[0] == 0 and chances[0] == pytest.approx(0.6) and chances[1:3] == [0, 0]
+    assert values[3:] == [2, 8, 20, 32, 38] and chances[3:] == pytest.approx([0.4 * share for share in OTHER_CHANCES])
+    # The less likely the shared value, the more of the others: what the density says of each side is kept.
+    rare = torch.tensor([[0.0] * 6 + [3.0] * 4])
+    below = float(rare.softmax(-1)[0, :6].sum())
+    values, chances, _ = shared_results(columns, rare)
+    assert chances[0] == pytest.approx(below, abs=1e-5) and values[3:] == [2, 8, 20, 32, 38]
+
+
+def test_several_values_are_shared_and_a_result_that_few_rows_have_is_still_tried():
+    columns = columns_of(*[5] * 50, *[-1] * 30, *[9] * 17, 2, 3, 12)
+    values, chances, applies = shared_results(columns, torch.zeros(1, 20))
+    assert applies and values[:3] == [-1, 5, 9] and chances[:3] == pytest.approx([0.3, 0.5, 0.17])
+    assert set(values[3:]) == {2, 3, 12} and sum(chances[3:]) == pytest.approx(0.03, abs=1e-6)
+    nothing_shared = columns_of(*range(40))
+    assert not shared_results(nothing_shared, torch.zeros(1, 8))[2]

@@ -27,7 +27,7 @@ from train.study.markdown import markdown_table
 from train.study.random_states import NamedTrial, in_random_states, named, options, random_state, sources
 
 TESTS = 10  # open tests of a state that are compared
-NEAR_VALUES = 12  # recorded values of near rows that the reference tries
+NEAR_VALUES = 40  # recorded values of near rows that the reference tries, at most
 ALL = slice(None)
 FOLLOWED = ("head", "shown", "reference")
 """Gains whose first tests are compared by what was recorded."""
@@ -137,9 +137,17 @@ def describe(gains: pd.DataFrame) -> list[str]:
             f"Previews average to the belief within one point: {exact.balanced.mean():.1%} of {len(exact)} tests."
         )
         by_cohort = [
-            {"cohort": name, **_agree(part, "shown", "reference")} for name, part in gains.groupby("cohort", sort=False)
+            {
+                "cohort": name,
+                **_agree(part, "shown", "reference"),
+                "halves": _agree(part, "half", "other_half").get("rank_agreement", np.nan),
+            }
+            for name, part in gains.groupby("cohort", sort=False)
         ]
-        parts += ["Shown against the reference, by cohort:", markdown_table(pd.DataFrame(by_cohort))]
+        parts += [
+            "Shown against the reference, by cohort; `halves`: how far the reference's halves agree in rank there.",
+            markdown_table(pd.DataFrame(by_cohort)),
+        ]
     return [*parts, "What was told by recorded results, by decile of the gain shown:", markdown_table(realised(gains))]
 
 
