@@ -28,7 +28,8 @@ from train.study.random_states import NamedTrial, in_random_states, named, optio
 
 TESTS = 10  # open tests of a state that are compared
 NEAR_VALUES = 40  # recorded values of near rows that the reference tries, at most
-ALL = slice(None)
+REFERENCES = {"reference": slice(None), "half": slice(0, None, 2), "other_half": slice(1, None, 2)}
+"""Which of the nearest rows each of them takes."""
 FOLLOWED = ("head", "shown", "reference")
 """Gains whose first tests are compared by what was recorded."""
 LEVEL = 0.95
@@ -89,9 +90,7 @@ def gains_of_state(memory: CohortMemory, trial: Trial, generator: np.random.Gene
                 "head": float(answer.gain[0, column]),
                 "exact": np.nan if outlook is None else outlook.gain,
                 "shown": float(shown[column]),
-                "reference": reference_gain(memory, x, int(column)),
-                "half": reference_gain(memory, x, int(column), slice(0, None, 2)),
-                "other_half": reference_gain(memory, x, int(column), slice(1, None, 2)),
+                **dict(zip(REFERENCES, reference_gains(memory, x, int(column)), strict=True)),
                 "balanced": np.nan if outlook is None else float(outlook.is_balanced),
                 "drop": np.nan if after is None else float(before - row_losses(after, y)[0]),
             }
@@ -99,23 +98,26 @@ def gains_of_state(memory: CohortMemory, trial: Trial, generator: np.random.Gene
     return pd.DataFrame(rows)
 
 
-def reference_gain(memory: CohortMemory, x: np.ndarray, column: int, part: slice = ALL) -> float:
-    """Mutual information of the model's answers over values recorded in the nearest quarter of the rows, all as likely.
-
-    part: which of those rows, in order of nearness.
-    """
-    near = nearest_rows(memory, x[None], count_near(len(memory.cohort)))[0][part]
+def reference_gains(memory: CohortMemory, x: np.ndarray, column: int) -> list[float]:
+    """Mutual information of the model's answers over values recorded in the nearest quarter of the rows, all as likely; and the
+    same over every second of those rows, in order of nearness, and over the others. NaN where none has a value."""
+    near = nearest_rows(memory, x[None], count_near(len(memory.cohort)))[0]
     values = memory.cohort.x[near, column]
-    values = values[~np.isnan(values)]
-    if len(values) == 0:
-        return float("nan")
-    if len(np.unique(values)) <= NEAR_VALUES:
-        tried, times = np.unique(values, return_counts=True)
-        chances = times / len(values)
-    else:
-        tried = np.quantile(values, (np.arange(NEAR_VALUES) + 0.5) / NEAR_VALUES, method="nearest")
-        chances = np.full(NEAR_VALUES, 1 / NEAR_VALUES)
-    return mutual_information(chances, as_probabilities(memory.predictions(filled(x, [column], tried[:, None]))))
+    is_recorded = ~np.isnan(values)
+    tried = np.unique(values[is_recorded])
+    if len(tried) == 0:
+        return [float("nan")] * len(REFERENCES)
+    if len(tried) > NEAR_VALUES:
+        levels = (np.arange(NEAR_VALUES) + 0.5) / NEAR_VALUES
+        tried = np.union1d(np.quantile(values[is_recorded], levels, method="nearest"), tried[[0, -1]])
+    # Each recorded value counts as the one that is tried next to it.
+    nearest = np.abs(np.nan_to_num(values)[:, None] - tried).argmin(1)
+    beliefs = as_probabilities(memory.predictions(filled(x, [column], tried[:, None])))
+    gains = []
+    for part in REFERENCES.values():
+        times = np.bincount(nearest[part][is_recorded[part]], minlength=len(tried))
+        gains.append(mutual_information(times / times.sum(), beliefs) if times.any() else float("nan"))
+    return gains
 
 
 # -- what is said of them ---------------------------------------------------------------------------------------------

@@ -105,15 +105,9 @@ NAMES = {
     "bodies": "Body measurements",
     "attrition": "Staff attrition",
     "cells": "Segmented cells",
-    "credit": "Credit",
-    "lending": "Lending Club",
-    "churn": "Churn",
     "telephone": "Telephone customers",
     "colleges": "US colleges",
     "personality": "Personality items",
-    "email": "Spam by e-mail",
-    "mortgages": "Mortgages",
-    "labour": "Women at work",
 }
 """Of methods and of families, as a reader knows them."""
 

@@ -40,7 +40,7 @@ RULE = (
     "outside the pool. L2M-Syn as it is released is published beside them and decides nothing. At every scale the interval is "
     "corrected for four looks, since at the scale reduced this is the fourth: with fourteen tables the claim was open after "
     "2,000 steps of both (0.0091 [-0.0059, 0.0720]) and after 4,000 (0.0132 [-0.0005, 0.0667]), and with fourteen more, of "
-    "patients (0.0057 [-0.0005, 0.0222], corrected for three). Eighteen with ten tests and more, of patients and of other "
+    "patients (0.0057 [-0.0005, 0.0222], corrected for three). Twelve with ten tests and more, of patients and of other "
     "things, which no model had been asked about, were added then."
 )
 LOOKS = 4
