@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from hashlib import sha256
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -209,16 +210,26 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
 
 
 def test_an_earlier_release_is_loaded_by_name_and_offered_to_nobody() -> None:
-    assert set(earlier_folders()) == {"general-1", "general-2", "general-3"} and not set(earlier_folders()) & set(
-        model_folders()
-    )
+    assert set(earlier_folders()) == {f"general-{number}" for number in (1, 2, 3, 4)}
+    assert not set(earlier_folders()) & set(model_folders())
     model = l2m.load("general-1")
     assert model.fingerprint.startswith("aa2932c0c1e4") and model.release.inference.gains == "head"
     second, third, now = (l2m.load(name) for name in ("general-2", "general-3", "general"))
     assert second.fingerprint.startswith("2a7a4b2d9d11") and second.release.inference.aligned_by == "column"
     assert third.fingerprint.startswith("83c164ae5100") and third.release.inference.aligned_by == "hidden layer"
-    assert now.fingerprint != third.fingerprint and now.release.inference.aligned_by == "like tests"
+    fourth = l2m.load("general-4")
+    assert fourth.fingerprint.startswith("ea88178808da") and fourth.release.inference.aligned_by == "like tests"
+    assert fourth.release.inference.results == "points" and now.release.inference.results == "shared values"
     assert is_released("general-1") and not is_released("general-0")
+
+
+def test_the_release_before_answers_alike_where_a_cohort_is_short_and_rows_share_no_value() -> None:
+    random = np.random.default_rng(4)
+    x = random.normal(size=(90, 3)).astype(np.float32)
+    cohort = l2m.Cohort.from_arrays(x, (x[:, 0] + random.normal(size=90) > 0).astype(int))
+    asked = np.where(random.random((8, 3)) < 0.5, np.nan, x[:8]).astype(np.float32)
+    before, now = (l2m.load(name).condition(cohort).answer(asked) for name in ("general-4", "general"))
+    assert np.array_equal(before.prediction, now.prediction) and np.array_equal(before.gain, now.gain)
 
 
 def test_the_study_s_models_are_loaded_by_name_and_offered_to_nobody() -> None:
