@@ -124,7 +124,8 @@ def words_for(chances: np.ndarray) -> list[str]:
     """What results of these chances, ascending, are called: by where the middle of each lies."""
     middle = np.cumsum(chances) - chances / 2
     index = np.abs(middle[:, None] - np.array(POINTS)).argmin(1)
-    return [f"{WORDS[i]} ({chance:.0%} likely)" for i, chance in zip(index, chances, strict=True)]
+    likely = ["under 1%" if chance < 0.01 else f"{chance:.0%}" for chance in chances]
+    return [f"{WORDS[i]} ({chance} likely)" for i, chance in zip(index, likely, strict=True)]
 
 
 def is_too_rare(memory: ConditionedModel, column: int) -> bool:

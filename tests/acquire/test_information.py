@@ -12,7 +12,7 @@ import torch
 
 import l2m_core as l2m
 from l2m_core import metrics
-from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high
+from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high, words_for
 from l2m_core.acquire.head_alignment import log_gain
 from l2m_core.acquire.information import as_probabilities, balance, filled, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
@@ -416,6 +416,11 @@ def test_a_result_that_few_rows_have_and_that_settles_the_outcome_tells_somethin
         assert told.gain > 0.01 and found.values[0] == 0 and 0.9 < found.chances[0] < 0.999
     else:  # how earlier releases answer, and replay
         assert told.gain < 1e-6 and found.values.tolist() == [0]
+
+
+def test_results_are_told_with_how_likely_each_is():
+    told = words_for(np.array([0.952, 0.0046, 0.0434]))
+    assert told == ["typical (95% likely)", "very high (under 1% likely)", "very high (4% likely)"]
 
 
 def test_of_results_one_of_which_is_likelier_than_all_others_it_and_their_middle_are_tried():
