@@ -27,7 +27,8 @@ LEAST_SHIFT = 0.05
 SEPARATES = 0.05
 """How far each of two classes must move, in opposite directions, for a test to tell them apart."""
 LEAST_CHANCE = 0.02
-"""Results that are foreseen with a smaller chance do not count as what a test could do."""
+"""How far a test could move the prediction is said of results that, with all that move it as far or further the same way, have
+this chance; what hardly ever comes says nothing of what the test could do for this patient."""
 SMALL_GAIN = 0.01
 """Nats: where no test tells as much alone, pairs are looked at."""
 USUAL = 0.25
@@ -122,19 +123,25 @@ def told_together(patient: Patient) -> str:
 
 def effect_of(patient: Patient, name: str) -> Effect:
     """What the results that `Patient.preview` tries would make of the prediction."""
-    table = patient.preview(name)
-    if "chance" in table:
-        # What hardly ever comes says nothing of what the test could do for this patient.
-        table = table[(table.chance >= LEAST_CHANCE) | (table.chance == table.chance.max())]
-    prediction = patient.answer.prediction
+    table, prediction = patient.preview(name), patient.answer.prediction
     if isinstance(prediction, np.ndarray):
-        key = followed(patient)
-        now, after, least = float(prediction[0, _code(patient, key)]), table[f"p({key})"], LEAST_MOVE
+        key, column = followed(patient), f"p({followed(patient)})"
+        now, least = float(prediction[0, _code(patient, key)]), LEAST_MOVE
     else:
-        key, now, after = "mean", float(prediction.mean[0]), table["mean"]
-        least = LEAST_SHIFT * float(prediction.std[0])
+        key = column = "mean"
+        now, least = float(prediction.mean[0]), LEAST_SHIFT * float(prediction.std[0])
+    if "chance" in table:
+        table = table[_is_likely(table[column].to_numpy() - now, table.chance.to_numpy())]
     results = tuple(str(result) for result in table.result)
-    return Effect(name, key, now, results, tuple(map(float, after)), _usual(patient, name, table), least)
+    return Effect(name, key, now, results, tuple(map(float, table[column])), _usual(patient, name, table), least)
+
+
+def _is_likely(moves: np.ndarray, chances: np.ndarray) -> np.ndarray:
+    """(m,) which results count as what a test could do. moves: (m,) by each; chances: (m,)."""
+    as_far = (moves * moves[:, None] >= 0) & (
+        np.abs(moves) >= np.abs(moves)[:, None]
+    )  # row i: those as far as result i
+    return (as_far @ chances >= LEAST_CHANCE) | (chances == chances.max())
 
 
 def followed(patient: Patient) -> str:

@@ -70,6 +70,17 @@ def test_where_no_result_would_move_anything_one_is_told_to_stop(patient: Patien
     assert verdict(patient).action == "measure"
 
 
+def test_several_rare_results_that_move_the_belief_alike_count_together(patient: Patient, monkeypatch) -> None:
+    """An amount that few have, in four parts of one in a hundred each; one in a thousand alone counts nothing."""
+    table = pd.DataFrame(
+        {"result": ["none", "1", "2", "3", "4"], "value": list("01234"), "p(yes)": [0.45, 0.7, 0.8, 0.9, 0.9]}
+    )
+    for rare, highest in ((0.01, 0.9), (0.001, 0.45)):
+        chances = [1 - 4 * rare, rare, rare, rare, rare]
+        monkeypatch.setattr(Patient, "preview", lambda self, name, chances=chances: table.assign(chance=chances))
+        assert effect_of(patient, "a").high == highest and effect_of(patient, "a").low == 0.45
+
+
 def test_a_suggestion_that_is_not_the_most_telling_test_does_not_speak_for_the_others(model, monkeypatch) -> None:
     patient = patient_of(model, "binary")
     frugal = Patient(patient.memory, patient.events, policy=_Last())
