@@ -1,8 +1,7 @@
 """Which rows of a long cohort are read: of each class its share, evenly spread; measured by `train long_cohorts`.
 
-What a model knows of one long reading it knows of several shorter ones as well, in less time, since each row reads all others of
-its part; and a model that was trained on shorter cohorts answers better so. So rows may be read in even parts, and the answers
-are averaged as log probabilities.
+Several short readings tell as much as one long one, in less time, since each row reads all others of its part. So rows may be
+read in even parts, and the answers are averaged as log probabilities.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ def even_rows(y: Tensor, most: int) -> Tensor:
     return by_outcome[torch.linspace(0, len(y) - 1, most, dtype=torch.float64).round().long()].sort().values
 
 
-def even_parts(y: Tensor, most: int) -> list[Tensor]:
-    """The indices of the outcomes y: (N,), in as few even parts as have at most `most` rows each, in rising order."""
-    count = -(-len(y) // most)
+def even_parts(y: Tensor, count: int) -> list[Tensor]:
+    """The indices of the outcomes y: (N,), in so many even parts, each in rising order."""
     by_outcome = y.argsort(stable=True)
     # Every `count`th row of those sorted by outcome, so that each part is like the whole.
     return [by_outcome[number::count].sort().values for number in range(count)]

@@ -80,8 +80,8 @@ def encode_cohort(
     """
     codings: ClassCodings | None = None
     if cohort.kind != "continuous":
-        settings, parts = release.inference, -(-min(len(cohort), release.most_rows) // release.together)
-        codings = ClassCodings.of(cohort.n_classes, settings.views, settings.against_rest, parts)
+        settings = release.inference
+        codings = ClassCodings.of(cohort.n_classes, settings.views, settings.against_rest, release.parts_of(cohort))
     return OnDevice(release, partial(_read, cohort=cohort, codings=codings, run=run, progress=progress)), codings
 
 
@@ -90,7 +90,8 @@ def _read(
 ) -> tuple[Memory, ...]:
     """On the release's device."""
     context = _context_of(release, cohort)
-    parts = [context.rows(rows.to(context.y.device)) for rows in even_parts(context.y[0].cpu(), release.together)]
+    rows_of_parts = even_parts(context.y[0].cpu(), release.parts_of(cohort))
+    parts = [context.rows(rows.to(context.y.device)) for rows in rows_of_parts]
     contexts = tuple(parts) if codings is None else codings.encode(context, parts, release.inference.view_rows)
     condition = release.module.condition
     shares = _Shares(contexts, progress)

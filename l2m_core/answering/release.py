@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shutil
 from collections.abc import Mapping
@@ -61,6 +62,10 @@ class Release:
     def most_rows(self) -> int:
         """Rows of a cohort that are read, at most."""
         return self.together * self.inference.most_parts
+
+    def parts_of(self, cohort: Cohort) -> int:
+        """In how many parts the cohort is read: as few as have no more rows than are read together."""
+        return math.ceil(min(len(cohort), self.most_rows) / self.together)
 
     def check(self, cohort: Cohort) -> tuple[str, ...]:
         """Sentences on where the cohort lies outside the trained range; refuses what cannot be answered at all."""

@@ -87,6 +87,8 @@ class AnswerSettings:
             raise ConfigError(f"gains is {self.gains!r}; it must be one of {', '.join(GAINS)}.")
         if self.aligned_by not in ALIGNED_BY:
             raise ConfigError(f"aligned_by is {self.aligned_by!r}; it must be one of {', '.join(ALIGNED_BY)}.")
+        if self.most_parts > 1 and not self.part_rows:
+            raise ConfigError(f"most_parts is {self.most_parts}, so part_rows must say how many rows each has.")
         if self.results not in RESULTS:
             raise ConfigError(f"results is {self.results!r}; it must be one of {', '.join(RESULTS)}.")
         if self.row_order not in ROW_ORDERS:

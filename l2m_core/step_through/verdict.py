@@ -138,9 +138,8 @@ def effect_of(patient: Patient, name: str) -> Effect:
 
 def _is_likely(moves: np.ndarray, chances: np.ndarray) -> np.ndarray:
     """(m,) which results count as what a test could do. moves: (m,) by each; chances: (m,)."""
-    as_far = (moves * moves[:, None] >= 0) & (
-        np.abs(moves) >= np.abs(moves)[:, None]
-    )  # row i: those as far as result i
+    # Row i: the results that move it as far as result i or further, the same way.
+    as_far = (moves * moves[:, None] >= 0) & (np.abs(moves) >= np.abs(moves)[:, None])
     return (as_far @ chances >= LEAST_CHANCE) | (chances == chances.max())
 
 

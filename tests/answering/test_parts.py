@@ -45,12 +45,12 @@ def log_probabilities(prediction) -> np.ndarray:
 
 def test_parts_are_even_and_together_the_whole():
     y = torch.tensor([0] * 61 + [1] * 30 + [2] * 9)[torch.randperm(100, generator=torch.Generator().manual_seed(0))]
-    parts = even_parts(y, 40)
+    parts = even_parts(y, 3)
     assert sorted(torch.cat(parts).tolist()) == list(range(100)) and {len(part) for part in parts} == {33, 34}
     assert all(part.tolist() == sorted(part.tolist()) for part in parts)
     shares = torch.stack([torch.bincount(y[part], minlength=3) for part in parts])
     assert (shares.amax(0) - shares.amin(0) <= 1).all()
-    (whole,) = even_parts(y, 100)
+    (whole,) = even_parts(y, 1)
     assert whole.tolist() == list(range(100))
 
 
@@ -59,7 +59,7 @@ def test_the_answer_is_the_mean_of_what_each_part_alone_says(kind):
     cohort = cohort_of(90, kind)
     memory = reading(30, 3).condition(cohort)
     ordered = arranged(cohort, "content")
-    parts = [ordered.rows(rows.numpy()) for rows in even_parts(torch.from_numpy(ordered.y.copy()), 30)]
+    parts = [ordered.rows(rows.numpy()) for rows in even_parts(torch.from_numpy(ordered.y.copy()), 3)]
     alone = [reading(30, 1).condition(part).answer(ASKED) for part in parts]
     answer = memory.answer(ASKED)
     assert [part.context_rows for part in memory.memories][:3] == [30, 30, 30] and memory.rows_read == 90
@@ -105,6 +105,8 @@ def test_a_density_keeps_its_chances_in_other_bins():
     assert torch.allclose(same.logits.softmax(-1), density.probabilities, atol=1e-6)
 
 
-def test_parts_need_tasks_with_all_classes():
+def test_parts_need_tasks_with_all_classes_and_a_length():
     with pytest.raises(ConfigError, match="against_rest must be below 1"):
         AnswerSettings(part_rows=100, against_rest=1.0)
+    with pytest.raises(ConfigError, match="most_parts is 2, so part_rows must say how many rows"):
+        AnswerSettings(most_parts=2)

@@ -66,7 +66,7 @@ class Limit:
 
 
 PARTS = {
-    "4,147 together": reading(part_rows=4147),
+    "4,147 together": reading(part_rows=4147, most_parts=1),
     "2 × 2,048": reading(part_rows=2048, most_parts=2),
     "4 × 2,048": reading(part_rows=2048, most_parts=4),
     "4 × 1,024": reading(part_rows=1024, most_parts=4),
