@@ -80,10 +80,11 @@ def test_of_more_rows_than_tell_anything_an_even_part_is_read(model):
     rng = np.random.default_rng(1)
     x = rng.normal(size=(3000, 3)).astype(np.float32)
     y = (x[:, 0] + rng.normal(size=3000) > 1).astype(np.int64)
-    narrow = l2m.L2M(replace(model.release, trained=replace(model.release.trained, context_rows=2080)))
+    narrow = l2m.L2M(replace(model.release, inference=replace(model.release.inference, part_rows=1040)))
     with pytest.warns(RangeWarning, match="3,000 rows.*an even part of 2,080"):
         memory = narrow.condition(l2m.Cohort.from_arrays(x, y))
-    assert memory.memories[0].context_rows == narrow.most_rows == 2080
+    assert [part.context_rows for part in memory.memories] == [1040, 1040]
+    assert memory.rows_read == narrow.most_rows == 2080
     assert len(memory.cohort) == 3000 and memory.start({}).tests[0].support == 3000
     few = model.condition(l2m.Cohort.from_arrays(x[:600], y[:600]))
     assert np.abs(memory.predict(x[:50]) - few.predict(x[:50])).mean() < 0.05
