@@ -183,7 +183,16 @@ class ConditionedModel:
     @property
     def cells(self) -> int:
         """(tasks × context rows × columns) that a query attends to, the outcome's column included."""
-        return sum(part.context_rows * len(part.keys[0]) for part in self.memories) * (1 + len(self.cohort.names))
+        return self._cells(0)
+
+    @property
+    def work(self) -> int:
+        """How long a query row takes to answer, in cells: those that it attends to, and what its own take beside."""
+        return self._cells(OWN_WORK)
+
+    def _cells(self, more_rows: int) -> int:
+        rows = sum((part.context_rows + more_rows) * len(part.keys[0]) for part in self.memories)
+        return rows * (1 + len(self.cohort.names))
 
     @property
     def nbytes(self) -> int:

@@ -12,6 +12,7 @@ import torch
 
 import l2m_core as l2m
 from l2m_core import metrics
+from l2m_core.acquire import policies
 from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high, words_for
 from l2m_core.acquire.head_alignment import log_gain
 from l2m_core.acquire.information import as_probabilities, balance, filled, mutual_information, outlooks
@@ -173,6 +174,19 @@ def test_every_test_that_could_come_first_is_computed(memory):
     few = {t.feature: t.gain for t in memory.start({"ph": 0.3}, policy=Gain(computed=1, most=9)).tests}
     best = max((name for name in few if np.isfinite(few[name])), key=few.get)
     assert few[best] == pytest.approx(patient.outlook(best).gain, abs=1e-6)
+
+
+def test_where_a_cohort_is_short_more_tests_are_computed_at_first(memory, monkeypatch):
+    x = memory.start({"ph": 0.3}).x
+    is_open = np.isnan(x[0])
+    # A head that promises nothing of all but the first: no test is computed but those of the first query.
+    answer = memory.answer(x)
+    promising = replace(answer, gain=np.where(np.arange(len(x[0])) == 0, answer.gain, 0.0))
+    every = Gain(computed=9, most=9).scores(memory, x, answer)[0][is_open]
+    np.testing.assert_array_equal(Gain(computed=1).scores(memory, x, promising)[0][is_open], every)
+    monkeypatch.setattr(policies, "WORK", 8 * memory.work)
+    one = Gain(computed=1).scores(memory, x, promising)[0][is_open]
+    assert one[0] == every[0] and (one == 0).sum() > (every == 0).sum()
 
 
 def test_what_is_not_computed_follows_what_is(memory):
