@@ -1,7 +1,7 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
 And `python -m train evaluate|reproduce|acquire|leg|benchmark|devices|answer_settings|held_out|long_cohorts|consistency|
-foreseen|beside_the_paper|afabench …`, each with its own options instead of a config.
+foreseen|informed_order|beside_the_paper|afabench …`, each with its own options instead of a config.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ COMMANDS = {
     "long_cohorts": "train.study.long_cohorts",
     "consistency": "train.study.consistency",
     "foreseen": "train.study.foreseen",
+    "informed_order": "train.study.informed_order",
     "beside_the_paper": "train.study.beside_the_paper",
     "afabench": "train.study.afabench",
 }

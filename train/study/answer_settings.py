@@ -92,7 +92,7 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
         inference = AnswerSettings(views=views, against_rest=against_rest)
         key = views, against_rest if classes > 2 else 0.0  # of two classes there is no rest
         if key not in memories:
-            memories[key] = with_inference(model, inference).condition(trial.context)
+            memories[key] = with_inference(model, inference).read(trial.context)
         for prevalence in PREVALENCE:
             moved = with_inference(model, dataclasses.replace(inference, prevalence=prevalence))
             p = dataclasses.replace(memories[key], release=moved.release).predict_array(x)
@@ -131,7 +131,7 @@ def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
     spreads = EXPONENT_SPREAD[1:]
     if not can_be_calibrated(cohort):
         return dict.fromkeys(spreads, 1.0)
-    log_p, y = cross_fitted(cohort, lambda part: model.condition(part).predict_array)
+    log_p, y = cross_fitted(cohort, lambda part: model.read(part).predict_array)
     return {spread: best_exponent(log_p, y, spread) for spread in spreads}
 
 
