@@ -103,6 +103,17 @@ def test_other_forms_of_the_model_are_told_beside_the_count(records):
     assert "Skill beyond" not in make_page(records, "l2m", "command", "about")
 
 
+def test_the_lead_is_held_against_the_one_other_method_that_is_lowest_over_all_cells(records):
+    summary = summarise(records, "l2m")
+    cells, cohorts = summary.lower_than("gdfs")
+    assert summary.best_rival == "gdfs"  # 0.39 in the mean, the base rate 0.445; another form of the model is no rival
+    assert cells.mean == cohorts.mean == pytest.approx((0.10 - 0.02) / 2)
+    page = make_page(records, "l2m", "command", "about")
+    assert f"- Lower than gdfs, the lowest of the other methods over all cells (0.3900), by {cells} over cells" in page
+    alone = summarise([r for r in records if r["method"] == "l2m"], "l2m")
+    assert alone.best_rival is None
+
+
 def test_the_page_has_a_section_beside_an_earlier_table(records, tmp_path):
     write_report(tmp_path, "before", records, "l2m", "command", "about")
     page = write_report(tmp_path, "real", records, "l2m", "command", "about", beside=tmp_path / "before.csv")

@@ -164,6 +164,12 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
         f"- {lead} is lowest, or within {NEAR:.1%} of the lowest, on **{lowest} of {cells}** cells ({summary.share_lowest:.0%}); "
         f"the same model's other forms are not counted; were they rivals too: {summary.lowest_of_all}."
     )
+    if (best := summary.best_rival) is not None:
+        over_cells, over_cohorts = summary.lower_than(best)
+        lines.append(
+            f"- Lower than {best}, the lowest of the other methods over all cells ({summary.cells[best].mean():.4f}), by "
+            f"{over_cells} over cells, {over_cohorts} over cohorts (95% bootstrap)."
+        )
     beyond = summary.skill_beyond(MODEL_ALONE) if lead != MODEL_ALONE else None
     if beyond is not None:
         lines.append(f"- Skill beyond {MODEL_ALONE}: {beyond[0]} over cells, {beyond[1]} over cohorts (95% bootstrap).")

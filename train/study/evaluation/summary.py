@@ -74,6 +74,17 @@ class Summary:
         return _over_cells_and_cohorts(more.to_numpy(), self.cells["cohort"].to_numpy())
 
     @property
+    def best_rival(self) -> str | None:
+        """The other method with the lowest mean over cells, the same for all of them."""
+        others = rivals(self.lead, self.methods.index)
+        return str(self.cells[others].mean().idxmin()) if others else None
+
+    def lower_than(self, other: str) -> tuple[Interval, Interval]:
+        """By how much the lead's score is lower than another method's: intervals over cells, and over cohorts drawn whole."""
+        lower = (self.cells[other] - self.cells[self.lead]).to_numpy()
+        return _over_cells_and_cohorts(lower, self.cells["cohort"].to_numpy())
+
+    @property
     def worse_than_base_rate(self) -> pd.DataFrame:
         if BASE_RATE not in self.cells:
             return self.cells.iloc[:0]
