@@ -80,8 +80,8 @@ def encode_cohort(
     """
     codings: ClassCodings | None = None
     if cohort.kind != "continuous":
-        settings = release.inference
-        codings = ClassCodings.of(cohort.n_classes, settings.views, settings.against_rest, release.parts_of(cohort))
+        views, rest_share = release.views_of(cohort), release.inference.against_rest
+        codings = ClassCodings.of(cohort.n_classes, views, rest_share, release.parts_of(cohort))
     return OnDevice(release, partial(_read, cohort=cohort, codings=codings, run=run, progress=progress)), codings
 
 

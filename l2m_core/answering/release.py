@@ -67,6 +67,11 @@ class Release:
         """In how many parts the cohort is read: as few as have no more rows than are read together."""
         return math.ceil(min(len(cohort), self.most_rows) / self.together)
 
+    def views_of(self, cohort: Cohort) -> int:
+        """Codings of the classes under which the cohort is read as a whole."""
+        most = self.inference.views_up_to
+        return self.inference.views if not most or len(cohort) <= most else 1
+
     def check(self, cohort: Cohort) -> tuple[str, ...]:
         """Sentences on where the cohort lies outside the trained range; refuses what cannot be answered at all."""
         notes = self.trained.check(cohort, self.name, self.together)

@@ -35,6 +35,9 @@ class AnswerSettings:
     """Divides class logits."""
     views: int = 1
     """Codings of the classes that answers are averaged over; see l2m_core/answering/class_codings.py."""
+    views_up_to: int = 0
+    """Of a cohort of more rows one view is read; 0: as many views of any. Each view costs a whole answer, and the longer a cohort,
+    the less the coding matters."""
     against_rest: float = 0.0
     """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
     part_rows: int = 0
@@ -71,6 +74,7 @@ class AnswerSettings:
     def __post_init__(self) -> None:
         check_number("temperature", self.temperature, (int, float), 1e-3, 1e3)
         check_number("views", self.views, int, 1, 100)
+        check_number("views_up_to", self.views_up_to, int, 0, math.inf)
         check_number("against_rest", self.against_rest, (int, float), 0, 1)
         check_number("part_rows", self.part_rows, int, 0, math.inf)
         check_number("most_parts", self.most_parts, int, 1, 100)

@@ -134,3 +134,18 @@ def test_with_all_corrections_what_a_class_is_called_does_not_matter(classes: in
     empty = model.condition(cohort).predict(np.full((1, x.shape[1]), np.nan, np.float32))[0]
     frequency = (np.bincount(cohort.y, minlength=last + 1) + 1) / (len(cohort) + last + 1)
     assert np.allclose(empty, frequency, atol=1e-5)
+
+
+def test_a_longer_cohort_is_read_under_one_coding() -> None:
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(71, 3)).astype(np.float32)
+    y = (x[:, 0] + generator.normal(size=71) > 0).astype(np.int64)
+    release = l2m.load().release
+
+    def answers(rows: int, **settings) -> np.ndarray:
+        model = L2M(dataclasses.replace(release, inference=AnswerSettings(**settings)))
+        return model.read(Cohort.from_arrays(x[:rows], y[:rows])).predict_array(x[:9])
+
+    for rows, views in ((70, 2), (71, 1)):
+        np.testing.assert_array_equal(answers(rows, views=2, views_up_to=70), answers(rows, views=views))
+    assert np.abs(answers(70, views=2) - answers(70, views=1)).max() > 1e-4
