@@ -5,7 +5,8 @@ is fastest here, trains for the minutes given, and leaves a state of a few small
 compares the model with the released one on the same held-out tasks. It needs only what the core needs: torch, numpy, pandas,
 pyyaml, safetensors, tqdm.
 
-The first leg also fits the schedule to the minutes that all legs together will have: it measures what a step of each
+A job whose `loop.timed` is set is one leg that spends all of its minutes on training, with the arithmetic that its config names.
+Of others, the first leg also fits the schedule to the minutes that all legs together will have: it measures what a step of each
 stage takes, and gives every stage its share of the time. Later legs follow the plan that the state carries, or fit what is
 left of it to the minutes that are left.
 """
@@ -67,12 +68,13 @@ def main(arguments: Sequence[str]) -> int:
         step = portable_state.unpack(given.state, checkpoints, asdict(job.model))
         job = with_plan(job, json.loads((given.state / portable_state.STATE).read_text()))
         print(f"goes on from step {step:,} of {sum(stage.steps for stage in job.stages):,}", flush=True)
-    arithmetic, seconds = fastest(job)
-    job = replace(job, loop=arithmetic.of(job.loop))
-    if given.plan_minutes:
-        job = replace(job, stages=fitted(job, 60 * given.plan_minutes, step if goes_on else 0))
-        print("planned steps by stage:", ", ".join(f"{stage.steps:,}" for stage in job.stages), flush=True)
-    print(f"arithmetic: {arithmetic.dtype}, compiled: {arithmetic.compile}, {seconds:.3f} s a step", flush=True)
+    if not job.loop.timed:  # whose minutes are too few to try anything, and whose schedule needs no plan
+        arithmetic, seconds = fastest(job)
+        job = replace(job, loop=arithmetic.of(job.loop))
+        if given.plan_minutes:
+            job = replace(job, stages=fitted(job, 60 * given.plan_minutes, step if goes_on else 0))
+            print("planned steps by stage:", ", ".join(f"{stage.steps:,}" for stage in job.stages), flush=True)
+        print(f"arithmetic: {arithmetic.dtype}, compiled: {arithmetic.compile}, {seconds:.3f} s a step", flush=True)
     run_predictor(job, resume=goes_on)
     leave(given, job)
     return 0

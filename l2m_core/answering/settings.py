@@ -36,8 +36,8 @@ class AnswerSettings:
     views: int = 1
     """Codings of the classes that answers are averaged over; see l2m_core/answering/class_codings.py."""
     views_up_to: int = 0
-    """Of a cohort of more rows one view is read; 0: as many views of any. Each view costs a whole answer, and the longer a cohort,
-    the less the coding matters."""
+    """Of a cohort of more rows one view is read; 0: as many views of any. Each view costs a whole answer, and the longer a
+    cohort, the less the coding matters."""
     against_rest: float = 0.0
     """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
     part_rows: int = 0

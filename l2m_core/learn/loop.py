@@ -70,6 +70,9 @@ class LoopConfig:
     """Whether the log tells GFLOP/s, which costs one more run of each new shape of tasks."""
     minutes: float = 0.0
     """When positive, this run stops after so many minutes, with a checkpoint from which --resume goes on."""
+    timed: bool = False
+    """Whether the learning rate follows the share of `minutes` that has passed instead of the steps planned, and training ends
+    with them, however many steps that took: for a machine that is lent, whose speed is not known beforehand."""
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -81,6 +84,8 @@ class LoopConfig:
         if not 0 < self.beta2 < 1:
             raise ConfigError(f"loop.beta2 is {self.beta2}; it must lie between 0 and 1.")
         check_least(self, "loop", bad_steps=1, threads=1, log_every=1, minutes=0, clip=0)
+        if self.timed and not self.minutes:
+            raise ConfigError("loop.timed is set, so loop.minutes must say how many minutes there are.")
 
 
 class Loop:
@@ -124,13 +129,16 @@ class Loop:
 
     def run(self, until: int | None = None) -> None:
         """Trains up to step `until` (default: the end of the stages). Saves at the end and when asked to stop."""
-        end = min(self.steps, until or self.steps)
+        end = (until or sys.maxsize) if self.config.timed else min(self.steps, until or self.steps)
         self._open_folder()
         previous = _on_signal(lambda *_: self.ask_to_stop())
-        bar = tqdm(total=end, initial=self.step, disable=self.quiet or self.rank > 0, mininterval=5, file=sys.stderr)
+        total = None if end == sys.maxsize else end
+        bar = tqdm(total=total, initial=self.step, disable=self.quiet or self.rank > 0, mininterval=5, file=sys.stderr)
         # `began` lies in the past by the seconds of earlier runs, so the clock counts the whole job.
         saved_at, began, bad, smooth = time.monotonic(), time.monotonic() - self.seconds, 0, None
-        deadline = time.monotonic() + 60 * self.config.minutes if self.config.minutes else math.inf
+        seconds = 60 * self.config.minutes
+        # Of a timed job the minutes of earlier runs count.
+        deadline = (began if self.config.timed else time.monotonic()) + seconds if seconds else math.inf
         try:
             if self.stopping and self.step == 0:
                 self._evaluate()
@@ -167,7 +175,8 @@ class Loop:
         self._say_how_to_go_on(end)
 
     def _say_how_to_go_on(self, end: int) -> None:
-        has_ended = self.step >= end or (self.stopping is not None and self.stopping.is_over)
+        is_time_up = self.config.timed and self.seconds >= 60 * self.config.minutes
+        has_ended = self.step >= end or is_time_up or (self.stopping is not None and self.stopping.is_over)
         if not (has_ended or self.quiet or self.rank or self.folder is None):
             print(
                 f"Stopped after step {self.step:,} of {end:,}, which is saved in {self.folder / 'checkpoints'}. "
@@ -239,7 +248,10 @@ class Loop:
         )
 
     def learning_rate(self) -> float:
-        stage, step_in_stage = stage_at(self.stages, self.step)
+        passed = self.step
+        if self.config.timed:
+            passed = round(self.steps * min(1.0, self.seconds / (60 * self.config.minutes)))
+        stage, step_in_stage = stage_at(self.stages, passed)
         start, end = stage.lr
         share = min(1.0, step_in_stage / max(1, stage.steps))
         left = 1 - share if self.config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * share))

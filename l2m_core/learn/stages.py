@@ -6,11 +6,13 @@ Everything follows from (seed, step), so that a resumed job draws what an unbrok
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from l2m_core.errors import ConfigError
+from l2m_core.learn.draw_ahead import DrawAhead
 from l2m_core.tasks.batch import TaskBatch
 from l2m_core.tasks.draws import coin, uniform
 
@@ -98,10 +100,23 @@ def seeded(device: torch.device | str, *numbers: int) -> torch.Generator:
 
 
 class EpisodeStream:
-    """Draws episodes from priors. `priors`: {"classes": …, "continuous": …}, either may be absent."""
+    """Draws episodes from priors. `priors`: {"classes": …, "continuous": …}, either may be absent.
 
-    def __init__(self, priors: dict, stages: tuple[Stage, ...], seed: int, device: torch.device | str = "cpu"):
+    ahead: whether the next pool is drawn while this one is trained on; by default on a GPU. Episodes are the same.
+    """
+
+    def __init__(
+        self,
+        priors: dict,
+        stages: tuple[Stage, ...],
+        seed: int,
+        device: torch.device | str = "cpu",
+        ahead: bool | None = None,
+    ):
         self.priors, self.stages, self.seed, self.device = priors, stages, seed, device
+        if ahead is None:
+            ahead = torch.device(device).type == "cuda"
+        self._ahead = DrawAhead(device, _tensors_of) if ahead else None
         self._pool: tuple[tuple[int, int], list[Episode]] | None = None
 
     def episode(self, step: int) -> Episode:
@@ -109,10 +124,21 @@ class EpisodeStream:
         # The pool follows from the step alone, so a resumed job draws the same one.
         key = (self.stages.index(stage), index // POOL_STEPS)
         if self._pool is None or self._pool[0] != key:
-            self._pool = (key, self._draw_pool(stage, seeded(self.device, self.seed, *key)))
+            draw = partial(self._draw_pool, *key)
+            self._pool = (key, draw() if self._ahead is None else self._ahead.take(key, draw))
+            if self._ahead is not None:
+                following = self._key_after(*key)
+                self._ahead.start(following, partial(self._draw_pool, *following))
         return self._pool[1][index % POOL_STEPS]
 
-    def _draw_pool(self, stage: Stage, generator: torch.Generator) -> list[Episode]:
+    def _key_after(self, number: int, pool: int) -> tuple[int, int]:
+        """Of the pool that follows: the next stage's first where this one is over."""
+        is_over = (pool + 1) * POOL_STEPS >= self.stages[number].steps
+        left = [later for later in range(number + 1, len(self.stages)) if self.stages[later].steps]
+        return (left[0], 0) if is_over and left else (number, pool + 1)
+
+    def _draw_pool(self, number: int, pool: int) -> list[Episode]:
+        stage, generator = self.stages[number], seeded(self.device, self.seed, number, pool)
         rows = _pick(generator, stage.rows)
         features = _pick(generator, stage.features)
         # At least four rows on either side, or there is nothing to learn from or to be asked about.
@@ -130,6 +156,19 @@ class EpisodeStream:
             Episode(batch.map(lambda t, part=part: t[part]), context, a[part], seed)
             for part, seed in zip(parts, seeds, strict=True)
         ]
+
+
+def _tensors_of(pool: list[Episode]) -> list[Tensor]:
+    found: list[Tensor] = []
+
+    def note(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    for episode in pool:
+        episode.tasks.map(note)
+        found.append(episode.a)
+    return found
 
 
 # -- random orders of acquisition, on the episode's device and from its streams; of a cohort's patients: l2m_core.acquire

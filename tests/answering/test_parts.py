@@ -18,11 +18,10 @@ from l2m_core.model.density import Density
 
 
 def reading(part_rows: int, most_parts: int) -> L2M:
-    """The released model with nothing but its reading changed, and its head left as it is."""
+    """The released model under one coding of the classes, with its head left as it is."""
     release = l2m.load().release
-    inference = dataclasses.replace(
-        release.inference, part_rows=part_rows, most_parts=most_parts, aligned_states=0, prevalence=0.0
-    )
+    as_read = {"views": 1, "part_rows": part_rows, "most_parts": most_parts}
+    inference = dataclasses.replace(release.inference, **as_read, aligned_states=0, prevalence=0.0)
     return L2M(dataclasses.replace(release, inference=inference))
 
 

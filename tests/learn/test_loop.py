@@ -49,6 +49,24 @@ def test_a_resumed_job_is_bit_for_bit_the_unbroken_one(tmp_path, unbroken, stop)
     assert [line["loss"] for line in lines(tmp_path)] == losses and len(losses) == 20
 
 
+def test_a_timed_job_follows_the_clock_and_ends_with_its_minutes(tmp_path):
+    loop = small_loop(tmp_path, minutes=0.05, timed=True, warmup=1)
+    rates = []
+    for seconds in (0.0, 0.5, 2.9, 3.0, 9.0):
+        loop.seconds = seconds
+        rates.append(loop.learning_rate())
+    # 49 steps are planned, nine at the full rate: after half a second of three the ninth is not over.
+    assert rates[:2] == [1.0, 1.0] and rates[0] > rates[2] > rates[3] == rates[4] == pytest.approx(0.1)
+    loop.seconds = 2.6  # of an earlier run
+    loop.run()
+    assert loop.seconds >= 3.0 and loop.step > 0 and (tmp_path / "checkpoints").is_dir()
+    planned = small_loop(None, minutes=0.05, stages=(replace(STAGES[0], steps=2),), timed=True)
+    planned.run()
+    assert planned.step > 2  # faster than planned: it goes on until the time is up
+    with pytest.raises(ConfigError, match="minutes"):
+        LoopConfig(timed=True)
+
+
 def test_fifty_steps_after_a_restart_are_those_of_the_unbroken_job(tmp_path):
     stages = (STAGES[0], replace(STAGES[1], steps=50))
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from l2m_core.errors import ConfigError
+from l2m_core.learn.draw_ahead import DrawAhead
 from l2m_core.learn.held_out import SHAPES, draw_held_out, evaluate
 from l2m_core.learn.stages import EpisodeStream, Stage, draw_known, seeded, stage_at
 from tests.learn.examples import STAGES, fresh_model, priors, stream
@@ -16,6 +17,42 @@ def test_a_step_draws_the_same_whatever_came_before():
         found = jumping.episode(step)
         assert torch.equal(found.tasks.x, expected[step].tasks.x) and torch.equal(found.a, expected[step].a)
         assert found.seed == expected[step].seed
+
+
+def test_what_is_drawn_ahead_is_what_would_have_been_drawn():
+    here, ahead = (EpisodeStream(priors(), STAGES, 0, ahead=ahead) for ahead in (False, True))
+    steps = [*range(20), 3, 400, 401, 7]  # over the end of a stage that ends within a pool, then back and forth
+    for step in steps:
+        expected, found = here.episode(step), ahead.episode(step)
+        assert expected.seed == found.seed and expected.context == found.context
+        assert torch.equal(expected.tasks.x, found.tasks.x) and torch.equal(expected.a, found.a)
+
+
+def test_the_pool_that_follows_is_under_way_while_one_is_trained_on():
+    drawn: list[tuple[int, int]] = []
+
+    class Noted(EpisodeStream):
+        def _draw_pool(self, number: int, pool: int):
+            drawn.append((number, pool))
+            return super()._draw_pool(number, pool)
+
+    noted = Noted(priors(), STAGES, 0, ahead=True)
+    for step in range(9):  # the first stage is over after nine steps: pools of 4, 4 and 1
+        noted.episode(step)
+    noted.episode(9)
+    assert drawn[:4] == [(0, 0), (0, 1), (0, 2), (1, 0)]
+
+
+def test_a_draw_ahead_that_fails_says_so_where_it_is_needed():
+    def failing():
+        raise ValueError("no such task")
+
+    ahead: DrawAhead = DrawAhead("cpu", lambda drawn: [])
+    ahead.start("next", failing)
+    assert ahead.take("now", lambda: 1) == 1
+    ahead.start("next", failing)
+    with pytest.raises(ValueError, match="no such task"):
+        ahead.take("next", failing)
 
 
 def test_other_steps_and_seeds_draw_other_tasks():

@@ -90,6 +90,27 @@ def test_a_leg_may_begin_with_a_model_s_weights_and_fit_what_is_left(tmp_path: P
     assert second["step"] > first["step"]
 
 
+def test_a_timed_leg_spends_its_minutes_on_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shipped config of the next lease, on a CPU with tiny settings."""
+
+    def no_trial(*_: object) -> None:
+        raise AssertionError("a timed leg tries nothing")
+
+    run_leg(tmp_path, 1)
+    monkeypatch.setattr(leg, "fastest", no_trial)
+    tiny = [
+        setting for setting in TINY if not setting.startswith("model.") and setting[:8] not in ("stages.2", "stages.3")
+    ]
+    begun = [f"init={tmp_path / 'run'}", f"folder={tmp_path / 'next'}", "loop.compile=false", *tiny]
+    places = ["--state", str(tmp_path / "none"), "--out", str(tmp_path / "out"), "--minutes", "0.05"]
+    config = REPOSITORY / "train" / "configs" / "general_gpu_5.yaml"
+    assert main(["leg", "--config", str(config), *places, *begun]) == 0
+    state = json.loads((tmp_path / "out" / "state" / "state.json").read_text())
+    curve = [json.loads(line) for line in (tmp_path / "out" / "curve-1.jsonl").read_text().splitlines()]
+    assert state["step"] > 0 and 3.0 <= state["seconds"] < 60.0 and curve
+    assert "general" in (tmp_path / "out" / "held_out.md").read_text()
+
+
 @pytest.mark.parametrize("name", ["gp", "bnn", "l2m_syn"])
 def test_the_study_s_own_predictors_are_trained_in_legs_too(name: str, tmp_path: Path, capsys) -> None:
     """With its shipped config, made tiny; it is compared on tasks of its own shape, which are as wide as it reads."""
