@@ -1,8 +1,9 @@
 """The codings of the classes under which a cohort is put to the model, and the answers put together again.
 
-Which code stands for which class is arbitrary, but a model learns that only approximately. Three settings of a release
+Which code stands for which class is arbitrary, but a model learns that only approximately. Settings of a release
 (`AnswerSettings`) correct for it:
 
+class_order: the model is told of the classes in an order that does not depend on their codes in the cohort.
 views: answers are averaged over several codings of all classes.
 against_rest: a model answers better for two classes than for many. With more than two, a share of the answer comes from
 K further tasks, each of which has one class as 1 and all others as 0.
@@ -39,6 +40,19 @@ def codings(classes: int, views: int) -> Tensor:
     return torch.stack(found)
 
 
+def class_ranks(y: Tensor, classes: int) -> Tensor:
+    """(K,) int64: each class's place from the most to the least frequent; of equally frequent ones, the one seen first is first.
+
+    y: (N,) codes. Where rows come in an order of their content, the places do not depend on the codes.
+    """
+    one_hot = F.one_hot(y, classes)  # (N, K)
+    seen_first = torch.where(one_hot.any(0), one_hot.argmax(0), len(y))
+    # Two stable sorts: by frequency, and among equals by what was seen first.
+    order = seen_first.argsort(stable=True)
+    order = order[one_hot.sum(0)[order].argsort(descending=True, stable=True)]
+    return order.argsort()
+
+
 LEAST_CHANCE = 1e-12  # of a bin of a foreseen result, so that its logarithm is finite
 
 
@@ -53,9 +67,13 @@ class ClassCodings:
     """The share of the answer that comes from the tasks of one class against the rest."""
 
     @classmethod
-    def of(cls, classes: int, views: int, rest_share: float, parts: int = 1) -> ClassCodings:
-        """parts: in how many the cohort is read, each under the cohort's own codes."""
+    def of(
+        cls, classes: int, views: int, rest_share: float, parts: int = 1, ranks: Tensor | None = None
+    ) -> ClassCodings:
+        """parts: in how many the cohort is read, each under the first coding; ranks: (K,) each class's place in the order that
+        the model is told of, by default their codes."""
         whole = codings(classes, views)
+        whole = whole if ranks is None else whole[:, ranks]
         whole = torch.cat([whole[:1].expand(parts, -1), whole[1:]])
         if classes == 2 or rest_share == 0:
             return cls(whole)

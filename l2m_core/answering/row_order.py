@@ -19,13 +19,14 @@ def arranged(cohort: Cohort, row_order: str) -> Cohort:
     return cohort if row_order == "position" else cohort.rows(content_order(cohort))
 
 
-def content_order(cohort: Cohort) -> np.ndarray:
+def content_order(cohort: Cohort, with_outcome: bool = True) -> np.ndarray:
     """(N,) rows by a digest of what each holds: as good as random, and the same however the file is sorted.
 
-    Rows that hold the same have the same digest; which of them comes first changes nothing.
+    Rows that hold the same have the same digest; which of them comes first changes nothing. with_outcome: whether the
+    outcome's code is part of what a row holds.
     """
     x = np.where(cohort.r, cohort.x, np.float32(np.nan)) + np.float32(0)  # one NaN, and no minus zero
-    y = cohort.y + cohort.y.dtype.type(0)
+    y = cohort.y + cohort.y.dtype.type(0) if with_outcome else np.zeros_like(cohort.y)
     cells = [array.astype(array.dtype.newbyteorder("<")).tobytes() for array in (x, y)]
     digests = [
         hashlib.blake2b(values + outcome, digest_size=16).digest()

@@ -26,6 +26,10 @@ RESULTS = (POINTS, SHARED_VALUES)
 ROW_ORDERS = ("position", "content")
 """See l2m_core/answering/row_order.py."""
 
+CODE, FREQUENCY = "code", "frequency"
+CLASS_ORDERS = (CODE, FREQUENCY)
+"""See `class_ranks` of l2m_core/answering/class_codings.py."""
+
 
 @dataclass(frozen=True)
 class AnswerSettings:
@@ -38,6 +42,9 @@ class AnswerSettings:
     views_up_to: int = 0
     """Of a cohort of more rows one view is read; 0: as many views of any. Each view costs a whole answer, and the longer a
     cohort, the less the coding matters."""
+    class_order: str = CODE
+    """In which order the model is told of the classes: that of their codes in the cohort, or from the most to the least
+    frequent, so that what a class is called, or which of two is the event, does not change an answer."""
     against_rest: float = 0.0
     """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
     part_rows: int = 0
@@ -95,6 +102,8 @@ class AnswerSettings:
             raise ConfigError(f"most_parts is {self.most_parts}, so part_rows must say how many rows each has.")
         if self.results not in RESULTS:
             raise ConfigError(f"results is {self.results!r}; it must be one of {', '.join(RESULTS)}.")
+        if self.class_order not in CLASS_ORDERS:
+            raise ConfigError(f"class_order is {self.class_order!r}; it must be one of {', '.join(CLASS_ORDERS)}.")
         if self.row_order not in ROW_ORDERS:
             raise ConfigError(f"row_order is {self.row_order!r}; it must be one of {', '.join(ROW_ORDERS)}.")
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import l2m_core as l2m
-from l2m_core.answering.class_codings import ClassCodings, codings, prevalence_shift
+from l2m_core.answering.class_codings import ClassCodings, class_ranks, codings, prevalence_shift
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
@@ -149,3 +149,31 @@ def test_a_longer_cohort_is_read_under_one_coding() -> None:
     for rows, views in ((70, 2), (71, 1)):
         np.testing.assert_array_equal(answers(rows, views=2, views_up_to=70), answers(rows, views=views))
     assert np.abs(answers(70, views=2) - answers(70, views=1)).max() > 1e-4
+
+
+@pytest.mark.parametrize("renamed", [(1, 0), (0, 2, 1), (2, 0, 1)])
+def test_told_of_classes_by_frequency_the_model_answers_alike_whatever_their_codes(renamed: tuple[int, ...]) -> None:
+    """Under one coding, of classes of which two are equally frequent."""
+    generator = np.random.default_rng(2)
+    x = generator.normal(size=(60, 4)).astype(np.float32)
+    y = np.repeat([0, 0, 1, 1], 15) if len(renamed) == 2 else np.repeat([0, 0, 1, 2], 15)
+    x[:, 0] += y
+    asked = np.where(generator.random((7, 4)) < 0.4, np.nan, x[:7]).astype(np.float32)
+    release = l2m.load().release
+    codes = np.array(renamed)
+
+    def answer(y: np.ndarray, class_order: str, rows: np.ndarray | slice = slice(None)):
+        inference = dataclasses.replace(release.inference, class_order=class_order)
+        return L2M(dataclasses.replace(release, inference=inference)).read(Cohort.from_arrays(x[rows], y)).answer(asked)
+
+    for shuffled in (np.arange(60), *(generator.permutation(60) for _ in range(4))):
+        own, other = (answer(codes_[shuffled], "frequency", shuffled) for codes_ in (y, codes[y]))
+        np.testing.assert_allclose(own.prediction, other.prediction[:, codes], atol=1e-5)
+        np.testing.assert_allclose(own.gain, other.gain, atol=1e-5)
+    own, other = (answer(codes_, "code") for codes_ in (y, codes[y]))
+    assert np.abs(own.prediction - other.prediction[:, codes]).max() > 1e-3
+
+
+def test_classes_are_ranked_by_frequency_and_equals_by_what_was_seen_first() -> None:
+    y = torch.tensor([3, 1, 1, 0, 0, 3, 4, 1])
+    assert class_ranks(y, 5).tolist() == [2, 0, 4, 1, 3]
