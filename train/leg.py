@@ -32,14 +32,14 @@ from l2m_core.learn.checkpoints import write_text
 from l2m_core.learn.held_out import draw_held_out
 from l2m_core.learn.logs import NAME as LOG
 from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.stages import POOL_STEPS, EpisodeStream, Stage
+from l2m_core.learn.stages import POOL_STEPS, Stage
 from l2m_core.model.encoders import build_model
 from l2m_core.settings import build_settings, read_settings, to_plain
 from train import portable_state
 from train.initial_model import load_initial_model
 from train.predictor import PredictorJob, predictor_loss
 from train.predictor import run as run_predictor
-from train.pretraining import held_out_shapes, prepare
+from train.pretraining import held_out_shapes, prepare, stream_of
 from train.priors import priors_of
 from train.study.held_out import page, task_losses
 
@@ -143,7 +143,7 @@ def seconds_a_step(job: PredictorJob, arithmetic: Arithmetic, stage: Stage, shap
         model = build_model(job.model).to(job.device)
         stages = (replace(stage, steps=TRIAL_STEPS + shapes * POOL_STEPS),)
         config = replace(arithmetic.of(job.loop), minutes=0.0, evaluate_every=0)
-        stream = EpisodeStream(priors_of(job.prior), stages, job.seed, job.device)
+        stream = stream_of(replace(trial, stages=stages), priors_of(job.prior))
         loop = Loop(predictor_loss(model, job), stream.episode, stages, config, None, quiet=True)
         loop.run(TRIAL_STEPS)
         _wait(job.device)
@@ -184,7 +184,7 @@ def leave(given: argparse.Namespace, job: PredictorJob) -> None:
         lines = [line for number, line in enumerate(lines) if number % 2 or "held_out" in line]
     write_text(given.out / f"curve-{len(list(given.state.parent.glob('curve-*'))) + 1}.jsonl", "\n".join(lines) + "\n")
     shapes = held_out_shapes(job, job.model.encoder)
-    held_out = draw_held_out(priors_of(job.prior), job.device, job.held_out_pools, shapes)
+    held_out = draw_held_out(priors_of(job.prior), job.device, job.held_out_pools, shapes, job.classes_by_frequency)
     comparison = page(task_losses([*(given.beside or ["general"]), job.folder], held_out, job.device))
     write_text(given.out / "held_out.md", comparison + "\n")
     write_text(given.out / "job.json", json.dumps(to_plain(job), indent=1))

@@ -29,6 +29,9 @@ class DrawnTasks:
     """Stages of the training, one after the other, each with its own shapes of tasks."""
     prior: PriorChoice = field(default_factory=PriorChoice)
     """Where tasks are drawn from."""
+    classes_by_frequency: bool = False
+    """Whether classes are coded from the most to the least frequent in a task's context. The release must tell of them so too:
+    `inference: {class_order: frequency}`."""
     loop: LoopConfig = field(default_factory=LoopConfig)
     """How to train."""
     held_out: tuple[str, ...] = ()
@@ -59,10 +62,11 @@ def pretrain(
 ) -> dict[str, float]:
     """Runs the job's loop to its end. Prints and returns the last evaluation on held-out tasks."""
     priors = priors_of(job.prior)
-    held_out = draw_held_out(priors, job.device, job.held_out_pools, held_out_shapes(job, model.config.encoder))  # type: ignore[union-attr, arg-type]
+    shapes = held_out_shapes(job, model.config.encoder)  # type: ignore[union-attr, arg-type]
+    held_out = draw_held_out(priors, job.device, job.held_out_pools, shapes, job.classes_by_frequency)
     loop = Loop(
         loss,
-        EpisodeStream(priors, job.stages, job.seed, job.device).episode,
+        stream_of(job, priors).episode,
         job.stages,
         job.loop,
         Path(job.folder),
@@ -76,6 +80,10 @@ def pretrain(
     if loop.rank == 0:
         print(loop.summary())
     return loop.held_out
+
+
+def stream_of(job: DrawnTasks, priors: dict) -> EpisodeStream:
+    return EpisodeStream(priors, job.stages, job.seed, job.device, by_frequency=job.classes_by_frequency)
 
 
 def prepare(job: DrawnTasks) -> None:

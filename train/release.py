@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from l2m_core.answering.release import save_model
-from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.settings import FREQUENCY, AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
@@ -52,6 +52,10 @@ def without_places(plain: dict[str, Any]) -> dict[str, Any]:
 
 def run(job: ReleaseJob) -> None:
     path, facts = load_checkpoint(Path(job.run) / "checkpoints")
+    if facts["job"].get("classes_by_frequency") and job.inference.class_order != FREQUENCY:
+        raise ConfigError(
+            f"{job.run} was trained with classes_by_frequency, so inference.class_order must be {FREQUENCY}."
+        )
     module = load_model(path, facts)
     if job.average_with:
         average_weights(module, load_initial_model(job.average_with), job.own_share)

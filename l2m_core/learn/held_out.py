@@ -34,15 +34,22 @@ SHAPES = {
 
 
 def draw_held_out(
-    priors: dict, device: torch.device | str = "cpu", pools: int = 4, shapes: dict[str, Stage] | None = None
+    priors: dict,
+    device: torch.device | str = "cpu",
+    pools: int = 4,
+    shapes: dict[str, Stage] | None = None,
+    by_frequency: bool = False,
 ) -> tuple[HeldOut, ...]:
-    """`pools` batches of each shape; shapes of a kind of outcome that no prior has are left out."""
+    """`pools` batches of each shape; shapes of a kind of outcome that no prior has are left out.
+
+    by_frequency: as of EpisodeStream.
+    """
     sets = []
     for index, (name, stage) in enumerate((SHAPES if shapes is None else shapes).items()):
         wanted = {0.0: "classes", 1.0: "continuous"}.get(stage.continuous)
         if name in SHAPES and wanted not in priors:
             continue
-        stream = EpisodeStream(priors, (stage,), SEED + index, device)
+        stream = EpisodeStream(priors, (stage,), SEED + index, device, ahead=False, by_frequency=by_frequency)
         sets.append(HeldOut(name, tuple(stream.episode(POOL_STEPS * pool) for pool in range(pools))))
     return tuple(sets)
 

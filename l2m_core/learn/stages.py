@@ -13,7 +13,7 @@ from torch import Tensor
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.draw_ahead import DrawAhead
-from l2m_core.tasks.batch import TaskBatch
+from l2m_core.tasks.batch import TaskBatch, coded_by_frequency
 from l2m_core.tasks.draws import coin, uniform
 
 POOL_STEPS = 4  # consecutive steps that share one draw of the prior: large draws cost less per task
@@ -103,6 +103,7 @@ class EpisodeStream:
     """Draws episodes from priors. `priors`: {"classes": …, "continuous": …}, either may be absent.
 
     ahead: whether the next pool is drawn while this one is trained on; by default on a GPU. Episodes are the same.
+    by_frequency: whether classes are coded from the most to the least frequent in the context.
     """
 
     def __init__(
@@ -112,8 +113,10 @@ class EpisodeStream:
         seed: int,
         device: torch.device | str = "cpu",
         ahead: bool | None = None,
+        by_frequency: bool = False,
     ):
         self.priors, self.stages, self.seed, self.device = priors, stages, seed, device
+        self.by_frequency = by_frequency
         if ahead is None:
             ahead = torch.device(device).type == "cuda"
         self._ahead = DrawAhead(device, _tensors_of) if ahead else None
@@ -149,6 +152,7 @@ class EpisodeStream:
         tasks = stage.tasks_for(rows, features)
         # One large draw for several steps: a prior's cost is mostly per call.
         batch = self.priors[outcome].sample(generator, tasks * POOL_STEPS, rows, features)
+        batch = coded_by_frequency(batch, context) if self.by_frequency else batch
         a = draw_known(generator, batch, context, stage)
         parts = [slice(i * tasks, (i + 1) * tasks) for i in range(POOL_STEPS)]
         seeds = torch.randint(2**31, (POOL_STEPS,), generator=generator, device=generator.device).tolist()

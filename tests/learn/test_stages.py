@@ -7,6 +7,7 @@ from l2m_core.errors import ConfigError
 from l2m_core.learn.draw_ahead import DrawAhead
 from l2m_core.learn.held_out import SHAPES, draw_held_out, evaluate
 from l2m_core.learn.stages import EpisodeStream, Stage, draw_known, seeded, stage_at
+from l2m_core.tasks.registry import build_prior
 from tests.learn.examples import STAGES, fresh_model, priors, stream
 
 
@@ -53,6 +54,26 @@ def test_a_draw_ahead_that_fails_says_so_where_it_is_needed():
     ahead.start("next", failing)
     with pytest.raises(ValueError, match="no such task"):
         ahead.take("next", failing)
+
+
+def test_classes_may_be_coded_by_how_frequent_they_are_in_the_context():
+    prior = {"classes": build_prior("synthetic", {"binary_share": 0.3})}
+    stages = (Stage(steps=1, tasks=30, rows=(40,), features=(3,), continuous=0.0),)
+    plain, coded = (EpisodeStream(prior, stages, 0, by_frequency=by).episode(0) for by in (False, True))
+    assert torch.equal(plain.tasks.x, coded.tasks.x) and torch.equal(plain.a, coded.a)
+    before, after = plain.tasks, coded.tasks
+    for task, count in enumerate(before.n_classes.tolist()):
+        counts = after.y[task, : coded.context].bincount(minlength=count)
+        assert len(counts) == count and counts.tolist() == sorted(counts.tolist(), reverse=True)
+        # One code for each class, and the truth goes with it.
+        pairs = set(zip(before.y[task].tolist(), after.y[task].tolist(), strict=True))
+        assert len(pairs) == len({old for old, _ in pairs}) == len({new for _, new in pairs})
+        for old, new in pairs:
+            told, known = after.truth.probabilities[task, :, new], before.truth.probabilities[task, :, old]
+            assert torch.equal(told, known)
+        assert after.truth.probabilities[task, :, count:].sum() == 0
+    number = {"continuous": build_prior("bnn", {"outcome": "continuous"})}
+    assert EpisodeStream(number, STAGES, 0, by_frequency=True).episode(0).tasks.continuous
 
 
 def test_other_steps_and_seeds_draw_other_tasks():

@@ -31,7 +31,8 @@ DEFAULT = "general"
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     device = for_training(given.device)
-    held_out = draw_held_out(priors_of(prior_of(given.config)), device, given.pools)
+    priors = priors_of(prior_of(given.config))
+    held_out = draw_held_out(priors, device, given.pools, by_frequency=given.classes_by_frequency)
     losses = task_losses(list(dict.fromkeys(given.model or [DEFAULT])), held_out, device)
     print(page(losses))
     return 0
@@ -48,6 +49,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--pools", type=int, default=2, help="batches of tasks of each shape")
     parser.add_argument("--config", type=Path, help="a job's settings: the tasks are drawn from its prior")
+    parser.add_argument(
+        "--classes-by-frequency", action="store_true", help="code classes from the most to the least frequent"
+    )
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
     given = parser.parse_args(arguments)
     if given.pools < 1:
