@@ -68,16 +68,19 @@ class ClassCodings:
 
     @classmethod
     def of(
-        cls, classes: int, views: int, rest_share: float, parts: int = 1, ranks: Tensor | None = None
+        cls, classes: int, views: int, rest_share: float, parts: int = 1, by_frequency: Tensor | None = None
     ) -> ClassCodings:
-        """parts: in how many the cohort is read, each under the first coding; ranks: (K,) each class's place in the order that
-        the model is told of, by default their codes."""
-        whole = codings(classes, views)
-        whole = whole if ranks is None else whole[:, ranks]
+        """parts: in how many the cohort is read, each under the first coding; by_frequency: (N,) outcomes, in an order that does
+        not depend on their codes, where the model is told of classes from the most to the least frequent."""
+        whole, against_rest = codings(classes, views), torch.eye(classes, dtype=torch.int64)
+        if by_frequency is not None:
+            whole = whole[:, class_ranks(by_frequency, classes)]
+            # A class of more than half of the rows is more frequent than the rest.
+            is_most = 2 * F.one_hot(by_frequency, classes).sum(0) > len(by_frequency)
+            against_rest = torch.where(is_most[:, None], 1 - against_rest, against_rest)
         whole = torch.cat([whole[:1].expand(parts, -1), whole[1:]])
         if classes == 2 or rest_share == 0:
             return cls(whole)
-        against_rest = torch.eye(classes, dtype=torch.int64)
         return cls(torch.cat([whole, against_rest] if rest_share < 1 else [against_rest]), rest_share)
 
     @property
@@ -116,7 +119,11 @@ class ClassCodings:
         if not self.rest_share:
             return self._mean_of_views(output, logits)
         # A class against the rest has two codes; what else the logits hold belongs to tasks with all classes.
-        rest = logits[views:, :, :2]  # (K, n, 2): another class, this class
+        rest = logits[views:, :, :2]
+        is_one = (
+            self.codes[views:].diagonal().to(rest.device) == 1
+        )  # (K,) whether the class itself is code 1, as it mostly is
+        rest = torch.where(is_one[:, None, None], rest, rest.flip(-1))  # (K, n, 2): another class, this class
         gain = output.gain[views:].float().sum(0) * _overlap(rest)[:, None]
         policy, values = output.policy[views:].float().mean(0)[None], mean_values(output.values, views, len(logits))
         against_rest = Output(rest[..., 1].T[None], policy, gain[None], values)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from l2m_core.answering.batching import MOST_AT_ONCE, QueryBatcher
-from l2m_core.answering.class_codings import ClassCodings, class_ranks, joined, prevalence_shift
+from l2m_core.answering.class_codings import ClassCodings, joined, prevalence_shift
 from l2m_core.answering.context_rows import even_parts, shorten
 from l2m_core.answering.devices import Device
 from l2m_core.answering.fallback import OnDevice
@@ -83,15 +83,11 @@ def encode_cohort(
     codings: ClassCodings | None = None
     if cohort.kind != "continuous":
         views, rest_share = release.views_of(cohort), release.inference.against_rest
-        ranks = _class_ranks(cohort) if release.inference.class_order == FREQUENCY else None
-        codings = ClassCodings.of(cohort.n_classes, views, rest_share, release.parts_of(cohort), ranks)
+        by_frequency = None
+        if release.inference.class_order == FREQUENCY:
+            by_frequency = torch.from_numpy(cohort.y[content_order(cohort, with_outcome=False)])
+        codings = ClassCodings.of(cohort.n_classes, views, rest_share, release.parts_of(cohort), by_frequency)
     return OnDevice(release, partial(_read, cohort=cohort, codings=codings, run=run, progress=progress)), codings
-
-
-def _class_ranks(cohort: Cohort) -> torch.Tensor:
-    """(K,) as `class_ranks`, whatever the codes of the classes and the order of the rows."""
-    rows = content_order(cohort, with_outcome=False)
-    return class_ranks(torch.from_numpy(cohort.y[rows]), cohort.n_classes)
 
 
 def _read(

@@ -151,12 +151,17 @@ def test_a_longer_cohort_is_read_under_one_coding() -> None:
     assert np.abs(answers(70, views=2) - answers(70, views=1)).max() > 1e-4
 
 
-@pytest.mark.parametrize("renamed", [(1, 0), (0, 2, 1), (2, 0, 1)])
-def test_told_of_classes_by_frequency_the_model_answers_alike_whatever_their_codes(renamed: tuple[int, ...]) -> None:
-    """Under one coding, of classes of which two are equally frequent."""
+@pytest.mark.parametrize(
+    ("renamed", "counts"),
+    [((1, 0), (30, 30)), ((1, 0), (15, 45)), ((0, 2, 1), (30, 15, 15)), ((2, 0, 1), (10, 40, 10))],
+)
+def test_told_of_classes_by_frequency_the_model_answers_alike_whatever_their_codes(
+    renamed: tuple[int, ...], counts: tuple[int, ...]
+) -> None:
+    """Under one coding; of classes that are equally frequent, too, and of one that is more frequent than all others."""
     generator = np.random.default_rng(2)
     x = generator.normal(size=(60, 4)).astype(np.float32)
-    y = np.repeat([0, 0, 1, 1], 15) if len(renamed) == 2 else np.repeat([0, 0, 1, 2], 15)
+    y = np.repeat(np.arange(len(counts)), counts)
     x[:, 0] += y
     asked = np.where(generator.random((7, 4)) < 0.4, np.nan, x[:7]).astype(np.float32)
     release = l2m.load().release

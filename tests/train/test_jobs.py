@@ -191,6 +191,18 @@ def test_a_release_can_be_the_mean_of_two_models(tmp_path, predictor):
     assert "own_share: 0.25" in (tmp_path / "mean" / "model.yaml").read_text()
 
 
+def test_a_model_that_learned_classes_by_frequency_is_told_of_them_so(tmp_path, capsys):
+    config = write(tmp_path, folder=str(tmp_path / "job"), model=TINY, classes_by_frequency=True)
+    assert main(["predictor", "--config", config]) == 0
+    release = tmp_path / "release.yaml"
+    facts = {"run": str(tmp_path / "job"), "folder": str(tmp_path / "model")}
+    release.write_text(yaml.safe_dump(facts))
+    assert main(["release", "--config", str(release)]) != 0
+    assert "inference.class_order must be frequency" in capsys.readouterr().err
+    release.write_text(yaml.safe_dump({**facts, "inference": {"class_order": "frequency"}}))
+    assert main(["release", "--config", str(release)]) == 0
+
+
 def test_models_of_two_shapes_have_no_mean(tmp_path, predictor, capsys):
     config = write(tmp_path, folder=str(tmp_path / "other"), model={**TINY, "width": 8})
     assert main(["predictor", "--config", config]) == 0
