@@ -1,5 +1,7 @@
 """What is drawn follows from the seed and the step, and asks what it says."""
 
+import threading
+
 import pytest
 import torch
 
@@ -29,19 +31,26 @@ def test_what_is_drawn_ahead_is_what_would_have_been_drawn():
         assert torch.equal(expected.tasks.x, found.tasks.x) and torch.equal(expected.a, found.a)
 
 
-def test_the_pool_that_follows_is_under_way_while_one_is_trained_on():
-    drawn: list[tuple[int, int]] = []
+def test_the_pool_that_follows_is_drawn_while_one_is_trained_on():
+    bnn, drawn, is_drawn = priors()["classes"], [], threading.Semaphore(0)
 
-    class Noted(EpisodeStream):
-        def _draw_pool(self, number: int, pool: int):
-            drawn.append((number, pool))
-            return super()._draw_pool(number, pool)
+    class Noted:
+        def sample(self, generator, tasks, rows, features):
+            batch = bnn.sample(generator, tasks, rows, features)
+            drawn.append(float(batch.x.sum()))
+            is_drawn.release()
+            return batch
 
-    noted = Noted(priors(), STAGES, 0, ahead=True)
-    for step in range(9):  # the first stage is over after nine steps: pools of 4, 4 and 1
-        noted.episode(step)
-    noted.episode(9)
-    assert drawn[:4] == [(0, 0), (0, 1), (0, 2), (1, 0)]
+    ahead = EpisodeStream({"classes": Noted()}, STAGES, 0, ahead=True)
+    ahead.episode(0)
+    for _ in range(2):  # the pool of the first steps, and unasked the one after it
+        assert is_drawn.acquire(timeout=60)
+    ahead.episode(4)
+    assert is_drawn.acquire(timeout=60) and len(drawn) == 3
+    here = EpisodeStream({"classes": bnn}, STAGES, 0, ahead=False)
+    for first, total in zip((0, 4), drawn, strict=False):
+        pool = [here.episode(first + index).tasks.x for index in range(4)]
+        assert float(torch.cat(pool).sum()) == pytest.approx(total, rel=1e-4)
 
 
 def test_a_draw_ahead_that_fails_says_so_where_it_is_needed():
