@@ -3,7 +3,7 @@
 Which code stands for which class is arbitrary, but a model learns that only approximately. Settings of a release
 (`AnswerSettings`) correct for it:
 
-class_order: the model is told of the classes in an order that does not depend on their codes in the cohort.
+class_order: the model is told of the classes in an order that does not depend on their codes (l2m_core/tasks/class_order.py).
 views: answers are averaged over several codings of all classes.
 against_rest: a model answers better for two classes than for many. With more than two, a share of the answer comes from
 K further tasks, each of which has one class as 1 and all others as 0.
@@ -22,6 +22,7 @@ from torch.nn import functional as F
 
 from l2m_core.answering.context_rows import even_rows
 from l2m_core.model.interface import Context, Output
+from l2m_core.tasks.class_order import class_ranks
 
 
 def codings(classes: int, views: int) -> Tensor:
@@ -38,19 +39,6 @@ def codings(classes: int, views: int) -> Tensor:
         rotated = (code + view // 2) % classes
         found.append(classes - 1 - rotated if view % 2 else rotated)
     return torch.stack(found)
-
-
-def class_ranks(y: Tensor, classes: int) -> Tensor:
-    """(K,) int64: each class's place from the most to the least frequent; of equally frequent ones, the one seen first is first.
-
-    y: (N,) codes. Where rows come in an order of their content, the places do not depend on the codes.
-    """
-    one_hot = F.one_hot(y, classes)  # (N, K)
-    seen_first = torch.where(one_hot.any(0), one_hot.argmax(0), len(y))
-    # Two stable sorts: by frequency, and among equals by what was seen first.
-    order = seen_first.argsort(stable=True)
-    order = order[one_hot.sum(0)[order].argsort(descending=True, stable=True)]
-    return order.argsort()
 
 
 LEAST_CHANCE = 1e-12  # of a bin of a foreseen result, so that its logarithm is finite
@@ -74,7 +62,7 @@ class ClassCodings:
         not depend on their codes, where the model is told of classes from the most to the least frequent."""
         whole, against_rest = codings(classes, views), torch.eye(classes, dtype=torch.int64)
         if by_frequency is not None:
-            whole = whole[:, class_ranks(by_frequency, classes)]
+            whole = whole[:, class_ranks(by_frequency[None], classes)[0]]
             # A class of more than half of the rows is more frequent than the rest.
             is_most = 2 * F.one_hot(by_frequency, classes).sum(0) > len(by_frequency)
             against_rest = torch.where(is_most[:, None], 1 - against_rest, against_rest)
@@ -120,9 +108,8 @@ class ClassCodings:
             return self._mean_of_views(output, logits)
         # A class against the rest has two codes; what else the logits hold belongs to tasks with all classes.
         rest = logits[views:, :, :2]
-        is_one = (
-            self.codes[views:].diagonal().to(rest.device) == 1
-        )  # (K,) whether the class itself is code 1, as it mostly is
+        # (K,) whether the class itself is code 1; told of by frequency, one of most rows is code 0.
+        is_one = self.codes[views:].diagonal().to(rest.device) == 1
         rest = torch.where(is_one[:, None, None], rest, rest.flip(-1))  # (K, n, 2): another class, this class
         gain = output.gain[views:].float().sum(0) * _overlap(rest)[:, None]
         policy, values = output.policy[views:].float().mean(0)[None], mean_values(output.values, views, len(logits))

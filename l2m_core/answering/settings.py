@@ -28,7 +28,7 @@ ROW_ORDERS = ("position", "content")
 
 CODE, FREQUENCY = "code", "frequency"
 CLASS_ORDERS = (CODE, FREQUENCY)
-"""See `class_ranks` of l2m_core/answering/class_codings.py."""
+"""See l2m_core/tasks/class_order.py."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.draw_ahead import DrawAhead
-from l2m_core.tasks.batch import TaskBatch, coded_by_frequency
+from l2m_core.tasks.batch import TaskBatch
+from l2m_core.tasks.class_order import coded_by_frequency
 from l2m_core.tasks.draws import coin, uniform
 
 POOL_STEPS = 4  # consecutive steps that share one draw of the prior: large draws cost less per task

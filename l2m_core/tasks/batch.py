@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -54,25 +54,6 @@ class TaskBatch:
     def select(self, index: Tensor) -> TaskBatch:
         """The tasks that `index` (integers or a mask over B) picks."""
         return self.map(lambda tensor: tensor[index])
-
-
-def coded_by_frequency(tasks: TaskBatch, rows: int) -> TaskBatch:
-    """The same tasks with codes that tell how frequent a class is among the first `rows`: 0 the most frequent.
-
-    For models that are told of classes so (`AnswerSettings.class_order`): of all codings they need learn one only.
-    """
-    if tasks.n_classes is None:
-        return tasks
-    truth, p = tasks.truth, None if tasks.truth is None else tasks.truth.probabilities
-    width = int(tasks.n_classes.max()) if p is None else p.shape[-1]
-    count = nn.functional.one_hot(tasks.y[:, :rows], width).sum(1)  # (B, K)
-    # Classes that a task lacks stay behind those that it has.
-    count = count.masked_fill(torch.arange(width, device=count.device) >= tasks.n_classes[:, None], -1)
-    class_at = count.argsort(dim=1, descending=True, stable=True)  # (B, K): the class that gets each code
-    y = class_at.argsort(1).gather(1, tasks.y)
-    if truth is not None and p is not None:
-        truth = replace(truth, probabilities=p.gather(2, class_at[:, None].expand_as(p)))
-    return replace(tasks, y=y, truth=truth)
 
 
 def _map(record, function):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import l2m_core as l2m
-from l2m_core.answering.class_codings import ClassCodings, class_ranks, codings, prevalence_shift
+from l2m_core.answering.class_codings import ClassCodings, codings, prevalence_shift
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
@@ -177,8 +177,3 @@ def test_told_of_classes_by_frequency_the_model_answers_alike_whatever_their_cod
         np.testing.assert_allclose(own.gain, other.gain, atol=1e-5)
     own, other = (answer(codes_, "code") for codes_ in (y, codes[y]))
     assert np.abs(own.prediction - other.prediction[:, codes]).max() > 1e-3
-
-
-def test_classes_are_ranked_by_frequency_and_equals_by_what_was_seen_first() -> None:
-    y = torch.tensor([3, 1, 1, 0, 0, 3, 4, 1])
-    assert class_ranks(y, 5).tolist() == [2, 0, 4, 1, 3]
