@@ -1,8 +1,9 @@
-"""`python -m train informed_order`: what a better order of tests could save, by one who has read more rows of the same table.
+"""`python -m train informed_order`: what is saved by the order of tests of a model that has read more rows of the same table.
 
-Of each cohort a short part is the context, as in `evaluate`. Its predictions are asked for along three orders: the model's own,
-a random one, and the model's own after it has read many more rows of the same table. The last knows better which test tells
-most, but does not predict any better here; what it saves beyond the own order is what an order that was chosen better could save.
+Of each cohort a short part is the context, as in `evaluate`. The predictions from it are asked for along three orders: the
+model's own, a random one, and the model's own after it has read many more rows of the same table. The last one knows better
+which test tells most, but does not predict here. It is no upper bound: the test that tells most to one who has read more may
+tell less to one who has not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -80,13 +82,17 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
     model, records = load(given.model), []
-    for case in (*real_cases(given.data, given.contexts, given.rows, given.seeds), *generated_cases(given.tasks)):
+    real = real_cases(given.data, given.contexts, given.rows, given.seeds)
+    for case in chain(real, generated_cases(given.tasks)):
         found = measure(model, case, given.budget)
         records += found
         losses = ", ".join(f"{record['method']} {record['log_loss']:.4f}" for record in found)
         print(f"{case.cell.cohort} {case.cell.context} seed {case.cell.seed}: {losses}", file=sys.stderr, flush=True)
-    seeds = " ".join(map(str, given.seeds))
-    command = f"python -m train informed_order --model {given.model} --seeds {seeds} --tasks {given.tasks}"
+    contexts, seeds = (" ".join(map(str, numbers)) for numbers in (given.contexts, given.seeds))
+    command = (
+        f"python -m train informed_order --model {Path(given.model).name} --contexts {contexts} --rows {given.rows} "
+        f"--seeds {seeds} --tasks {given.tasks} --budget {given.budget}"
+    )
     publish(given.out / "informed_order.md", page(records, command, f"{model.name} ({model.fingerprint[:12]})"))
     return 0
 
@@ -164,9 +170,10 @@ def _table(records: Sequence[dict]) -> pd.DataFrame:
     return losses[[OWN, INFORMED, RANDOM]].reset_index()
 
 
-HEAD = """# What a better order of tests could save
+HEAD = """# The order of tests of one who has read more
 
 The same predictions, by a model that has read a short context, along three orders of tests: its own (by the gain head, as in bulk
-work), a random one, and that of the same model after it has read `read` rows of the same table, none of them decided about. It
-knows better which test tells most, but does not predict here; what it saves beyond the own order is what a better choice of tests
-could save. Log loss in nats, mean over budgets."""
+work), a random one, and that of the same model after it has read `read` rows of the same table, none of them decided about. The
+last one knows better which test tells most, but does not predict here. What it saves beyond the own order shows what is lost by
+choosing from few rows. It is no upper bound: the test that tells most to one who has read more may tell less to one who has not.
+Log loss in nats, mean over budgets."""
