@@ -40,11 +40,10 @@ class AnswerSettings:
     views: int = 1
     """Codings of the classes that answers are averaged over; see l2m_core/answering/class_codings.py."""
     views_up_to: int = 0
-    """Of a cohort of more rows one view is read; 0: as many views of any. Each view costs a whole answer, and the longer a
-    cohort, the less the coding matters."""
+    """Of a cohort of more rows one view is read, since each view costs a whole answer; 0: as many views of any."""
     class_order: str = CODE
     """In which order the model is told of the classes: that of their codes in the cohort, or from the most to the least
-    frequent, so that what a class is called, or which of two is the event, does not change an answer."""
+    frequent, so that what a class is called, or which of two is the event, changes no answer of the model alone."""
     against_rest: float = 0.0
     """Of more than two classes, the share of the answer that comes from asking of each class against the rest."""
     part_rows: int = 0

@@ -86,7 +86,7 @@ def set_up(
     )
     model = build_model(config).to(device, DTYPES[dtype])
     stage = Stage(steps=1, tasks=tasks, rows=(rows,), features=(features,), context=(0.1,))
-    stream = EpisodeStream({"classes": build_prior("bnn")}, (stage,), 0, device)
+    stream = EpisodeStream({"classes": build_prior("bnn")}, (stage,), 0, device, ahead=False)
     return model, [stream.episode(step) for step in range(steps + 1)]  # type: ignore[return-value]
 
 
