@@ -96,6 +96,15 @@ def draw_classes(generator: torch.Generator, config: ClassShares, tasks: int) ->
     return n_classes, weight / weight.sum(1, keepdim=True)
 
 
+def share_out(generator: torch.Generator, forms: int, prevalence: Tensor) -> Tensor:
+    """(B, forms · K) how common each form of each class is; many classes have one form only. Form h is of class h mod K."""
+    tasks, classes = prevalence.shape
+    part = uniform(generator, (tasks, forms, classes), 0.2, 1.0)
+    count = torch.where(coin(generator, (tasks, 1, classes), 0.5), 1, integers(generator, (tasks, 1, classes), 1, forms))
+    part = part * (torch.arange(forms, device=generator.device)[:, None] < count)
+    return (part / part.sum(1, keepdim=True) * prevalence[:, None]).flatten(1)
+
+
 def draw_centres(generator: torch.Generator, config: FindingsConfig, prevalence: Tensor, features: int) -> Tensor:
     """(B, K, d): where each class has the middle of each finding."""
     tasks, classes = prevalence.shape

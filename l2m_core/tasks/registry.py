@@ -15,6 +15,7 @@ from l2m_core.tasks.digits import DigitsConfig, DigitsPrior
 from l2m_core.tasks.findings import FindingsConfig, FindingsPrior
 from l2m_core.tasks.gp import GPConfig, GPPrior
 from l2m_core.tasks.mixture import MixtureConfig, MixturePrior, Prior
+from l2m_core.tasks.patterns import PatternsConfig, PatternsPrior
 from l2m_core.tasks.semi_synthetic import SemiSyntheticConfig, SemiSyntheticPrior
 from l2m_core.tasks.signs import SignsConfig, SignsPrior
 from l2m_core.tasks.study import StudyBNNConfig, StudyBNNPlanConfig, StudyBNNPlanPrior, StudyBNNPrior
@@ -41,6 +42,7 @@ PRIORS: dict[str, Entry] = {
     "synthetic": Entry(SyntheticConfig, SyntheticPrior),
     "findings": Entry(FindingsConfig, FindingsPrior),
     "signs": Entry(SignsConfig, SignsPrior),
+    "patterns": Entry(PatternsConfig, PatternsPrior),
     "semi_synthetic": Entry(
         SemiSyntheticConfig, SemiSyntheticPrior, ("x",), ("y", "acquirable", "categorical", "n_classes")
     ),

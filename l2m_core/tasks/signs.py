@@ -15,7 +15,7 @@ from torch import Tensor
 from l2m_core.tasks.batch import TaskBatch, Truth
 from l2m_core.tasks.checks import check_number
 from l2m_core.tasks.draws import categorical, coin, integers, log_uniform, normal, uniform
-from l2m_core.tasks.findings import ClassShares, draw_classes
+from l2m_core.tasks.findings import ClassShares, draw_classes, share_out
 from l2m_core.tasks.missingness import Missingness, sample_missingness
 from l2m_core.tasks.roles import sample_acquirable
 
@@ -69,7 +69,7 @@ class SignsPrior:
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
         config = self.config
         n_classes, prevalence = draw_classes(generator, config, tasks)
-        weight = _share_out(generator, config, prevalence)  # (B, H): form h is of class h mod K
+        weight = share_out(generator, config.forms, prevalence)  # (B, H): form h is of class h mod K
         forms = _draw_forms(generator, config, tasks, weight.shape[1], features)
         form = categorical(generator, weight[:, None].expand(-1, rows, -1))  # (B, N)
         grade, value = _show(generator, forms, form)
@@ -84,17 +84,6 @@ class SignsPrior:
             probabilities=logits.softmax(-1), informative=_told_by(forms, weight)[:, None].expand(-1, rows, -1)
         )
         return TaskBatch(x, r, form % classes, n_classes, acquirable, torch.zeros_like(acquirable), truth)
-
-
-def _share_out(generator: torch.Generator, config: SignsConfig, prevalence: Tensor) -> Tensor:
-    """(B, forms · K) how common each form of each class is; many classes have one form only."""
-    tasks, classes = prevalence.shape
-    part = uniform(generator, (tasks, config.forms, classes), 0.2, 1.0)
-    count = torch.where(
-        coin(generator, (tasks, 1, classes), 0.5), 1, integers(generator, (tasks, 1, classes), 1, config.forms)
-    )
-    part = part * (torch.arange(config.forms, device=generator.device)[:, None] < count)
-    return (part / part.sum(1, keepdim=True) * prevalence[:, None]).flatten(1)
 
 
 def _draw_forms(generator: torch.Generator, config: SignsConfig, tasks: int, forms: int, features: int) -> Forms:

@@ -5,7 +5,7 @@ import torch
 
 from l2m_core.tasks.registry import build_prior
 
-PRIORS = ("findings", "signs")
+PRIORS = ("findings", "signs", "patterns")
 
 
 def drawn(name: str, seed: int, tasks: int = 60, rows: int = 400, features: int = 8, **settings):

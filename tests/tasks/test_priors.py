@@ -26,6 +26,7 @@ CASES = {
     "synthetic continuous": ("synthetic", {"outcome": "continuous"}, {}),
     "findings": ("findings", {}, {}),
     "signs": ("signs", {}, {}),
+    "patterns": ("patterns", {}, {}),
     "semi_synthetic": ("semi_synthetic", {"graft": 0.5}, {"x": TABLE}),
     "semi_synthetic real": ("semi_synthetic", {"labels": "real"}, {"x": TABLE, "y": torch.arange(80) % 3}),
     "digits": (
