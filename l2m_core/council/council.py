@@ -2,7 +2,7 @@
 
 A cohort is context, and it is also a training set: the longer it is, the more a model fitted to all of its rows knows
 that a pretrained model, which reads some of them, does not. A regression and boosted trees are fitted to the cohort under
-random masks, and the blend is a product,
+random masks, and to a short one a Gaussian process, which knows smooth functions of several features. The blend is a product,
 
     p(y | x⊙a) ∝ p_model(y | x⊙a)^w_0 · Π_m p_m(y | x⊙a)^w_m,
 
@@ -30,7 +30,7 @@ from l2m_core.model.density import Density
 from l2m_core.tabular.predictions import Gaussian, Prediction
 
 MODEL = "model"  # its name among the voices
-MEMBERS = ("base rate", "regression", "shallow trees", "trees")
+MEMBERS = ("base rate", "regression", "shallow trees", "trees", "gaussian process")
 """Voices beside the model's; see members.py. Recipes name them, so a name keeps its meaning for good."""
 PRODUCT, MIXTURE = "product", "mixture"
 """How voices are blended."""

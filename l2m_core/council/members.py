@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from l2m_core.council.council import MEMBERS
+from l2m_core.tabular.gaussian_process import GaussianProcess
 from l2m_core.tabular.linear import FittedLinear, LinearSettings
 from l2m_core.tabular.partial_models import Fitted
 from l2m_core.tabular.predictions import Gaussian, Prediction
@@ -19,6 +20,10 @@ MOST_COPIES = 5
 """Copies of each row with random parts hidden, beside the row as recorded."""
 COPIED_ROWS = 60_000
 """Of a long cohort fewer copies are made, so that a member learns from about this many rows at most."""
+
+
+PROCESS_ROWS = 600
+"""A Gaussian process is fitted to no longer cohort: its time grows with the cube of the rows, and trees know as much by then."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,14 @@ FITTED_BY: dict[str, Callable[[Context, np.random.Generator], Fitted]] = {
     "regression": _regression,
     "shallow trees": _shallow_trees,
     "trees": _trees,
+    "gaussian process": GaussianProcess,
 }
 """Each of MEMBERS → how it is fitted."""
+
+
+def members_of(rows: int) -> tuple[str, ...]:
+    """Of MEMBERS, those that are fitted to a cohort of so many rows."""
+    return tuple(name for name in MEMBERS if name != "gaussian process" or rows <= PROCESS_ROWS)
 
 
 def copies_of(context: Context) -> int:

@@ -2,10 +2,11 @@
 
 With p_im(k) the probability that voice m gave to class (or bin) k of row i, y_i what happened, and voice 0 the model,
 
-    q_i(k) ∝ Π_m p_im(k)^w_m,   maximise   Σ_i log q_i(y_i)  −  [ (Σ_m w_m − 1)² + Σ_{m>0} w_m² ] / (2 SPREAD²)   over w ≥ 0:
+    q_i(k) ∝ Π_m p_im(k)^w_m,   maximise   Σ_i log q_i(y_i)  −  [ (Σ_m w_m − 1)² + Σ_{m>0} (w_m − e_m)² ] / (2 SPREAD²)   over w ≥ 0:
 
-before any row has spoken, the model answers as it is; rows may hand its weight to others, and make the whole surer or less sure
-(a sum above or below 1). What is maximised is concave, so there is one answer, and Newton's method finds it in a few steps.
+before any row has spoken, voices have the weights e that are expected of them, which sum to 1; rows may hand weight to others, and
+make the whole surer or less sure (a sum above or below 1). What is maximised is concave, so there is one answer, and Newton's method
+finds it in a few steps.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ SMALLEST = 1e-9
 """A probability counts as no smaller, so that no voice alone can rule an outcome out."""
 
 
-def find_weights(p: np.ndarray, happened: np.ndarray, copies: int = 1) -> np.ndarray:
+def find_weights(p: np.ndarray, happened: np.ndarray, copies: int = 1, expected: np.ndarray | None = None) -> np.ndarray:
     """(M,) weights, the model's first. p: (M, n, K) probabilities; happened: (n,) which of the K did; copies: rows that are the
-    same patient's, and so count once together."""
+    same patient's, and so count once together; expected: (M,) the weights before any row has spoken, None: the model's alone."""
     log_p = logs_of(p)
+    expected = np.eye(1, len(p))[0] if expected is None else expected
     heard = np.arange(len(p))
     while True:
-        weights = _most_likely(log_p[heard], happened, copies)
+        weights = _most_likely(log_p[heard], happened, copies, expected[heard])
         # Of the voices beside the model, the one with least weight leaves first, if that is too little.
         faint = 1 + np.flatnonzero(weights[1:] < LEAST)
         if not len(faint):
@@ -52,13 +54,15 @@ def product(log_p: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return total - np.log(np.exp(total).sum(1, keepdims=True))
 
 
-def _most_likely(log_p: np.ndarray, happened: np.ndarray, copies: int) -> np.ndarray:
+def _most_likely(log_p: np.ndarray, happened: np.ndarray, copies: int, expected: np.ndarray) -> np.ndarray:
     """(M,) by Newton's method; a weight at its least value stays there unless the slope leads away from it."""
-    expected = np.eye(1, len(log_p))[0]
-    least = MODEL_LEAST * expected
+    model = np.eye(1, len(log_p))[0]
+    # Of voices that are heard no more, what was expected goes to the model.
+    expected = expected + (1 - expected.sum()) * model
+    least = MODEL_LEAST * model
     rows = np.arange(len(happened))
     # One over the prior's covariance: (Σ (w − e))² and the squares of all but the model's, as a quadratic form.
-    precision = (1 + np.diag(1 - expected)) / SPREAD**2
+    precision = (1 + np.diag(1 - model)) / SPREAD**2
 
     def value(weights: np.ndarray) -> float:
         away = weights - expected

@@ -1,0 +1,162 @@
+"""Gaussian-process regression on partly known rows: smooth functions of several features at once.
+
+Of a row, the features that are unknown have a normal distribution, given those that are known (`Imputation`), and the process is that
+of the function's mean over it. With m, s the middle and the spread of a feature, l_j its length and the rows' draws apart,
+
+    k(x, x') = a² Π_j l_j / √t_j · exp(−(m_j − m'_j)² / 2t_j) + b² Σ_j m_j m'_j / l_j²,    t_j = l_j² + s_j² + s'_j².
+
+A row's own variance is that of one draw, a² + b² Σ_j (m_j² + s_j²) / l_j² + σ²: what the unknown features leave open counts as noise.
+Lengths, a, b and σ maximise the marginal likelihood times a prior.
+
+Classes are regressed as −1 and 1, each against the rest; of a class the chance is that its normal prediction is above 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from l2m_core.tabular.predictions import Gaussian, Prediction
+from l2m_core.tabular.preparation import Context, Encoding, known_cells
+
+STEPS, RATE = 40, 0.1
+"""Of the search for lengths and variances: a fixed number, so that the same rows give the same numbers."""
+SEARCH_ROWS = 200
+"""Rows that the search reads, at most."""
+LENGTH_SPREAD = 0.5
+"""Standard deviation of the logarithm of a length, before any row has spoken."""
+SHRINKAGE = 5.0
+"""Correlations between features are drawn towards 0 as if so many rows more, for each feature, had shown none."""
+LEAST_EIGENVALUE = 0.05
+LEAST_NOISE = 1e-3  # of the outcome's variance
+
+
+@dataclass(frozen=True)
+class Imputed:
+    """middle, variance: (n, D) of each encoded column, 0 variance where it is known."""
+
+    middle: Tensor
+    variance: Tensor
+
+    def rows(self, index: Tensor) -> Imputed:
+        return Imputed(self.middle[index], self.variance[index])
+
+
+class Imputation:
+    """What is known of a row, and a normal distribution for what is not."""
+
+    def __init__(self, context: Context):
+        self.encoding = Encoding(context)
+        z, known = self._encoded(context.x, np.ones_like(context.x, dtype=bool))
+        # Second moments of columns recorded together; columns are centred and of unit variance, or levels of a category.
+        self.centre = (z * known).sum(0) / known.sum(0).clamp_min(1)
+        z = (z - self.centre) * known
+        together = known.T @ known
+        covariance = z.T @ z / (together + SHRINKAGE * z.shape[1])
+        variance = (z.square().sum(0) / known.sum(0).clamp_min(1)).clamp_min(1e-6)
+        covariance.diagonal().copy_(variance)
+        # Of moments from different rows a covariance may come out that none can be.
+        scale = variance.sqrt()
+        values, vectors = torch.linalg.eigh(covariance / scale / scale[:, None])
+        self.covariance = (vectors * values.clamp_min(LEAST_EIGENVALUE)) @ vectors.T * scale * scale[:, None]
+
+    def _encoded(self, x: np.ndarray, a: np.ndarray) -> tuple[Tensor, Tensor]:
+        known = known_cells(x, a)[:, self.encoding.owner]
+        return torch.from_numpy(self.encoding.values(x) * known).double(), torch.from_numpy(known).double()
+
+    def __call__(self, x: np.ndarray, a: np.ndarray) -> Imputed:
+        z, known = self._encoded(x, a)
+        off = (z - self.centre) * known
+        both = known[:, :, None] * known[:, None, :]
+        # Σ_kk of each row, with 1 on the diagonal where a column is unknown, so that all rows have one shape.
+        inner = self.covariance * both + torch.diag_embed(1 - known)
+        root = torch.linalg.cholesky(inner)
+        across = self.covariance * known[:, :, None]  # (n, D known, D)
+        whitened = torch.linalg.solve_triangular(root, across, upper=False)
+        told = torch.linalg.solve_triangular(root, off[..., None], upper=False)
+        middle = (whitened * told).sum(1)
+        variance = (self.covariance.diagonal() - whitened.square().sum(1)).clamp_min(0.0)
+        return Imputed(torch.where(known > 0, off, middle), torch.where(known > 0, 0.0, variance))
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Logarithms of the lengths (D,), and of a², b² and σ² (3,)."""
+
+    length: Tensor
+    size: Tensor
+
+    def between(self, one: Imputed, other: Imputed) -> Tensor:
+        """(n, m) covariances of different rows."""
+        square = (2 * self.length).exp()
+        spread = square + one.variance[:, None] + other.variance[None]  # (n, m, D)
+        apart = one.middle[:, None] - other.middle[None]
+        smooth = (self.length.sum() - 0.5 * (spread.log() + apart.square() / spread).sum(-1)).exp()
+        linear = (one.middle / square) @ other.middle.T
+        return self.size[0].exp() * smooth + self.size[1].exp() * linear
+
+    def own(self, rows: Imputed) -> Tensor:
+        """(n,) variances of outcomes, noise included."""
+        linear = ((rows.middle.square() + rows.variance) / (2 * self.length).exp()).sum(1)
+        return self.size[0].exp() + self.size[1].exp() * linear + self.size[2].exp() + LEAST_NOISE
+
+    def of(self, rows: Imputed) -> Tensor:
+        """(n, n)"""
+        return self.between(rows, rows).fill_diagonal_(0.0) + torch.diag_embed(self.own(rows))
+
+
+class GaussianProcess:
+    """Fitted to a cohort's rows."""
+
+    def __init__(self, context: Context, random: np.random.Generator):
+        self.n_classes = context.n_classes
+        self.imputation = Imputation(context)
+        self.rows = self.imputation(context.x, np.ones_like(context.x, dtype=bool))
+        y = torch.from_numpy(np.asarray(context.y))
+        if not context.continuous:
+            codes = torch.arange(1, 2) if self.n_classes == 2 else torch.arange(self.n_classes)
+            y = torch.where(y[:, None] == codes, 1.0, -1.0)
+        y = y.double().reshape(len(context.y), -1)  # (N, outcomes)
+        self.shift, self.scale = y.mean(0), y.std(0).clamp_min(1e-6)
+        y = (y - self.shift) / self.scale
+        some = torch.from_numpy(np.sort(random.permutation(len(y))[:SEARCH_ROWS]))
+        self.kernel = _search(self.rows.rows(some), y[some])
+        self.root = torch.linalg.cholesky(self.kernel.of(self.rows))
+        self.weights = torch.cholesky_solve(y, self.root)
+
+    def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
+        rows = self.imputation(x, a)
+        across = self.kernel.between(rows, self.rows)  # (n, N)
+        told = torch.linalg.solve_triangular(self.root, across.T, upper=False).square().sum(0)
+        variance = (self.kernel.own(rows) - told).clamp_min(LEAST_NOISE)
+        mean = self.shift + self.scale * (across @ self.weights)
+        std = variance.sqrt()[:, None] * self.scale
+        if not self.n_classes:
+            return Gaussian(mean[:, 0].numpy(), std[:, 0].numpy())
+        chance = torch.special.ndtr(mean / std)
+        if self.n_classes == 2:
+            return torch.cat([1 - chance, chance], 1).numpy()
+        return (chance / chance.sum(1, keepdim=True)).numpy()
+
+
+def _search(rows: Imputed, y: Tensor) -> Kernel:
+    """The most likely kernel. y: (n, outcomes), standardised."""
+    middle = 0.5 * math.log(rows.middle.shape[1])  # of many features each tells little
+    length = torch.full((rows.middle.shape[1],), middle + 0.5, dtype=torch.float64, requires_grad=True)
+    size = torch.tensor([0.3, 0.3, 0.5], dtype=torch.float64).log().requires_grad_()
+    search = torch.optim.Adam([length, size], lr=RATE)
+    for _ in range(STEPS):
+        search.zero_grad()
+        kernel = Kernel(length, size)
+        root = torch.linalg.cholesky(kernel.of(rows))
+        white = torch.linalg.solve_triangular(root, y, upper=False)
+        # −log N(y; 0, K) of each outcome, in the mean over them, and the prior's
+        loss = 0.5 * white.square().sum() / y.shape[1] + root.diagonal().log().sum()
+        prior = ((length - middle - 0.5) / LENGTH_SPREAD).square().sum() / 2 + (size + 1).square().sum() / 18
+        (loss + prior).backward()
+        search.step()
+    return Kernel(length.detach(), size.detach())
