@@ -2,11 +2,11 @@
 
 With p_im(k) the probability that voice m gave to class (or bin) k of row i, y_i what happened, and voice 0 the model,
 
-    q_i(k) ∝ Π_m p_im(k)^w_m,   maximise   Σ_i log q_i(y_i)  −  [ (Σ_m w_m − 1)² + Σ_{m>0} (w_m − e_m)² ] / (2 SPREAD²)   over w ≥ 0:
+    q_i(k) ∝ Π_m p_im(k)^w_m,   maximise   Σ_i log q_i(y_i)  −  [ (Σ_m w_m − 1)² + Σ_{m>0} (w_m − e_m)² ] / (2 SPREAD²),   w ≥ 0:
 
-before any row has spoken, voices have the weights e that are expected of them, which sum to 1; rows may hand weight to others, and
-make the whole surer or less sure (a sum above or below 1). What is maximised is concave, so there is one answer, and Newton's method
-finds it in a few steps.
+before any row has spoken, voices have the weights e that are expected of them, which sum to 1; rows may hand weight to others,
+and make the whole surer or less sure (a sum above or below 1). What is maximised is concave, so there is one answer, and Newton's
+method finds it in a few steps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ SMALLEST = 1e-9
 """A probability counts as no smaller, so that no voice alone can rule an outcome out."""
 
 
-def find_weights(p: np.ndarray, happened: np.ndarray, copies: int = 1, expected: np.ndarray | None = None) -> np.ndarray:
+def find_weights(
+    p: np.ndarray, happened: np.ndarray, copies: int = 1, expected: np.ndarray | None = None
+) -> np.ndarray:
     """(M,) weights, the model's first. p: (M, n, K) probabilities; happened: (n,) which of the K did; copies: rows that are the
     same patient's, and so count once together; expected: (M,) the weights before any row has spoken, None: the model's alone."""
     log_p = logs_of(p)

@@ -1,11 +1,11 @@
 """Gaussian-process regression on partly known rows: smooth functions of several features at once.
 
-Of a row, the features that are unknown have a normal distribution, given those that are known (`Imputation`), and the process is that
-of the function's mean over it. With m, s the middle and the spread of a feature, l_j its length and the rows' draws apart,
+Of a row, the features that are unknown have a normal distribution, given those that are known (`Imputation`), and the process is
+that of the function's mean over it. With m, s the middle and the spread of a feature, and l_j its length, two rows have
 
     k(x, x') = a² Π_j l_j / √t_j · exp(−(m_j − m'_j)² / 2t_j) + b² Σ_j m_j m'_j / l_j²,    t_j = l_j² + s_j² + s'_j².
 
-A row's own variance is that of one draw, a² + b² Σ_j (m_j² + s_j²) / l_j² + σ²: what the unknown features leave open counts as noise.
+A row's own variance is that of one draw, a² + b² Σ_j (m_j² + s_j²) / l_j² + σ²: what unknown features leave open counts as noise.
 Lengths, a, b and σ maximise the marginal likelihood times a prior.
 
 Classes are regressed as −1 and 1, each against the rest; of a class the chance is that its normal prediction is above 0.

@@ -100,7 +100,9 @@ def share_out(generator: torch.Generator, forms: int, prevalence: Tensor) -> Ten
     """(B, forms · K) how common each form of each class is; many classes have one form only. Form h is of class h mod K."""
     tasks, classes = prevalence.shape
     part = uniform(generator, (tasks, forms, classes), 0.2, 1.0)
-    count = torch.where(coin(generator, (tasks, 1, classes), 0.5), 1, integers(generator, (tasks, 1, classes), 1, forms))
+    count = torch.where(
+        coin(generator, (tasks, 1, classes), 0.5), 1, integers(generator, (tasks, 1, classes), 1, forms)
+    )
     part = part * (torch.arange(forms, device=generator.device)[:, None] < count)
     return (part / part.sum(1, keepdim=True) * prevalence[:, None]).flatten(1)
 

@@ -1,8 +1,8 @@
 """The patterns prior: classes differ in how measurements go together, not only in how high they are.
 
-The findings prior moves middles alone: its best boundary is a plane. Here each class is one or several groups of patients, and each
-group has middles, spreads and correlations of its own, so that a value may speak for a class beside one value and against it beside
-another. Methods that know of it are a discriminant analysis with quadratic boundaries, or nearest neighbours by a kernel.
+The findings prior moves middles alone: its best boundary is a plane. Here each class is one or several groups of patients, and
+each group has middles, spreads and correlations of its own, so that a value may speak for a class beside one value and against it
+beside another. What finds it out is a discriminant analysis with quadratic boundaries, or a kernel.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _draw_groups(generator: torch.Generator, config: PatternsConfig, tells: Tens
     loadings = _draw_loadings(generator, tasks, groups, features)
     is_own = coin(generator, (tasks, 1, 1, 1), config.own_correlation)
     loadings = torch.where(is_own, loadings, loadings[:, :1])
-    # Factors of measurements that tell, and of those that do not, are apart: else what tells nothing alone would tell beside others.
+    # Factors of measurements that tell, and of those that do not, are apart: else these would tell beside those.
     share = uniform(generator, (tasks, 1, 1)).sqrt() * uniform(generator, (tasks, 1, features), 0.3, 1.0)
     common = torch.where(tells[:, :, None], 0.0, loadings[:, :1]).expand_as(loadings)
     loadings = torch.cat([torch.where(tells[:, :, None], loadings, 0.0), common], dim=2)  # (B, H, 2F, d)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from l2m_core.tasks.batch import TaskBatch, Truth
 from l2m_core.tasks.checks import check_number
-from l2m_core.tasks.draws import categorical, coin, integers, log_uniform, normal, uniform
+from l2m_core.tasks.draws import categorical, coin, log_uniform, normal, uniform
 from l2m_core.tasks.findings import ClassShares, draw_classes, share_out
 from l2m_core.tasks.missingness import Missingness, sample_missingness
 from l2m_core.tasks.roles import sample_acquirable

@@ -1,0 +1,121 @@
+"""A Gaussian process that integrates over what is unknown of a row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from l2m_core.cohort import Cohort
+from l2m_core.metrics import row_losses
+from l2m_core.tabular.gaussian_process import GaussianProcess, Imputation, Imputed, Kernel
+from l2m_core.tabular.linear import FittedLinear, LinearSettings
+from l2m_core.tabular.predictions import Gaussian
+from l2m_core.tabular.preparation import Context, prepare
+from tests.methods.cohorts import LEVELS, learnable
+
+FEATURES = 3
+KERNEL = Kernel(torch.tensor([0.8, 1.3, 2.0]).double().log(), torch.tensor([0.7, 0.4, 0.2]).double().log())
+
+
+def crossed(rows: int, seed: int = 0, classes: bool = False) -> Context:
+    """An outcome of which two features tell only together."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(rows, FEATURES)).astype(np.float32)
+    y = x[:, 0] * x[:, 1] + 0.2 * generator.normal(size=rows)
+    if classes:
+        return prepare(Cohort.from_arrays(x, (y > 0).astype(np.int64)))
+    return prepare(Cohort.from_arrays(x, (10 + 3 * y).astype(np.float32), kind="continuous"))
+
+
+def fitted(context: Context) -> GaussianProcess:
+    return GaussianProcess(context, np.random.default_rng(0))
+
+
+def told(context: Context) -> np.ndarray:
+    return np.ones_like(context.x, dtype=bool)
+
+
+def by_hand(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """k(x, x') of whole rows."""
+    length, (smooth, linear, _) = KERNEL.length.exp(), KERNEL.size.exp()
+    apart = ((one - other) / length).square().sum(-1)
+    return smooth * (-apart / 2).exp() + linear * (one * other / length.square()).sum(-1)
+
+
+def test_covariances_are_means_over_what_is_unknown():
+    generator = torch.Generator().manual_seed(0)
+    middle = torch.randn(2, FEATURES, generator=generator).double()
+    variance = torch.tensor([[0.0, 0.5, 0.0], [0.3, 0.0, 1.0]]).double()
+    drawn = middle[:, None] + variance.sqrt()[:, None] * torch.randn(2, 400_000, FEATURES, generator=generator).double()
+    expected = by_hand(drawn[0], drawn[1]).mean()
+    rows = Imputed(middle, variance)
+    assert float(KERNEL.between(rows, rows)[0, 1]) == pytest.approx(float(expected), abs=0.005)
+    # Of one row with itself, of one draw: what stays open counts as noise.
+    own = by_hand(drawn, drawn).mean(1) + KERNEL.size[2].exp()
+    assert torch.allclose(KERNEL.own(rows), own, atol=0.01)
+
+
+def test_whole_rows_have_the_covariance_of_a_process_without_holes():
+    x = torch.randn(5, FEATURES, generator=torch.Generator().manual_seed(1)).double()
+    rows = Imputed(x, torch.zeros_like(x))
+    assert torch.allclose(KERNEL.between(rows, rows), by_hand(x[:, None], x[None]))
+
+
+def test_what_is_unknown_follows_from_what_is_known():
+    generator = np.random.default_rng(2)
+    shared = generator.normal(size=(2000, 1))
+    x = (0.8**0.5 * shared + 0.2**0.5 * generator.normal(size=(2000, 2))).astype(np.float32)
+    x[generator.random(x.shape) < 0.2] = np.nan
+    x = np.column_stack([x, generator.normal(size=2000)]).astype(np.float32)
+    context = prepare(Cohort.from_arrays(x, generator.integers(0, 2, 2000)))
+    asked = np.array([[2.0, np.nan, np.nan]], dtype=np.float32)
+    imputed = Imputation(context)(asked, np.ones_like(asked, dtype=bool))
+    # A correlation of 0.8: the middle follows by so much, and 1 − 0.8² of the variance is left.
+    assert imputed.middle[0].tolist() == pytest.approx([2.0, 1.6, 0.0], abs=0.15)
+    assert imputed.variance[0].tolist() == pytest.approx([0.0, 0.36, 1.0], abs=0.08)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_it_foresees_what_features_tell_together_only(classes: bool):
+    context, new = crossed(200, classes=classes), crossed(300, seed=1, classes=classes)
+    straight = FittedLinear(context, LinearSettings(0.3, 0, False), np.random.default_rng(0))
+    process, line = (row_losses(model.predict(new.x, told(new)), new.y).mean() for model in (fitted(context), straight))
+    assert process < line - 0.2
+
+
+def test_it_is_less_sure_where_less_is_known():
+    process, new = fitted(crossed(150)), crossed(50, seed=1)
+    nothing, whole = (process.predict(new.x, np.full_like(new.x, share, dtype=bool)) for share in (False, True))
+    assert isinstance(nothing, Gaussian) and isinstance(whole, Gaussian)
+    assert (nothing.std > 1.5 * whole.std).mean() > 0.9
+    # With nothing known every row is foreseen alike, about as the outcome is spread.
+    assert np.ptp(nothing.mean) < 1e-9
+    assert nothing.std[0] == pytest.approx(crossed(150).y.std(), rel=0.35)
+
+
+def test_holes_categories_and_rows_without_any_value_are_read():
+    context = prepare(learnable("multiclass", rows=120))
+    x = context.x.copy()
+    x[:3] = np.nan
+    x[3, LEVELS] = 99  # a level that the context lacks
+    p = fitted(replace(context, x=np.where(np.arange(120)[:, None] < 5, np.nan, context.x))).predict(x, told(context))
+    assert np.isfinite(p).all() and (p > 0).all()
+    assert np.allclose(p.sum(1), 1)
+    assert np.allclose(p[0], p[1])
+
+
+def test_a_class_that_no_row_has_is_unlikely():
+    context = crossed(100, classes=True)
+    p = fitted(replace(context, n_classes=3)).predict(context.x, told(context))
+    assert p.shape == (100, 3) and p[:, 2].max() < 0.01
+
+
+def test_the_same_rows_give_the_same_numbers():
+    context = crossed(250)
+    one, other = (fitted(context).predict(context.x, told(context)) for _ in range(2))
+    assert isinstance(one, Gaussian) and isinstance(other, Gaussian)
+    np.testing.assert_array_equal(one.mean, other.mean)
+    np.testing.assert_array_equal(one.std, other.std)
