@@ -33,8 +33,9 @@ MOST_COPIES = 3
 FEWEST_ROWS = 50
 """Rows left out of a shorter cohort say too little."""
 
-EXPECTED = {"gaussian process": 0.2}
-"""Weights of members before any row has spoken, found on cohorts of 60 to 200 rows that scikit-learn's generators made."""
+EXPECTED_OF_NUMBERS = {"gaussian process": 0.2}
+"""Weights of members before any row has spoken, of a continuous outcome: found on cohorts of 60 to 200 rows that scikit-learn's
+generators made. With classes nothing is expected of members: where signs all but settle the outcome, a process is too soft."""
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]
@@ -63,7 +64,8 @@ def fit_council(cohort: Cohort, read: Read, seed: int = 0, check: Callable[[], N
     except NoBins as reason:
         return Council(Recipe(seed=seed, notes=(str(reason),)), {})
     names = [name for name in members_of(len(cohort)) if name not in refused]
-    expected = np.array([EXPECTED.get(name, 0.0) for name in (MODEL, *names)])
+    of_members = EXPECTED_OF_NUMBERS if cohort.kind == "continuous" else {}
+    expected = np.array([0.0, *(of_members.get(name, 0.0) for name in names)])
     expected[0] = 1 - expected.sum()
     found = find_weights(told.p, told.happened, told.copies, expected)
     weights = dict(zip([MODEL, *names], found.tolist(), strict=True))
