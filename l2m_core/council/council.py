@@ -30,7 +30,7 @@ from l2m_core.model.density import Density
 from l2m_core.tabular.predictions import Gaussian, Prediction
 
 MODEL = "model"  # its name among the voices
-MEMBERS = ("base rate", "regression", "shallow trees", "trees", "gaussian process")
+MEMBERS = ("base rate", "regression", "shallow trees", "trees", "Gaussian process")
 """Voices beside the model's; see members.py. Recipes name them, so a name keeps its meaning for good."""
 PRODUCT, MIXTURE = "product", "mixture"
 """How voices are blended."""

@@ -23,7 +23,7 @@ COPIED_ROWS = 60_000
 
 
 PROCESS_ROWS = 600
-"""A Gaussian process is fitted to no longer cohort: its time grows with the cube of the rows, and trees know as much by then."""
+"""Of an outcome with classes no Gaussian process is fitted to a longer cohort: what it could tell of one, trees know as well."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,15 @@ FITTED_BY: dict[str, Callable[[Context, np.random.Generator], Fitted]] = {
     "regression": _regression,
     "shallow trees": _shallow_trees,
     "trees": _trees,
-    "gaussian process": GaussianProcess,
+    "Gaussian process": GaussianProcess,
 }
 """Each of MEMBERS → how it is fitted."""
 
 
-def members_of(rows: int) -> tuple[str, ...]:
-    """Of MEMBERS, those that are fitted to a cohort of so many rows."""
-    return tuple(name for name in MEMBERS if name != "gaussian process" or rows <= PROCESS_ROWS)
+def members_of(kind: str, rows: int) -> tuple[str, ...]:
+    """Of MEMBERS, those that are fitted to a cohort with such an outcome and so many rows."""
+    has_process = kind == "continuous" or rows <= PROCESS_ROWS
+    return tuple(name for name in MEMBERS if name != "Gaussian process" or has_process)
 
 
 def copies_of(context: Context) -> int:

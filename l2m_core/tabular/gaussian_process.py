@@ -27,6 +27,10 @@ STEPS, RATE = 40, 0.1
 """Of the search for lengths and variances: a fixed number, so that the same rows give the same numbers."""
 SEARCH_ROWS = 200
 """Rows that the search reads, at most."""
+MOST_ROWS = 800
+"""Rows that it is fitted to, at most: a random part of a longer cohort. Its time grows with the cube of them."""
+CELLS = 4_000_000
+"""Of rows × rows × columns, at most so many are held at a time."""
 LENGTH_SPREAD = 0.5
 """Standard deviation of the logarithm of a length, before any row has spoken."""
 SHRINKAGE = 5.0
@@ -93,11 +97,16 @@ class Kernel:
     def between(self, one: Imputed, other: Imputed) -> Tensor:
         """(n, m) covariances of different rows."""
         square = (2 * self.length).exp()
-        spread = square + one.variance[:, None] + other.variance[None]  # (n, m, D)
-        apart = one.middle[:, None] - other.middle[None]
-        smooth = (self.length.sum() - 0.5 * (spread.log() + apart.square() / spread).sum(-1)).exp()
+        at_a_time = max(1, CELLS // max(1, other.middle.numel()))
+        parts = zip(one.middle.split(at_a_time), one.variance.split(at_a_time), strict=True)
+        smooth = torch.cat([self._smooth(Imputed(middle, variance), other, square) for middle, variance in parts])
         linear = (one.middle / square) @ other.middle.T
         return self.size[0].exp() * smooth + self.size[1].exp() * linear
+
+    def _smooth(self, one: Imputed, other: Imputed, square: Tensor) -> Tensor:
+        spread = square + one.variance[:, None] + other.variance[None]  # (n, m, D)
+        apart = one.middle[:, None] - other.middle[None]
+        return (self.length.sum() - 0.5 * (spread.log() + apart.square() / spread).sum(-1)).exp()
 
     def own(self, rows: Imputed) -> Tensor:
         """(n,) variances of outcomes, noise included."""
@@ -115,6 +124,8 @@ class GaussianProcess:
     def __init__(self, context: Context, random: np.random.Generator):
         self.n_classes = context.n_classes
         self.imputation = Imputation(context)
+        if len(context.y) > MOST_ROWS:
+            context = context.rows(np.sort(random.permutation(len(context.y))[:MOST_ROWS]))
         self.rows = self.imputation(context.x, np.ones_like(context.x, dtype=bool))
         y = torch.from_numpy(np.asarray(context.y))
         if not context.continuous:

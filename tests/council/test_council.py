@@ -202,7 +202,7 @@ def test_beside_a_model_that_knows_others_have_little_to_say() -> None:
 
     council = fit_council(cohort, read)
     weights = dict(council.recipe.weights)
-    assert weights.pop(MODEL) > 0.9 and sum(weights.values()) < 0.3
+    assert weights.pop(MODEL) > 0.8 and sum(weights.values()) < 0.3
     p = read(cohort)(questions())
     assert np.abs(council.blend(p, questions()) - p).max() < 0.1
 
