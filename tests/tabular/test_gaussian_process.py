@@ -10,6 +10,7 @@ import torch
 
 from l2m_core.cohort import Cohort
 from l2m_core.metrics import row_losses
+from l2m_core.tabular import gaussian_process
 from l2m_core.tabular.gaussian_process import GaussianProcess, Imputation, Imputed, Kernel
 from l2m_core.tabular.linear import FittedLinear, LinearSettings
 from l2m_core.tabular.predictions import Gaussian
@@ -111,6 +112,18 @@ def test_a_class_that_no_row_has_is_unlikely():
     context = crossed(100, classes=True)
     p = fitted(replace(context, n_classes=3)).predict(context.x, told(context))
     assert p.shape == (100, 3) and p[:, 2].max() < 0.01
+
+
+def test_of_a_long_cohort_a_part_is_read_and_rows_are_taken_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch):
+    context, new = crossed(200), crossed(30, seed=1)
+    monkeypatch.setattr(gaussian_process, "MOST_ROWS", 120)
+    whole = fitted(context)
+    assert len(whole.rows.middle) == 120
+    one = whole.predict(new.x, told(new))
+    monkeypatch.setattr(gaussian_process, "CELLS", 7 * 120 * FEATURES)  # seven rows at a time
+    other = whole.predict(new.x, told(new))
+    assert isinstance(one, Gaussian) and isinstance(other, Gaussian)
+    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-9)
 
 
 def test_the_same_rows_give_the_same_numbers():
