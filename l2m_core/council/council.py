@@ -2,7 +2,8 @@
 
 A cohort is context, and it is also a training set: the longer it is, the more a model fitted to all of its rows knows
 that a pretrained model, which reads some of them, does not. A regression and boosted trees are fitted to the cohort under
-random masks, and to a short one a Gaussian process, which knows smooth functions of several features. The blend is a product,
+random masks, and where the outcome is continuous a Gaussian process, which knows smooth functions of several features. The blend
+is a product,
 
     p(y | x⊙a) ∝ p_model(y | x⊙a)^w_0 · Π_m p_m(y | x⊙a)^w_m,
 

@@ -33,9 +33,8 @@ MOST_COPIES = 3
 FEWEST_ROWS = 50
 """Rows left out of a shorter cohort say too little."""
 
-EXPECTED_OF_NUMBERS = {"Gaussian process": 0.2}
-"""Weights of members before any row has spoken, of a continuous outcome: found on cohorts of 60 to 200 rows that scikit-learn's
-generators made. With classes nothing is expected of members: where signs all but settle the outcome, a process is too soft."""
+EXPECTED = {"Gaussian process": 0.2}
+"""Weights of members before any row has spoken; of the others 0. Found on short cohorts that scikit-learn's generators made."""
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]
@@ -63,9 +62,8 @@ def fit_council(cohort: Cohort, read: Read, seed: int = 0, check: Callable[[], N
         told, refused = _left_out(cohort, read, seed, check)
     except NoBins as reason:
         return Council(Recipe(seed=seed, notes=(str(reason),)), {})
-    names = [name for name in members_of(cohort.kind, len(cohort)) if name not in refused]
-    of_members = EXPECTED_OF_NUMBERS if cohort.kind == "continuous" else {}
-    expected = np.array([0.0, *(of_members.get(name, 0.0) for name in names)])
+    names = [name for name in members_of(cohort.kind) if name not in refused]
+    expected = np.array([0.0, *(EXPECTED.get(name, 0.0) for name in names)])
     expected[0] = 1 - expected.sum()
     found = find_weights(told.p, told.happened, told.copies, expected)
     weights = dict(zip([MODEL, *names], found.tolist(), strict=True))
@@ -99,7 +97,7 @@ def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) 
     Random parts of each row are known. Folds are asked until ASKED rows have been: in a long cohort one is enough, and
     the model reads rows beside it once.
     """
-    context, random, asked_of = prepare(cohort), np.random.default_rng(seed), members_of(cohort.kind, len(cohort))
+    context, random, asked_of = prepare(cohort), np.random.default_rng(seed), members_of(cohort.kind)
     # The same rows in the order of `prepare`, so that nothing depends on how the file was sorted.
     ordered = Cohort(cohort.schema, context.x, context.y, cohort.name)
     fold = folds(context, FOLDS, random)

@@ -22,10 +22,6 @@ COPIED_ROWS = 60_000
 """Of a long cohort fewer copies are made, so that a member learns from about this many rows at most."""
 
 
-PROCESS_ROWS = 600
-"""Of an outcome with classes no Gaussian process is fitted to a longer cohort: what it could tell of one, trees know as well."""
-
-
 @dataclass(frozen=True)
 class BaseRateMember:
     """The frequencies of the classes, or the mean and standard deviation, whatever is known of a row."""
@@ -63,10 +59,9 @@ FITTED_BY: dict[str, Callable[[Context, np.random.Generator], Fitted]] = {
 """Each of MEMBERS → how it is fitted."""
 
 
-def members_of(kind: str, rows: int) -> tuple[str, ...]:
-    """Of MEMBERS, those that are fitted to a cohort with such an outcome and so many rows."""
-    has_process = kind == "continuous" or rows <= PROCESS_ROWS
-    return tuple(name for name in MEMBERS if name != "Gaussian process" or has_process)
+def members_of(kind: str) -> tuple[str, ...]:
+    """Of MEMBERS, those that are fitted to such an outcome. Of classes a Gaussian process foresaw nothing beside the model."""
+    return tuple(name for name in MEMBERS if name != "Gaussian process" or kind == "continuous")
 
 
 def copies_of(context: Context) -> int:

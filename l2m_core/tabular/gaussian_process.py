@@ -7,8 +7,6 @@ that of the function's mean over it. With m, s the middle and the spread of a fe
 
 A row's own variance is that of one draw, a² + b² Σ_j (m_j² + s_j²) / l_j² + σ²: what unknown features leave open counts as noise.
 Lengths, a, b and σ maximise the marginal likelihood times a prior.
-
-Classes are regressed as −1 and 1, each against the rest; of a class the chance is that its normal prediction is above 0.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from l2m_core.tabular.predictions import Gaussian, Prediction
+from l2m_core.tabular.predictions import Gaussian
 from l2m_core.tabular.preparation import Context, Encoding, known_cells
 
 STEPS, RATE = 40, 0.1
@@ -119,43 +117,32 @@ class Kernel:
 
 
 class GaussianProcess:
-    """Fitted to a cohort's rows."""
+    """Fitted to a cohort's rows, of which the outcome is a number."""
 
     def __init__(self, context: Context, random: np.random.Generator):
-        self.n_classes = context.n_classes
         self.imputation = Imputation(context)
         if len(context.y) > MOST_ROWS:
             context = context.rows(np.sort(random.permutation(len(context.y))[:MOST_ROWS]))
         self.rows = self.imputation(context.x, np.ones_like(context.x, dtype=bool))
-        y = torch.from_numpy(np.asarray(context.y))
-        if not context.continuous:
-            codes = torch.arange(1, 2) if self.n_classes == 2 else torch.arange(self.n_classes)
-            y = torch.where(y[:, None] == codes, 1.0, -1.0)
-        y = y.double().reshape(len(context.y), -1)  # (N, outcomes)
-        self.shift, self.scale = y.mean(0), y.std(0).clamp_min(1e-6)
-        y = (y - self.shift) / self.scale
+        y = torch.from_numpy(np.asarray(context.y)).double()
+        self.shift, self.scale = float(y.mean()), float(y.std().clamp_min(1e-6))
+        y = ((y - self.shift) / self.scale)[:, None]
         some = torch.from_numpy(np.sort(random.permutation(len(y))[:SEARCH_ROWS]))
         self.kernel = _search(self.rows.rows(some), y[some])
         self.root = torch.linalg.cholesky(self.kernel.of(self.rows))
         self.weights = torch.cholesky_solve(y, self.root)
 
-    def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
+    def predict(self, x: np.ndarray, a: np.ndarray) -> Gaussian:
         rows = self.imputation(x, a)
         across = self.kernel.between(rows, self.rows)  # (n, N)
         told = torch.linalg.solve_triangular(self.root, across.T, upper=False).square().sum(0)
         variance = (self.kernel.own(rows) - told).clamp_min(LEAST_NOISE)
-        mean = self.shift + self.scale * (across @ self.weights)
-        std = variance.sqrt()[:, None] * self.scale
-        if not self.n_classes:
-            return Gaussian(mean[:, 0].numpy(), std[:, 0].numpy())
-        chance = torch.special.ndtr(mean / std)
-        if self.n_classes == 2:
-            return torch.cat([1 - chance, chance], 1).numpy()
-        return (chance / chance.sum(1, keepdim=True)).numpy()
+        mean = (across @ self.weights)[:, 0]
+        return Gaussian((self.shift + self.scale * mean).numpy(), (self.scale * variance.sqrt()).numpy())
 
 
 def _search(rows: Imputed, y: Tensor) -> Kernel:
-    """The most likely kernel. y: (n, outcomes), standardised."""
+    """The most likely kernel. y: (n, 1), standardised."""
     middle = 0.5 * math.log(rows.middle.shape[1])  # of many features each tells little
     length = torch.full((rows.middle.shape[1],), middle + 0.5, dtype=torch.float64, requires_grad=True)
     size = torch.tensor([0.3, 0.3, 0.5], dtype=torch.float64).log().requires_grad_()
@@ -165,8 +152,8 @@ def _search(rows: Imputed, y: Tensor) -> Kernel:
         kernel = Kernel(length, size)
         root = torch.linalg.cholesky(kernel.of(rows))
         white = torch.linalg.solve_triangular(root, y, upper=False)
-        # −log N(y; 0, K) of each outcome, in the mean over them, and the prior's
-        loss = 0.5 * white.square().sum() / y.shape[1] + root.diagonal().log().sum()
+        # −log N(y; 0, K), and the prior's
+        loss = 0.5 * white.square().sum() + root.diagonal().log().sum()
         prior = ((length - middle - 0.5) / LENGTH_SPREAD).square().sum() / 2 + (size + 1).square().sum() / 18
         (loss + prior).backward()
         search.step()

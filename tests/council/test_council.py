@@ -189,16 +189,10 @@ def test_copies_of_a_row_count_once() -> None:
     assert again == pytest.approx(find_weights(p, happened))
 
 
-def test_a_gaussian_process_is_a_member_where_it_may_know_more_than_trees() -> None:
-    process = "Gaussian process"
-    assert process in members.members_of("binary", members.PROCESS_ROWS)
-    assert process not in members.members_of("binary", members.PROCESS_ROWS + 1)
-    assert process in members.members_of("continuous", 10 * members.PROCESS_ROWS)
-
-
 def test_of_a_continuous_outcome_a_gaussian_process_is_heard_before_rows_have_spoken(model: L2M) -> None:
     weights = model.condition(make_cohort("continuous", 60), council=True).recipe.weights  # type: ignore[union-attr]
     assert weights["Gaussian process"] > 0.1
+    assert "Gaussian process" not in members.members_of("binary")
 
 
 def test_beside_a_model_that_knows_others_have_little_to_say() -> None:
@@ -214,7 +208,7 @@ def test_beside_a_model_that_knows_others_have_little_to_say() -> None:
 
     council = fit_council(cohort, read)
     weights = dict(council.recipe.weights)
-    assert weights.pop(MODEL) > 0.8 and sum(weights.values()) < 0.3
+    assert weights.pop(MODEL) > 0.9 and sum(weights.values()) < 0.3
     p = read(cohort)(questions())
     assert np.abs(council.blend(p, questions()) - p).max() < 0.1
 
