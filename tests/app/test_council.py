@@ -18,7 +18,7 @@ from app.store import StoredCohort
 from app.ui.traces import checks, exchange, loading
 from l2m_core.cohort import Cohort
 from l2m_core.council import fitting
-from l2m_core.council.council import MEMBERS
+from l2m_core.council.members import members_of
 from l2m_core.errors import ConfigError, InputError
 from tests.app.conftest import check, small_frame, texts
 from tests.app.stepping import begin, recorded, step_id
@@ -31,7 +31,7 @@ PATIENCE = 120  # seconds
 def fitting_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Members are heard in a small cohort too, whatever they foresee."""
     monkeypatch.setattr(fitting, "FEWEST_ROWS", 20)
-    shares = np.array([WEIGHTS.get(name, 0.0) for name in ("model", *MEMBERS)])
+    shares = np.array([WEIGHTS.get(name, 0.0) for name in ("model", *members_of("binary"))])
     monkeypatch.setattr(fitting, "find_weights", lambda p, happened, copies, expected: shares)
 
 
