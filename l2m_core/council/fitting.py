@@ -34,7 +34,7 @@ FEWEST_ROWS = 50
 """Rows left out of a shorter cohort say too little."""
 
 EXPECTED = {"Gaussian process": 0.2}
-"""Weights of members before any row has spoken; of the others 0. Found on short cohorts that scikit-learn's generators made."""
+"""Weights of members before any row has spoken, of the others 0: chosen on short cohorts that scikit-learn's generators made."""
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]
@@ -63,8 +63,7 @@ def fit_council(cohort: Cohort, read: Read, seed: int = 0, check: Callable[[], N
     except NoBins as reason:
         return Council(Recipe(seed=seed, notes=(str(reason),)), {})
     names = [name for name in members_of(cohort.kind) if name not in refused]
-    expected = np.array([0.0, *(EXPECTED.get(name, 0.0) for name in names)])
-    expected[0] = 1 - expected.sum()
+    expected = np.array([EXPECTED.get(name, 0.0) for name in names])
     found = find_weights(told.p, told.happened, told.copies, expected)
     weights = dict(zip([MODEL, *names], found.tolist(), strict=True))
     notes = tuple(f"The member '{name}' was left out: it could not be fitted ({why})." for name, why in refused.items())
@@ -76,7 +75,7 @@ def fit_council(cohort: Cohort, read: Read, seed: int = 0, check: Callable[[], N
 
 
 def versions() -> dict[str, str]:
-    return {"numpy": np.__version__, "scikit-learn": sklearn.__version__, "torch": torch.__version__}
+    return {"numpy": np.__version__, "scikit-learn": sklearn.__version__, "torch": str(torch.__version__)}
 
 
 @dataclass(frozen=True)
@@ -97,12 +96,12 @@ def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) 
     Random parts of each row are known. Folds are asked until ASKED rows have been: in a long cohort one is enough, and
     the model reads rows beside it once.
     """
-    context, random, asked_of = prepare(cohort), np.random.default_rng(seed), members_of(cohort.kind)
+    context, random, names = prepare(cohort), np.random.default_rng(seed), members_of(cohort.kind)
     # The same rows in the order of `prepare`, so that nothing depends on how the file was sorted.
     ordered = Cohort(cohort.schema, context.x, context.y, cohort.name)
     fold = folds(context, FOLDS, random)
     copies = int(np.clip(ASKED // len(context.y), 1, MOST_COPIES))
-    masses: dict[str, list[np.ndarray]] = {name: [] for name in (MODEL, *asked_of)}
+    masses: dict[str, list[np.ndarray]] = {name: [] for name in (MODEL, *names)}
     happened: list[np.ndarray] = []
     refused: dict[str, str] = {}
     asked = 0
@@ -119,7 +118,7 @@ def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) 
         check()
         told = read(ordered.rows(rest))(x)
         check()
-        members, missing = fit_members([name for name in asked_of if name not in refused], context.rows(rest), seed)
+        members, missing = fit_members([name for name in names if name not in refused], context.rows(rest), seed)
         refused |= missing
         happened.append(happened_of(told, context.y[out]))
         masses[MODEL].append(masses_of(told))

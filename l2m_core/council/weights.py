@@ -28,9 +28,9 @@ def find_weights(
     p: np.ndarray, happened: np.ndarray, copies: int = 1, expected: np.ndarray | None = None
 ) -> np.ndarray:
     """(M,) weights, the model's first. p: (M, n, K) probabilities; happened: (n,) which of the K did; copies: rows that are the
-    same patient's, and so count once together; expected: (M,) the weights before any row has spoken, None: the model's alone."""
+    same patient's, and so count once together; expected: (M - 1,) the others' weights before any row has spoken, None: 0."""
     log_p = logs_of(p)
-    expected = np.eye(1, len(p))[0] if expected is None else expected
+    expected = np.zeros(len(p)) if expected is None else np.append(0.0, expected)
     heard = np.arange(len(p))
     while True:
         weights = _most_likely(log_p[heard], happened, copies, expected[heard])
@@ -59,7 +59,7 @@ def product(log_p: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _most_likely(log_p: np.ndarray, happened: np.ndarray, copies: int, expected: np.ndarray) -> np.ndarray:
     """(M,) by Newton's method; a weight at its least value stays there unless the slope leads away from it."""
     model = np.eye(1, len(log_p))[0]
-    # Of voices that are heard no more, what was expected goes to the model.
+    # Of the model is expected what those that are heard beside it leave.
     expected = expected + (1 - expected.sum()) * model
     least = MODEL_LEAST * model
     rows = np.arange(len(happened))
