@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from l2m_core.council.council import MEMBERS
 from l2m_core.tabular.gaussian_process import GaussianProcess
@@ -60,7 +61,7 @@ FITTED_BY: dict[str, Callable[[Context, np.random.Generator], Fitted]] = {
 
 
 def members_of(kind: str) -> tuple[str, ...]:
-    """Of MEMBERS, those that are fitted to such an outcome. Of classes a Gaussian process foresaw nothing beside the model."""
+    """Of MEMBERS, those that are fitted to such an outcome. With classes a Gaussian process added nothing to the others."""
     return tuple(name for name in MEMBERS if name != "Gaussian process" or kind == "continuous")
 
 
@@ -81,6 +82,6 @@ def fit_members(names: Sequence[str], context: Context, seed: int) -> tuple[dict
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that an optimiser stopped early: its weight says what that costs
                 fitted[name] = FITTED_BY[name](context, np.random.default_rng([seed, MEMBERS.index(name)]))
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError, torch.linalg.LinAlgError) as error:
             refused[name] = type(error).__name__  # its message may quote a patient's value
     return fitted, refused

@@ -28,9 +28,11 @@ SEARCH_ROWS = 200
 MOST_ROWS = 800
 """Rows that it is fitted to, at most: a random part of a longer cohort. Its time grows with the cube of them."""
 CELLS = 4_000_000
-"""Of rows × rows × columns, at most so many are held at a time."""
+"""Of rows × rows × columns, and of rows × columns × columns, at most so many are held at a time."""
 LENGTH_SPREAD = 0.5
 """Standard deviation of the logarithm of a length, before any row has spoken."""
+SIZE, SIZE_SPREAD = -1.0, 3.0
+"""Mean and standard deviation of the logarithms of a², b² and σ², before any row has spoken."""
 SHRINKAGE = 5.0
 """Correlations between features are drawn towards 0 as if so many rows more, for each feature, had shown none."""
 LEAST_EIGENVALUE = 0.05
@@ -72,6 +74,11 @@ class Imputation:
 
     def __call__(self, x: np.ndarray, a: np.ndarray) -> Imputed:
         z, known = self._encoded(x, a)
+        at_a_time = max(1, CELLS // z.shape[1] ** 2)
+        parts = [self._imputed(*part) for part in zip(z.split(at_a_time), known.split(at_a_time), strict=True)]
+        return Imputed(torch.cat([part.middle for part in parts]), torch.cat([part.variance for part in parts]))
+
+    def _imputed(self, z: Tensor, known: Tensor) -> Imputed:
         off = (z - self.centre) * known
         both = known[:, :, None] * known[:, None, :]
         # Σ_kk of each row, with 1 on the diagonal where a column is unknown, so that all rows have one shape.
@@ -141,10 +148,11 @@ class GaussianProcess:
         return Gaussian((self.shift + self.scale * mean).numpy(), (self.scale * variance.sqrt()).numpy())
 
 
+@torch.enable_grad()
 def _search(rows: Imputed, y: Tensor) -> Kernel:
     """The most likely kernel. y: (n, 1), standardised."""
-    middle = 0.5 * math.log(rows.middle.shape[1])  # of many features each tells little
-    length = torch.full((rows.middle.shape[1],), middle + 0.5, dtype=torch.float64, requires_grad=True)
+    expected = 0.5 * math.log(rows.middle.shape[1]) + 0.5  # of many features each tells little
+    length = torch.full((rows.middle.shape[1],), expected, dtype=torch.float64, requires_grad=True)
     size = torch.tensor([0.3, 0.3, 0.5], dtype=torch.float64).log().requires_grad_()
     search = torch.optim.Adam([length, size], lr=RATE)
     for _ in range(STEPS):
@@ -154,7 +162,7 @@ def _search(rows: Imputed, y: Tensor) -> Kernel:
         white = torch.linalg.solve_triangular(root, y, upper=False)
         # −log N(y; 0, K), and the prior's
         loss = 0.5 * white.square().sum() + root.diagonal().log().sum()
-        prior = ((length - middle - 0.5) / LENGTH_SPREAD).square().sum() / 2 + (size + 1).square().sum() / 18
-        (loss + prior).backward()
+        away = ((length - expected) / LENGTH_SPREAD).square().sum() + ((size - SIZE) / SIZE_SPREAD).square().sum()
+        (loss + away / 2).backward()
         search.step()
     return Kernel(length.detach(), size.detach())

@@ -255,9 +255,12 @@ def test_the_seed_draws_the_rows_left_out(model: L2M) -> None:
 # -- what cannot be fitted ---------------------------------------------------------------------------------------------
 
 
-def test_a_member_that_cannot_be_fitted_drops_out_with_a_note(model: L2M, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [ValueError, torch.linalg.LinAlgError])
+def test_a_member_that_cannot_be_fitted_drops_out_with_a_note(
+    failure: type[Exception], model: L2M, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(context, random):
-        raise ValueError("one class")
+        raise failure("one class")
 
     monkeypatch.setitem(members.FITTED_BY, "trees", refuse)
     memory = model.condition(make_cohort("binary", 400), council=True)
