@@ -179,14 +179,17 @@ class CohortMemory(ConditionedModel):
 
     # -- models fitted to the cohort's own rows ---------------------------------------------------------------------
 
-    def fit_council(self, seed: int = 0, check: Callable[[], None] = lambda: None) -> Council:
+    def fit_council(
+        self, seed: int = 0, check: Callable[[], None] = lambda: None, members: Mapping[str, float] | None = None
+    ) -> Council:
         """Models fitted to the cohort's rows, and how much weight each has beside this one. It reads parts of the cohort
         again, so it takes several times as long as reading it; `with_council` then costs nothing.
 
-        check: is called now and then, and may end the work by raising."""
+        check: is called now and then, and may end the work by raising; members: the weight of each before any row has
+        spoken, those of `l2m_core.council.fitting.expected_weights` by default."""
         from l2m_core.council.fitting import fit_council  # needs scikit-learn, which not every machine has
 
-        return fit_council(self.cohort, self._read_part, seed, check)
+        return fit_council(self.cohort, self._read_part, seed, check, members)
 
     def with_council(self, council: Council | None) -> CohortMemory:
         """This memory, with its predictions blended with the council's; None: the model's alone. Nothing is read again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ FEWEST_ROWS = 50
 """Rows left out of a shorter cohort say too little."""
 
 EXPECTED = {"Gaussian process": 0.2}
-"""Weights of members before any row has spoken, of the others 0: chosen on short cohorts that scikit-learn's generators made."""
+"""Weights of members before any row has spoken, of the others 0 (`python -m train members`)."""
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]
@@ -51,19 +51,32 @@ def rebuild(cohort: Cohort, recipe: Recipe) -> Council:
     return Council(recipe, members)
 
 
-def fit_council(cohort: Cohort, read: Read, seed: int = 0, check: Callable[[], None] = lambda: None) -> Council:
+def expected_weights(kind: str) -> dict[str, float]:
+    """Each member of a council of such an outcome → its weight before any row has spoken."""
+    return {name: EXPECTED.get(name, 0.0) for name in members_of(kind)}
+
+
+def fit_council(
+    cohort: Cohort,
+    read: Read,
+    seed: int = 0,
+    check: Callable[[], None] = lambda: None,
+    members: Mapping[str, float] | None = None,
+) -> Council:
     """Finds the weights on rows left out, then fits the members that have any to all rows.
 
-    read: has the model read a part of the cohort; check: is called now and then, and may end the work by raising.
+    read: has the model read a part of the cohort; check: is called now and then, and may end the work by raising;
+    members: as `expected_weights`, of which these are by default.
     """
+    members = expected_weights(cohort.kind) if members is None else members
     if len(cohort) < FEWEST_ROWS or len(np.unique(cohort.y)) < 2:
         return Council(Recipe(seed=seed, notes=(f"A council is fitted from {FEWEST_ROWS} rows on.",)), {})
     try:
-        told, refused = _left_out(cohort, read, seed, check)
+        told, refused = _left_out(cohort, read, tuple(members), seed, check)
     except NoBins as reason:
         return Council(Recipe(seed=seed, notes=(str(reason),)), {})
-    names = [name for name in members_of(cohort.kind) if name not in refused]
-    expected = np.array([EXPECTED.get(name, 0.0) for name in names])
+    names = [name for name in members if name not in refused]
+    expected = np.array([members[name] for name in names])
     found = find_weights(told.p, told.happened, told.copies, expected)
     weights = dict(zip([MODEL, *names], found.tolist(), strict=True))
     notes = tuple(f"The member '{name}' was left out: it could not be fitted ({why})." for name, why in refused.items())
@@ -90,13 +103,15 @@ class Told:
     """How often each row is among them."""
 
 
-def _left_out(cohort: Cohort, read: Read, seed: int, check: Callable[[], None]) -> tuple[Told, dict[str, str]]:
+def _left_out(
+    cohort: Cohort, read: Read, names: Sequence[str], seed: int, check: Callable[[], None]
+) -> tuple[Told, dict[str, str]]:
     """What the model, and each member that could be fitted, said of rows left out; and why the other members could not.
 
     Random parts of each row are known. Folds are asked until ASKED rows have been: in a long cohort one is enough, and
     the model reads rows beside it once.
     """
-    context, random, names = prepare(cohort), np.random.default_rng(seed), members_of(cohort.kind)
+    context, random = prepare(cohort), np.random.default_rng(seed)
     # The same rows in the order of `prepare`, so that nothing depends on how the file was sorted.
     ordered = Cohort(cohort.schema, context.x, context.y, cohort.name)
     fold = folds(context, FOLDS, random)

@@ -1,0 +1,41 @@
+"""`python -m train members`: what the council adds, and each of its members."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from l2m_core.council.fitting import expected_weights
+from train.__main__ import main
+from train.study import members
+
+
+def test_each_member_is_left_out_once_and_expectations_where_there_are_any() -> None:
+    of_numbers, of_classes = members.variants("continuous"), members.variants("binary")
+    assert of_numbers["council"] == expected_weights("continuous")
+    assert not any(of_numbers["nothing expected"].values()) and "nothing expected" not in of_classes
+    for variants in (of_numbers, of_classes):
+        for name in variants["council"]:
+            left = variants[f"without {name}"]
+            assert {**left, name: variants["council"][name]} == variants["council"] and name not in left
+
+
+def test_rows_asked_about_are_not_the_cohort_s_and_know_from_little_to_all() -> None:
+    table = members.TABLES["groups of four classes"]
+    cohort, x, y = members.draw(table, rows=80, test_rows=400, seed=1)
+    assert len(cohort) == 80 and cohort.n_classes == 4 and len(x) == len(y) == 400
+    assert np.isnan(cohort.x).mean() == pytest.approx(members.NOT_RECORDED, abs=0.05)
+    known = 1 - np.isnan(x).mean(1)
+    assert known.min() < 0.15 and known.max() > 0.85
+    shared = np.isin(x[~np.isnan(x)], cohort.x[~np.isnan(cohort.x)])
+    assert shared.mean() < 0.01
+
+
+def test_the_command_writes_its_page(tmp_path: Path) -> None:
+    arguments = ["--tables", "rings", "--rows", "60", "--seeds", "0", "--test-rows", "50", "--out", str(tmp_path)]
+    assert main(["members", *arguments]) == 0
+    page = (tmp_path / "members.md").read_text()
+    assert "## Classes" in page and "## Continuous outcomes" not in page
+    assert "| rings | 60 |" in page and "- without trees: " in page
