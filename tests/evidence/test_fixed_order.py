@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from l2m_core.evidence.fold_answers import FIXED, orders_for
 from l2m_core.evidence.sentences import Sentence
 from tests.evidence.conftest import SETTINGS
 
+ALONE = EvidenceSettings(draws=200, council=False, conventional=False)  # no other voice has a say in the order
 KINDS = pytest.mark.parametrize("kind", ["binary", "continuous"])
 
 
@@ -44,7 +46,7 @@ def test_the_only_test_that_tells_comes_first_in_a_small_or_sparse_cohort(
     model, kind, rows, columns, missing, recorded, budget
 ):
     cohort = last_column_tells(rows, columns, missing, recorded, kind)
-    evidence = gather(model, cohort, EvidenceSettings(budget=budget, draws=200))
+    evidence = gather(model, cohort, replace(ALONE, budget=budget))
     assert [order[0] for order in evidence.fixed_orders] == ["Z"] * 5
     assert not any(evidence.unjudged) and evidence.unfounded == 0
     found = about_fixed_order(evidence)
@@ -60,7 +62,7 @@ def test_where_hardly_a_row_has_a_test_no_order_is_claimed(model, kind):
     for place, name in enumerate("abcZ"):
         frame.loc[(frame.index < 4 * place) | (frame.index >= 4 * place + 4), name] = None
     cohort = l2m.Cohort.from_frame(frame.assign(died=died), outcome="died", baseline=["age"])
-    evidence = gather(model, cohort, EvidenceSettings(budget=3, draws=200))
+    evidence = gather(model, cohort, replace(ALONE, budget=3))
     assert evidence.unjudged == (("a", "b", "c", "Z"),) * 5 and evidence.unfounded == 1
     found = about_fixed_order(evidence)
     assert found.verdict == "open"
@@ -69,10 +71,10 @@ def test_where_hardly_a_row_has_a_test_no_order_is_claimed(model, kind):
 
 
 def test_one_test_that_few_rows_have_leaves_the_verdict_open_in_a_small_cohort_alone(model):
-    small = gather(model, last_column_tells(30, 3, recorded=4), EvidenceSettings(budget=3, draws=200))
+    small = gather(model, last_column_tells(30, 3, recorded=4), replace(ALONE, budget=3))
     assert set(small.unjudged) == {("Z",)} and small.unfounded == pytest.approx(4 / 30)
     assert "Too few rows" in about_fixed_order(small).text
-    large = gather(model, last_column_tells(150, 3, recorded=4), EvidenceSettings(budget=3, most_rows=150, draws=200))
+    large = gather(model, last_column_tells(150, 3, recorded=4), replace(ALONE, budget=3, most_rows=150))
     assert set(large.unjudged) == {("Z",)} and large.unfounded == pytest.approx(4 / 150)
     assert "the best fixed order" in about_fixed_order(large).text
     assert "1 of 3 tests could not be judged" in about_fixed_order(large).text

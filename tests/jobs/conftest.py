@@ -18,7 +18,7 @@ from l2m_core.cohort import Cohort
 
 OWNER = "browser-" + "a" * 32
 PATIENCE = 240  # seconds; a busy machine is slow
-SETTINGS = {"folds": 3, "budget": 2, "most_rows": 15, "draws": 100}
+SETTINGS = {"folds": 3, "budget": 2, "most_rows": 15, "draws": 100, "council": False, "conventional": False}
 
 
 def cohort_of(rows: int = 45, features: int = 4) -> Cohort:
