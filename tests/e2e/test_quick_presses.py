@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from app.examples import EXAMPLES
 from app.host.identity import COOKIE, browser_owner
@@ -16,7 +17,7 @@ from tests.e2e.browser import Served, new_page, serving, settled
 
 pytestmark = pytest.mark.browser
 
-SILENCE = 1000  # milliseconds without a message, after which the server has said everything
+SILENCE = 1000  # milliseconds without a message, after which a run of the script has said everything
 
 
 class SlowLine:
@@ -47,16 +48,21 @@ class SlowLine:
     def hold(self) -> None:
         self._is_held = True
 
-    def wait_for_answer(self) -> None:
-        """Until the server has carried a press out, of which the page knows nothing yet."""
-        heard = -1
-        while heard != len(self._waiting) or not heard:
+    def press(self, key: str) -> None:
+        """Until the server has carried the press out, of which the page knows nothing yet: a busy one may think for long."""
+        before, heard = len(self._waiting), -1
+        self._page.keyboard.press(key)
+        while heard != len(self._waiting) or not any(map(_ends_a_run, self._waiting[before:])):
             heard = len(self._waiting)
             self._page.wait_for_timeout(SILENCE)
 
     def release(self) -> None:
         self._is_held = False
         self._let_go()
+
+
+def _ends_a_run(message: str | bytes) -> bool:
+    return isinstance(message, bytes) and ForwardMsg.FromString(message).WhichOneof("type") == "script_finished"
 
 
 def open_trace(page: Page, served: Served, data_dir: Path) -> int:
@@ -86,8 +92,7 @@ def test_a_press_before_the_page_shows_the_last_one_is_a_step_of_its_own(
         settled(page)
         line.hold()
         for _ in range(3):
-            page.keyboard.press("p")
-            line.wait_for_answer()
+            line.press("p")
         line.release()
         expect(page.get_by_role("heading", name=f"Step {last - 3} of {last}")).to_be_visible()
         settled(page)
