@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> int:
 def measure(model: L2M, table: Table, rows: int, test_rows: int, seed: int) -> dict[str, float]:
     """Of each voice, its mean log loss in nats: of a continuous outcome, in standard deviations of the cohort's."""
     cohort, x, y = draw(table, rows, test_rows, seed)
-    memory = model.condition(cohort)
+    memory = model.condition(cohort, rank=False)
     losses = {MODEL: mean_loss(memory, x, y)}
     for voice, members in variants(table.kind).items():
         council = memory.fit_council(seed, members=members)
