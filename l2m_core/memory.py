@@ -73,6 +73,7 @@ class L2M:
         exponent: float | None = None,
         progress: Progress = ignore_progress,
         council: bool | Recipe = False,
+        rank: bool = True,
     ) -> CohortMemory:
         """Reads the cohort once; every later question costs a query, not a cohort.
 
@@ -80,11 +81,13 @@ class L2M:
         progress: is called with the share that is done, from 0 to 1: of the reading, and of bringing the gain head in line.
         council: whether models fitted to the cohort's own rows are heard beside this one (it takes longer, and pays most in
         long cohorts); or the recipe of an earlier council, to have the same again.
+        rank: whether it will be asked which tests tell most. For predictions alone the gain head is not brought in line, which
+        takes most of the time in a short cohort.
         """
         notes = self.check(cohort)
         for note in notes:
             warnings.warn(note, RangeWarning, stacklevel=2)
-        states = self.release.inference.aligned_states
+        states = self.release.inference.aligned_states if rank else 0
         share = READING if states else 1.0
         memory = self.read(cohort, side_by_side, lambda done: progress(share * done))
         spread = self.release.inference.exponent_spread

@@ -353,7 +353,7 @@ def _try_pace(model: L2M, cohort: Cohort) -> Pace:
     try:
         return measure_pace(model, cohort)
     except L2MError:
-        return Pace(math.nan, math.nan, math.nan)
+        return Pace(math.nan, math.nan, math.nan, math.nan)
 
 
 def condition(model: L2M, cohort: Cohort, progress: Progress) -> CohortMemory:

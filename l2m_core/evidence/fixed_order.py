@@ -86,11 +86,12 @@ class CrossFitted:
     def __init__(self, model: L2M, context: Cohort, part: np.ndarray, report: Report) -> None:
         self.context, self.part, self.report, self.predicted = context, part, report, 0
         report(0.0)
-        self.memories = [model.condition(context.rows(part != 0))]
+        self.memories = [model.condition(context.rows(part != 0), rank=False)]
         for number in range(1, PARTS):
             report(0.0)
             # The exponent is found once: of more than two classes that takes several more readings of the context.
-            self.memories.append(model.condition(context.rows(part != number), exponent=self.memories[0].exponent))
+            others, exponent = context.rows(part != number), self.memories[0].exponent
+            self.memories.append(model.condition(others, exponent=exponent, rank=False))
 
     def losses(self, rows: list[np.ndarray], known: list[np.ndarray], expected: int) -> list[np.ndarray]:
         """For each array of rows, with what is known of them (n, d) bool, their log losses in nats. expected: about how

@@ -38,6 +38,12 @@ def test_ranks_are_gains_of_acquirable_features_and_blank_where_known(memory):
     assert np.isnan(table.loc["b", "lactate"])
 
 
+def test_for_predictions_alone_nothing_is_compared_and_they_are_the_same(model, cohort, memory):
+    only = model.condition(cohort, rank=False)
+    assert only.alignment is None and memory.alignment is not None
+    np.testing.assert_array_equal(only.predict(cohort.x[:9]), memory.predict(cohort.x[:9]))
+
+
 def test_many_patients_answer_as_each_alone(memory, cohort):
     x = cohort.x[:9]
     together = memory.predict(x)

@@ -9,7 +9,7 @@ import pytest
 from l2m_core.evidence.duration import Pace, expected_seconds, in_words, measure_pace
 from tests.evidence.conftest import SETTINGS, small_cohort
 
-PACE = Pace(reading=1.0, asking=0.01, growing=0.001)
+PACE = Pace(reading=1.0, aligning=1.0, asking=0.01, growing=0.001)
 
 
 def seconds(model, rows: int = 60, **changes) -> float:
@@ -25,7 +25,7 @@ def test_more_work_takes_longer(model):
 
 def test_a_trial_measures_every_part(model, cohort):
     pace = measure_pace(model, cohort)
-    assert pace.reading > 0 and pace.asking > 0 and pace.growing > 0
+    assert pace.reading > 0 and pace.aligning > 0 and pace.asking > 0 and pace.growing > 0
     assert measure_pace(model, cohort, conventional=False).growing == 0
     assert expected_seconds(model, cohort, SETTINGS) > 0
 
