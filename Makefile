@@ -14,7 +14,7 @@ reliability:    ## the long checks of what must survive; writes docs/results/rel
 	scripts/test -m reliability -s --write-figures
 
 pictures:       ## draw the user guide's pictures again
-	scripts/test tests/e2e/test_pictures.py --write-pictures
+	scripts/test tests/e2e/test_pictures.py -m slow --write-pictures
 
 lint:           ## style
 	scripts/lint

@@ -68,6 +68,7 @@ def gather_evidence(page: Page) -> None:
     expect(page.get_by_text("Log loss by number of tests")).to_be_visible(timeout=10 * PATIENCE)
 
 
+@pytest.mark.slow  # the journeys lead through the same pages
 def test_the_pictures_can_be_drawn_and_are_small(
     repository: Path, chromium: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
