@@ -95,9 +95,7 @@ class L2M:
             exponent = calibration_exponent(self._arranged(cohort), self._probabilities, spread) if spread else 1.0
         memory = replace(memory, notes=notes, exponent=exponent)
         if states:
-            rows = self._arranged(cohort).x
-            aligned = align_head(memory, rows, states, lambda done: progress(share + (1 - share) * done))
-            memory = replace(memory, alignment=aligned)
+            memory = memory.aligned(lambda done: progress(share + (1 - share) * done))
             progress(1.0)
         if isinstance(council, Recipe):
             return memory.under(council)
@@ -179,6 +177,12 @@ class CohortMemory(ConditionedModel):
         for column, feature in enumerate(self.cohort.features):
             x[:, column] = _checked_column(x[:, column], feature, self.cohort.rules_of(feature.name))
         return x
+
+    def aligned(self, progress: Progress = ignore_progress) -> CohortMemory:
+        """This memory, its gain head brought in line with its own answers, where its release says so."""
+        states = self.release.inference.aligned_states
+        rows = arranged(self.cohort, self.release.inference.row_order).x
+        return replace(self, alignment=align_head(self, rows, states, progress)) if states else self
 
     # -- models fitted to the cohort's own rows ---------------------------------------------------------------------
 

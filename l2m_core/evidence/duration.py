@@ -41,15 +41,13 @@ def measure_pace(model: L2M, cohort: Cohort, conventional: bool = True) -> Pace:
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
-        model.condition(part, rank=False)
-        read = time.perf_counter()
-        memory = model.condition(part)
+        memory = model.condition(part, rank=False)
+    read = time.perf_counter()
+    memory = memory.aligned()
     aligned = time.perf_counter()
     memory.answer(part.x[:ASKED_ROWS])
-    asked = time.perf_counter()
-    reading, asking = read - began, (asked - aligned) / min(ASKED_ROWS, len(part))
-    aligning = max(0.0, aligned - read - reading)
-    return Pace(reading, aligning, asking, _growing(part) if conventional else 0.0)
+    asking = (time.perf_counter() - aligned) / min(ASKED_ROWS, len(part))
+    return Pace(read - began, aligned - read, asking, _growing(part) if conventional else 0.0)
 
 
 def _growing(part: Cohort) -> float:
