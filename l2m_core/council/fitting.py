@@ -34,7 +34,7 @@ FEWEST_ROWS = 50
 """Rows left out of a shorter cohort say too little."""
 
 EXPECTED = {"Gaussian process": 0.2}
-"""Weights of members before any row has spoken, of the others 0 (`python -m train members`)."""
+"""Weights of members before any row has spoken, of the others 0. Chosen on tables like those of `python -m train members`."""
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]
