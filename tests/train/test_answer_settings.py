@@ -18,6 +18,9 @@ def test_every_setting_is_judged_on_the_same_tasks(tmp_path: Path, monkeypatch: 
     assert page in capsys.readouterr().out and "inference: {views: " in page
     plain = next(line for line in page.splitlines() if line.startswith("| 1 | 0.0000 | 0.0000 | 0.0000 | 1 |"))
     assert plain.endswith("| — |")
+    assert main(["answer_settings", "--tasks", "1", "--one-view", "--out", str(tmp_path)]) == 0
+    quick = (tmp_path / "answer_settings.md").read_text()
+    assert "--tasks 1 --one-view" in quick and "| 2 | " in page and "| 2 | " not in quick
 
 
 def test_a_temperature_sharpens_and_no_setting_is_the_plain_answer() -> None:

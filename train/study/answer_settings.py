@@ -67,29 +67,40 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=program("train", "answer_settings"), description=purpose(__doc__))
     parser.add_argument("--model", default="general", help="a released model's name or folder")
     parser.add_argument("--tasks", type=int, default=25, help="of each family")
+    parser.add_argument("--one-view", action="store_true", help="without what reads a task twice or more: views, exponents")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
     given = parser.parse_args(arguments)
     model = load(given.model)
+    views, with_exponent = (VIEWS[:1], ()) if given.one_view else (VIEWS, WITH_EXPONENT)
     rows = []
     for family in FAMILIES:
         for index in range(given.tasks):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RangeWarning)
-                rows += list(judge(model, family, index))
-    command = f"`python -m train answer_settings --tasks {given.tasks}`, model {model.fingerprint[:12]}."
+                rows += list(judge(model, family, index, views, with_exponent))
+    options = f"--tasks {given.tasks}{' --one-view' if given.one_view else ''}"
+    command = f"`python -m train answer_settings {options}`, model {model.fingerprint[:12]}."
     page = f"{HEAD}\n{command}\n\n{table(rows, model.release.inference)}\n"
     publish(given.out / "answer_settings.md", page)
     return 0
 
 
-def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
+def judge(
+    model: L2M,
+    family: Family,
+    index: int,
+    some_views: Sequence[int] = VIEWS,
+    with_exponent: Sequence[tuple[int, float, float]] = WITH_EXPONENT,
+) -> Iterator[dict]:
     """Log loss and calibration error of one task under every setting; a random part of each query is known."""
     trial = draw(family, index, Path())
     x = known_in_part(trial.x, index)
     classes = trial.context.n_classes
     memories: dict[tuple[int, float], CohortMemory] = {}
-    for views, against_rest in product(VIEWS, AGAINST_REST):
-        inference = AnswerSettings(views=views, against_rest=against_rest)
+    for views, against_rest in product(some_views, AGAINST_REST):
+        # The order of classes is none to choose here: a model is trained for one.
+        class_order = model.release.inference.class_order
+        inference = AnswerSettings(views=views, class_order=class_order, against_rest=against_rest)
         key = views, against_rest if classes > 2 else 0.0  # of two classes there is no rest
         if key not in memories:
             memories[key] = with_inference(model, inference).read(trial.context)
@@ -97,7 +108,7 @@ def judge(model: L2M, family: Family, index: int) -> Iterator[dict]:
             moved = with_inference(model, dataclasses.replace(inference, prevalence=prevalence))
             p = dataclasses.replace(memories[key], release=moved.release).predict_array(x)
             exponents = {0.0: 1.0}
-            if (views, against_rest, prevalence) in WITH_EXPONENT:
+            if (views, against_rest, prevalence) in with_exponent:
                 exponents |= find_exponents(moved, trial.context)
             for (spread, exponent), temperature in product(exponents.items(), TEMPERATURE):
                 sharpened = np.maximum(p, 1e-12) ** (exponent / temperature)
@@ -138,7 +149,7 @@ def find_exponents(model: L2M, cohort: Cohort) -> dict[float, float]:
 def table(rows: list[dict], shipped: AnswerSettings) -> str:
     """Each setting alone, those of the released model, and the best of all, beside the plain answers."""
     frame = pd.DataFrame(rows).set_index(SETTINGS)
-    plain = frame.loc[PLAIN].set_index(["family", "task"])["log_loss"]
+    plain = frame.loc[[PLAIN]].set_index(["family", "task"])["log_loss"]
     means = frame.groupby(level=SETTINGS)["log_loss"].mean()
     best = means.idxmin()
     parts = (VIEWS, AGAINST_REST, PREVALENCE, EXPONENT_SPREAD, TEMPERATURE)
@@ -147,8 +158,8 @@ def table(rows: list[dict], shipped: AnswerSettings) -> str:
         alone += [(*PLAIN[:index], value, *PLAIN[index + 1 :]) for value in values if value != PLAIN[index]]
     own = (shipped.views, shipped.against_rest, shipped.prevalence, shipped.exponent_spread, shipped.temperature)
     shown = []
-    for setting in dict.fromkeys([*alone, *([own] if own in means.index else []), best]):
-        part = frame.loc[setting].set_index(["family", "task"])
+    for setting in dict.fromkeys(setting for setting in (*alone, own, best) if setting in means.index):
+        part = frame.loc[[setting]].set_index(["family", "task"])
         saved = (plain - part["log_loss"]).to_numpy()
         shown.append(
             dict(zip(frame.index.names, setting, strict=True))
