@@ -95,12 +95,9 @@ def test_fewer_rows_for_the_other_codings_change_little() -> None:
     x = generator.normal(size=(300, 4)).astype(np.float32)
     cohort = Cohort.from_arrays(x, np.digitize(x[:, 0] + 0.5 * generator.normal(size=300), [-0.5, 0.5]))
     release = l2m.load().release
+    settings = dataclasses.replace(release.inference, against_rest=0.75, exponent_spread=0.0)
     whole, part = (
-        L2M(
-            dataclasses.replace(
-                release, inference=dataclasses.replace(release.inference, view_rows=rows, exponent_spread=0.0)
-            )
-        )
+        L2M(dataclasses.replace(release, inference=dataclasses.replace(settings, view_rows=rows)))
         .condition(cohort)
         .predict(x[:40])
         for rows in (300, 150)

@@ -30,9 +30,10 @@ def test_each_way_reads_what_it_says(model: L2M) -> None:
     family = dataclasses.replace(long_cohorts.LIMITS[2].family, context=120, test_rows=10)
     drawn = long_cohorts.drawn(dataclasses.replace(long_cohorts.LIMITS[2], family=family))
     trial, _ = next(drawn)
-    parts = long_cohorts.reading(part_rows=30, most_parts=2, view_rows=20)(model, trial.context)
+    parts = long_cohorts.reading(part_rows=30, most_parts=2, view_rows=20, against_rest=0.75)(model, trial.context)
     assert [m.context_rows for m in parts.memories] == [30, 30, 20]
-    assert [m.context_rows for m in long_cohorts.reading(view_rows=40)(model, trial.context).memories] == [120, 40]
+    fewer = long_cohorts.reading(view_rows=40, against_rest=0.75)(model, trial.context)
+    assert [m.context_rows for m in fewer.memories] == [120, 40]
     found = {long_cohorts.with_its_own_exponent(model, other.context).exponent for other, _ in islice(drawn, 4)}
     assert len(found) > 1  # each cohort has its own
 
