@@ -5,7 +5,7 @@ Which code stands for which class is arbitrary, but a model learns that only app
 
 class_order: the model is told of the classes in an order that does not depend on their codes (l2m_core/tasks/class_order.py).
 views: answers are averaged over several codings of all classes.
-against_rest: a model answers better for two classes than for many. With more than two, a share of the answer comes from
+against_rest: a model may answer better for two classes than for many. With more than two, a share of the answer comes from
 K further tasks, each of which has one class as 1 and all others as 0.
 prevalence: where nothing is known of a patient, the answer should be the cohort's class frequencies. All predictions
 are moved by a share of the difference there (`prevalence_shift`).
