@@ -34,8 +34,8 @@ FEWEST_ROWS = 50
 """Rows left out of a shorter cohort say too little."""
 
 SPREAD = {"continuous": 0.2, "binary": 0.1, "multiclass": 0.1}
-"""How far weights may lie from those expected before any row has spoken, by the kind of outcome. With classes the model leaves the
-others little to add: chosen on tables of generators and on tasks of several priors, all synthetic."""
+"""How far weights may lie from those expected before any row has spoken, by the kind of outcome. With classes the model leaves
+the others little to add: chosen on tables of generators and on tasks of several priors, all synthetic."""
 EXPECTED = {"Gaussian process": 0.2}
 """Weights of members before any row has spoken, of the others 0. Chosen on tables like those of `python -m train members`."""
 

@@ -4,9 +4,9 @@ With p_im(k) the probability that voice m gave to class (or bin) k of row i, y_i
 
     q_i(k) ∝ Π_m p_im(k)^w_m,   maximise   Σ_i log q_i(y_i)  −  [ (Σ_m w_m − 1)² + Σ_{m>0} (w_m − e_m)² ] / (2 s²),   w ≥ 0:
 
-before any row has spoken, voices have the weights e that are expected of them, which sum to 1, give or take s; rows may hand weight
-to others, and make the whole surer or less sure (a sum above or below 1). What is maximised is concave, so there is one answer, and
-Newton's method finds it in a few steps.
+before any row has spoken, voices have the weights e that are expected of them, which sum to 1, give or take s; rows may hand
+weight to others, and make the whole surer or less sure (a sum above or below 1). What is maximised is concave, so there is one
+answer, and Newton's method finds it in a few steps.
 """
 
 from __future__ import annotations
