@@ -67,7 +67,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=program("train", "answer_settings"), description=purpose(__doc__))
     parser.add_argument("--model", default="general", help="a released model's name or folder")
     parser.add_argument("--tasks", type=int, default=25, help="of each family")
-    parser.add_argument("--one-view", action="store_true", help="without what reads a task twice or more: views, exponents")
+    parser.add_argument(
+        "--one-view", action="store_true", help="without what reads a task twice or more: views, exponents"
+    )
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
     given = parser.parse_args(arguments)
     model = load(given.model)
