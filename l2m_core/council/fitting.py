@@ -34,8 +34,8 @@ FEWEST_ROWS = 50
 """Rows left out of a shorter cohort say too little."""
 
 SPREAD = {"continuous": 0.2, "binary": 0.1, "multiclass": 0.1}
-"""How far weights may lie from those expected before any row has spoken, by the kind of outcome. With classes the model leaves
-the others little to add: chosen on tables of generators and on tasks of several priors, all synthetic."""
+"""Kind of outcome → how far weights may lie from those expected before any row has spoken. Of classes the model leaves the other
+members little to tell. Chosen on synthetic tables and tasks."""
 EXPECTED = {"Gaussian process": 0.2}
 """Weights of members before any row has spoken, of the others 0. Chosen on tables like those of `python -m train members`."""
 
@@ -80,7 +80,7 @@ def fit_council(
         return Council(Recipe(seed=seed, notes=(str(reason),)), {})
     names = [name for name in members if name not in refused]
     expected = np.array([members[name] for name in names])
-    found = find_weights(told.p, told.happened, told.copies, expected, SPREAD[cohort.kind])
+    found = find_weights(told.p, told.happened, SPREAD[cohort.kind], told.copies, expected)
     weights = dict(zip([MODEL, *names], found.tolist(), strict=True))
     notes = tuple(f"The member '{name}' was left out: it could not be fitted ({why})." for name, why in refused.items())
     heard = {name: weight for name, weight in weights.items() if weight > 0}

@@ -23,11 +23,13 @@ SMALLEST = 1e-9
 
 
 def find_weights(
-    p: np.ndarray, happened: np.ndarray, copies: int = 1, expected: np.ndarray | None = None, spread: float = 0.2
+    p: np.ndarray, happened: np.ndarray, spread: float, copies: int = 1, expected: np.ndarray | None = None
 ) -> np.ndarray:
-    """(M,) weights, the model's first. p: (M, n, K) probabilities; happened: (n,) which of the K did; copies: rows that are the
-    same patient's, and so count once together. Before any row has spoken, expected: (M - 1,) the others' weights, None: 0;
-    spread: standard deviation of their sum, and of each weight beside the model's."""
+    """(M,) weights, the model's first.
+
+    p: (M, n, K) probabilities; happened: (n,) which of the K did; copies: rows that are the same patient's, and so count once
+    together. Before any row has spoken: expected, (M - 1,) the weights beside the model's, None: 0; spread, the standard
+    deviation of each of them, and of the sum of all."""
     log_p = logs_of(p)
     expected = np.zeros(len(p)) if expected is None else np.append(0.0, expected)
     heard = np.arange(len(p))

@@ -32,7 +32,7 @@ def fitting_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Members are heard in a small cohort too, whatever they foresee."""
     monkeypatch.setattr(fitting, "FEWEST_ROWS", 20)
     shares = np.array([WEIGHTS.get(name, 0.0) for name in ("model", *members_of("binary"))])
-    monkeypatch.setattr(fitting, "find_weights", lambda p, happened, copies, expected, spread: shares)
+    monkeypatch.setattr(fitting, "find_weights", lambda p, happened, spread, copies, expected: shares)
 
 
 @pytest.fixture

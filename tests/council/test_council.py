@@ -16,7 +16,7 @@ from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.council import members
 from l2m_core.council.council import MEMBERS, MIXTURE, MODEL, Council, Recipe, masses_of
-from l2m_core.council.fitting import fit_council, rebuild
+from l2m_core.council.fitting import SPREAD, fit_council, rebuild
 from l2m_core.council.weights import LEAST, find_weights, product
 from l2m_core.errors import InputError
 from l2m_core.memory import L2M, CohortMemory
@@ -140,6 +140,9 @@ def test_all_that_reads_answers_reads_the_blend(heard: CohortMemory) -> None:
 # -- its weights -------------------------------------------------------------------------------------------------------
 
 
+WIDE, NARROW = 0.2, 0.1  # how far weights may lie from those expected
+
+
 def voices(rows: int, *errors: float) -> tuple[np.ndarray, np.ndarray]:
     """What voices said of two classes, each from the truth's logit and an error of its own; and what happened. The first is the
     model's, with an error of 1."""
@@ -158,13 +161,20 @@ def gained(weights: np.ndarray, p: np.ndarray, happened: np.ndarray) -> float:
 
 
 def test_a_voice_that_foresees_better_is_heard_the_more_the_more_rows_say_so() -> None:
-    weights = [find_weights(*voices(rows, 0.3))[1] for rows in (20, 200, 2000)]
+    weights = [find_weights(*voices(rows, 0.3), WIDE)[1] for rows in (20, 200, 2000)]
     assert weights[0] < weights[1] < weights[2] and weights[2] > 0.5
+
+
+def test_the_nearer_weights_are_expected_the_less_a_voice_is_heard() -> None:
+    p, happened = voices(100, 0.5)
+    wide, narrow = (find_weights(p, happened, spread) for spread in (WIDE, NARROW))
+    assert 0 < narrow[1] < wide[1] and abs(narrow.sum() - 1) < abs(wide.sum() - 1)
+    assert SPREAD["binary"] == SPREAD["multiclass"] < SPREAD["continuous"]
 
 
 def test_weights_are_where_nothing_near_foresees_better() -> None:
     p, happened = voices(2000, 0.8, 1.2)
-    found = find_weights(p, happened)
+    found = find_weights(p, happened, WIDE)
     assert (found > 0).all() and gained(found, p, happened) > 0.02
     for change in np.eye(3) * 0.1:
         assert gained(found + change, p, happened) < gained(found, p, happened)
@@ -172,21 +182,21 @@ def test_weights_are_where_nothing_near_foresees_better() -> None:
 
 
 def test_a_faint_voice_is_not_heard() -> None:
-    found = find_weights(*voices(300, 0.5, 0.5, 8.0))
+    found = find_weights(*voices(300, 0.5, 0.5, 8.0), WIDE)
     assert found[-1] == 0 and all(weight == 0 or weight >= LEAST for weight in found[1:])
 
 
 def test_a_model_that_is_too_sure_is_made_less_so() -> None:
     p, happened = voices(1000)
     p = p**2 / (p**2).sum(2, keepdims=True)
-    (weight,) = find_weights(p, happened)
+    (weight,) = find_weights(p, happened, WIDE)
     assert 0.2 < weight < 0.8
 
 
 def test_copies_of_a_row_count_once() -> None:
     p, happened = voices(100, 0.5)
-    again = find_weights(np.repeat(p, 3, axis=1), np.repeat(happened, 3), copies=3)
-    assert again == pytest.approx(find_weights(p, happened))
+    again = find_weights(np.repeat(p, 3, axis=1), np.repeat(happened, 3), WIDE, copies=3)
+    assert again == pytest.approx(find_weights(p, happened, WIDE))
 
 
 def test_of_a_continuous_outcome_a_gaussian_process_is_heard_before_rows_have_spoken(model: L2M) -> None:
