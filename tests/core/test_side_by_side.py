@@ -26,7 +26,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def two_views(model: L2M) -> L2M:
-    """The released model, asked under two codings of the classes, the second of a part of the rows; so each class of several."""
+    """The released model, asked under two codings of the classes; all questions but the first read a part of the rows."""
     inference = replace(model.release.inference, views=2, against_rest=0.75)
     return L2M(replace(model.release, inference=inference))
 
