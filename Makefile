@@ -1,11 +1,14 @@
 # Every target is a script that also runs by itself, without make.
-.PHONY: run test test-slow reliability pictures lint types wheel clean
+.PHONY: run test coverage test-slow reliability pictures lint types wheel clean
 
 run:            ## set up what is missing and open the app
 	scripts/run
 
 test:           ## set up what is missing and run all tests but the long ones
 	scripts/test
+
+coverage:       ## which lines the tests reach; half as long again, since every call is counted
+	scripts/test -n 2 --dist loadfile --cov --cov-report=term
 
 test-slow:      ## the tests that take minutes
 	scripts/test -m slow
