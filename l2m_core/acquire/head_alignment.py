@@ -234,10 +234,30 @@ def _noise(settings: AlignmentSettings, exact: np.ndarray) -> np.ndarray:
 def _compared(
     memory: ConditionedModel, x: np.ndarray, states: int, settings: AlignmentSettings, progress: Progress
 ) -> Iterator[ComparedState]:
+    drawn = _draw_states(memory.cohort.acquirable, x, states, settings)
+    if not drawn:
+        return
+    # Of all states at once: each query reads the whole memory, whether it is of one state or of many.
+    answer = memory.answer(np.stack([state for state, _ in drawn]))
+    assert answer.values is not None
+    for number, ((state, columns), head, values) in enumerate(zip(drawn, answer.gain, answer.values, strict=True)):
+        progress(number / len(drawn))
+        first = sorted(columns, key=lambda column: -head[column])[: settings.first]
+        columns = np.array([*first, *(column for column in columns if column not in first)])[: settings.tests]
+        found = outlooks(memory, state, values, [[column] for column in columns])
+        told = np.array([outlook is not None for outlook in found])  # not of tests that are too rarely recorded
+        exact = np.array([outlook.gain for outlook in found if outlook is not None])
+        if told.any():
+            yield ComparedState(state, columns[told], head[columns[told]], exact)
+
+
+def _draw_states(
+    acquirable: np.ndarray, x: np.ndarray, states: int, settings: AlignmentSettings
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """States (d,) of rows x (n, d), each with its open tests in random order; those with an open test, of so many drawn."""
     generator = np.random.default_rng(0)
-    acquirable = memory.cohort.acquirable
+    drawn = []
     for number in range(states):
-        progress(number / states)
         row = x[generator.integers(len(x))]
         # A share of what the row has, drawn anew for each state, so that little and much is known.
         is_hidden = acquirable & (generator.random(len(row)) >= generator.random())
@@ -245,18 +265,9 @@ def _compared(
             is_hidden = _early(generator, acquirable, row, settings.early)
         state = np.where(is_hidden, np.nan, row).astype(np.float32)
         columns = generator.permutation(np.flatnonzero(np.isnan(state) & acquirable))
-        if not len(columns):
-            continue
-        answer = memory.answer(state[None])
-        assert answer.values is not None
-        head = answer.gain[0]
-        first = sorted(columns, key=lambda column: -head[column])[: settings.first]
-        columns = np.array([*first, *(column for column in columns if column not in first)])[: settings.tests]
-        found = outlooks(memory, state, answer.values[0], [[column] for column in columns])
-        told = np.array([outlook is not None for outlook in found])  # not of tests that are too rarely recorded
-        exact = np.array([outlook.gain for outlook in found if outlook is not None])
-        if told.any():
-            yield ComparedState(state, columns[told], head[columns[told]], exact)
+        if len(columns):
+            drawn.append((state, columns))
+    return drawn
 
 
 def _early(generator: np.random.Generator, acquirable: np.ndarray, row: np.ndarray, most: int) -> np.ndarray:

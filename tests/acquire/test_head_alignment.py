@@ -158,7 +158,7 @@ def test_in_every_state_the_test_that_the_head_puts_first_is_compared(monkeypatc
     answer = CohortMemory.answer
 
     def watched(self, x):
-        states.append(x[0])
+        states.extend(x)
         return answer(self, x)
 
     monkeypatch.setattr(CohortMemory, "answer", watched)
