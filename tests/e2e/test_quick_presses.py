@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from app.examples import EXAMPLES
 from app.host.identity import COOKIE, browser_owner
 from app.host.services import Services
 from app.settings import AppSettings
+from tests.app.conftest import small_cohort
 from tests.app.recorded import keep, memory_of
 from tests.e2e.browser import Served, new_page, serving, settled
 
@@ -66,12 +66,12 @@ def _ends_a_run(message: str | bytes) -> bool:
 
 
 def open_trace(page: Page, served: Served, data_dir: Path) -> int:
-    """Of five tests in an example's patient; the number of its last step."""
+    """Of three tests; the number of its last step."""
     services = Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
     visitor = services.signer.new_browser()
-    stored = services.add_cohort(browser_owner(visitor), EXAMPLES[0].make())
+    stored = services.add_cohort(browser_owner(visitor), small_cohort())
     patient = memory_of(services, browser_owner(visitor), stored).start({})
-    for _ in range(5):
+    for _ in range(3):
         patient = patient.unavailable(patient.suggestion)
     kept = keep(services, browser_owner(visitor), stored, patient)
     page.context.add_cookies([{"name": COOKIE, "value": services.signer.sign(visitor), "url": served.address}])
@@ -91,10 +91,10 @@ def test_a_press_before_the_page_shows_the_last_one_is_a_step_of_its_own(
         expect(page.get_by_role("heading", name=f"Step {last} of {last}")).to_be_visible()
         settled(page)
         line.hold()
-        for _ in range(3):
+        for _ in range(2):
             line.press("p")
         line.release()
-        expect(page.get_by_role("heading", name=f"Step {last - 3} of {last}")).to_be_visible()
+        expect(page.get_by_role("heading", name=f"Step {last - 2} of {last}")).to_be_visible()
         settled(page)
-        expect(page.get_by_role("heading", name=f"Step {last - 3} of {last}")).to_be_visible()
+        expect(page.get_by_role("heading", name=f"Step {last - 2} of {last}")).to_be_visible()
     page.close()
