@@ -21,6 +21,7 @@ from l2m_core.evidence.cross_fitting import FoldCache
 from l2m_core.evidence.folds import patients_of
 
 KIND = "evidence"
+GATHERED = 2  # raised when folds are asked in another way: those kept of before are not gone on with
 
 
 def settings_of(plain: dict[str, Any]) -> EvidenceSettings:
@@ -52,7 +53,7 @@ def run(work: Work) -> Ending:
     cohort = catalogue.cohort(owner, stored)
     model = catalogue.model(owner, work.config["model"])
     about = kept_under(cohort, settings)
-    keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, about])
+    keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, about, GATHERED])
     try:
         found = gather(model, cohort, settings, cache=keep, report=work.say)
         stored = catalogue.store.cohorts.get(owner, stored.id)

@@ -15,24 +15,25 @@ import numpy as np
 
 from l2m_core.model.interface import Output
 
-MOST_KEPT = 1024  # answers in the cache
+MOST_KEPT = 1024  # answers in the cache, unless said otherwise
 MOST_AT_ONCE = 64  # rows of a query that is batched and cached; a larger one is bulk work and goes by itself
 
 Query = Callable[[np.ndarray], Sequence[Output]]
 
 
 class QueryBatcher:
-    """One for each memory; safe to call from any thread."""
+    """One for each memory; safe to call from any thread. most_kept: answers in the cache."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_kept: int = MOST_KEPT) -> None:
+        self.most_kept = most_kept
         self._lock = threading.Lock()  # guards the two dictionaries
         self._querying = threading.Lock()  # held by the thread that queries the model
         self._answers: OrderedDict[bytes, Future[Output]] = OrderedDict()  # the least recently used first
         self._waiting: dict[bytes, np.ndarray] = {}
 
-    def __reduce__(self) -> tuple[type[QueryBatcher], tuple[()]]:
+    def __reduce__(self) -> tuple[type[QueryBatcher], tuple[int]]:
         """A copy, for example in another process, begins with an empty cache."""
-        return QueryBatcher, ()
+        return QueryBatcher, (self.most_kept,)
 
     def __len__(self) -> int:
         """Answers that are in the cache or on their way."""
@@ -92,5 +93,5 @@ class QueryBatcher:
                 future.set_result(answer)
             with self._lock:
                 # An answer that is still on its way stays: somebody waits for it.
-                while len(self._answers) > MOST_KEPT and next(iter(self._answers.values())).done():
+                while len(self._answers) > self.most_kept and next(iter(self._answers.values())).done():
                     self._answers.popitem(last=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 from l2m_core.acquire.policies import FixedOrder, GainPerCost, Policy, PolicyMethod, RandomOrder, make_policy
 from l2m_core.acquire.rollout import Rollout, roll_out_on
 from l2m_core.acquire.support import count_near, nearest_rows
+from l2m_core.answering.batching import QueryBatcher
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.cohort import Cohort
@@ -18,10 +19,11 @@ from l2m_core.errors import RangeWarning
 from l2m_core.evidence.fixed_order import actions_of, best_fixed_order
 from l2m_core.evidence.folds import EvidenceSettings, Plan
 from l2m_core.evidence.voices import hear, known_at, measured
-from l2m_core.memory import L2M
+from l2m_core.memory import L2M, CohortMemory
 from l2m_core.metrics import row_crps, row_losses
 
 MODEL, RANDOM, FIXED, PER_COST = "model", "random", "fixed", "model per cost"
+MOST_KEPT = 16384  # answers of a fold: its patients are asked about again, with what they lack and in another order
 
 Report = Callable[[float], None]
 
@@ -51,7 +53,7 @@ class FoldAnswers:
     unjudged: np.ndarray
     """(u,) tests at its end that too few context rows have: they stand in the order of the columns."""
     voices: np.ndarray
-    """(V,) names, the general model alone first: who was heard in the model's order."""
+    """(V,) names, the general model alone first: who was heard in the order of what step-throughs show."""
     has_council: np.ndarray
     """() bool: whether the fold's council says anything but the model alone."""
     voice_loss: np.ndarray
@@ -98,16 +100,16 @@ def _ask_fold(
     patient = np.unique(plan.patient[others], return_inverse=True)[1].reshape(-1)
     generator = np.random.default_rng([settings.seed, 2, fold])
     # Before the whole context is read, so that the memories of its parts have been freed by then.
-    order, unjudged = best_fixed_order(model, context, patient, budget, generator, lambda share: report(0.4 * share))
-    report(0.4)
-    memory = model.condition(context)
-    shares = iter(np.linspace(0.45, 0.7, len(orders_for(cohort)) * budget))
+    order, unjudged = best_fixed_order(model, context, patient, budget, generator, lambda share: report(0.2 * share))
+    report(0.2)
+    memory = _as_in_step_throughs(model.condition(context), settings, lambda: report(0.3))
+    shares = iter(np.linspace(0.35, 0.9, len(orders_for(cohort)) * budget))
     methods = [
-        UnblockedChoices(memory, PolicyMethod(memory, policy), lambda: report(next(shares, 0.7)), name == MODEL)
+        UnblockedChoices(memory, PolicyMethod(memory, policy), lambda: report(next(shares, 0.9)), name == MODEL)
         for name, policy in _policies(cohort, settings, fold, order).items()
     ]
     rollouts = [roll_out_on(cohort, method, x, budget=budget, y=y) for method in methods]
-    heard, has_council = hear(
+    heard = hear(
         memory,
         x,
         known_at(cohort, x, _to_actions(rollouts[0].actions, cohort), actions_of(cohort)),
@@ -115,7 +117,7 @@ def _ask_fold(
         settings.council,
         settings.conventional,
         settings.seed,
-        lambda: report(0.75),
+        lambda: report(0.95),
     )
     measures = measured(list(heard.values()), y)
     report(1.0)
@@ -125,7 +127,7 @@ def _ask_fold(
         order=np.array(order, dtype=np.int64),
         unjudged=np.array(unjudged, dtype=np.int64),
         voices=np.array(list(heard)),
-        has_council=np.array(has_council),
+        has_council=np.array(memory.council is not None),
         voice_loss=measures.loss,
         voice_p=measures.p,
         voice_mean=measures.mean,
@@ -135,6 +137,16 @@ def _ask_fold(
         **_wishes(methods[0], rollouts[0], cohort),
         **_predictions(rollouts, y),
     )
+
+
+def _as_in_step_throughs(memory: CohortMemory, settings: EvidenceSettings, check: Callable[[], None]) -> CohortMemory:
+    """With the council of these rows, if it says anything but the model alone: orders, predictions and gains are then those of
+    the blend."""
+    memory = replace(memory, batcher=QueryBatcher(MOST_KEPT), prediction_batcher=QueryBatcher(MOST_KEPT))
+    if not settings.council:
+        return memory
+    council = memory.fit_council(settings.seed, check)
+    return memory if council.recipe.changes_nothing else memory.with_council(council)
 
 
 def _policies(cohort: Cohort, settings: EvidenceSettings, fold: int, order: Sequence[int]) -> dict[str, Policy]:

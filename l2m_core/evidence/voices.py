@@ -1,8 +1,9 @@
 """Head to head: what other predictors believe of the same patients, knowing the same of each.
 
-The general model alone steps each patient through. After every test, the council, a regression and boosted trees predict from
-just what is known by then. The regression and the trees are what one would fit otherwise: their settings are chosen by
-cross-validation, and all that they have learned from is the same context that the model has read.
+Each patient is stepped through as on the page: by the general model, with the cohort's council where that has a say. After
+every test, the general model alone, a regression and boosted trees predict from just what is known by then. The regression
+and the trees are what one would fit otherwise: their settings are chosen by cross-validation, and all that they have learned
+from is the same context that the model has read.
 """
 
 from __future__ import annotations
@@ -50,25 +51,25 @@ def hear(
     conventional: bool,
     seed: int,
     check: Callable[[], None],
-) -> tuple[dict[str, list[Believed]], bool]:
-    """For each voice, what it believes at each point; and whether the council says anything but the model alone.
+) -> dict[str, list[Believed]]:
+    """For each voice, what it believes at each point.
 
-    x: (n, d); known: (n, T + 1, d) bool; believed: what the general model alone believes at each point.
+    memory: as patients were stepped through, with the council if that changes anything; x: (n, d); known: (n, T + 1, d) bool;
+    believed: what it believes at each point.
     """
-    found: dict[str, list[Believed]] = {GENERAL: believed}
-    is_heard = False
+    alone = memory.with_council(None)
+    found: dict[str, list[Believed]] = {
+        GENERAL: believed
+        if memory.council is None
+        else [alone.predictions(np.where(at, x, np.nan).astype(np.float32)) for at in known.swapaxes(0, 1)]
+    }
     if council:
-        fitted = memory.fit_council(seed, check)
-        is_heard = not fitted.recipe.changes_nothing
-        found[COUNCIL] = [
-            fitted.blend(belief, np.where(known[:, t], x, np.nan).astype(np.float32))  # type: ignore[arg-type]
-            for t, belief in enumerate(believed)
-        ]
+        found[COUNCIL] = believed
     if conventional:
         for name, predict in _conventional(memory.cohort, seed, check):
             found[name] = [predict(x, known[:, t]) for t in range(known.shape[1])]
             check()
-    return found, is_heard
+    return found
 
 
 def _conventional(context: Cohort, seed: int, check: Callable[[], None]):

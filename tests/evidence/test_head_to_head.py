@@ -75,9 +75,33 @@ def test_a_council_with_members_is_what_is_shown(model):
     y = ((x[:, 0] > 0) ^ (x[:, 1] > 0)).astype(int)
     cohort = l2m.Cohort.from_arrays(x, y, names=["a", "b", "c"])
     settings = EvidenceSettings(folds=2, budget=2, most_rows=40, draws=100, conventional=False)
-    answers = ask_fold(model, cohort, make_plan(cohort, settings), settings, 0)
+    plan = make_plan(cohort, settings)
+    answers = ask_fold(model, cohort, plan, settings, 0)
     assert bool(answers.has_council)
+    np.testing.assert_allclose(answers.voice_loss[1], answers.loss[0])
+    # Stepped through by what a step-through of this cohort would ask: the model with its council.
+    memory = model.condition(cohort.rows(plan.context(0)))
+    shown = memory.with_council(memory.fit_council(settings.seed))
+    rows = plan.asked_of(0)
+    for row, asked in zip(rows[:10], answers.actions[0], strict=False):
+        patient = shown.start({})
+        for feature in asked:
+            assert patient.suggestion == cohort.names[feature]
+            patient = patient.observe(cohort.names[feature], cohort.x[row, feature])
+    # The general model alone predicts from what was known by then.
+    nothing = np.full((len(rows), 3), np.nan, np.float32)
+    np.testing.assert_allclose(answers.voice_p[0][:, 0], memory.predictions(nothing), atol=1e-6)
+    np.testing.assert_allclose(
+        answers.voice_p[0][:, -1], memory.predictions(known_after(cohort, rows, answers.actions[0])), atol=1e-6
+    )
     assert not np.allclose(answers.voice_loss[1], answers.voice_loss[0])
+
+
+def known_after(cohort, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    """(n, d) of a cohort without baseline features, after all of (n, T) actions."""
+    known = np.zeros((len(rows), len(cohort.names)), dtype=bool)
+    np.put_along_axis(known, actions, True, 1)
+    return np.where(known, cohort.x[rows], np.nan).astype(np.float32)
 
 
 def test_a_setting_that_is_no_yes_or_no_is_refused():
