@@ -100,8 +100,11 @@ def gain(value: float) -> str:
 
 
 def name_with_unit(name: object, unit: str) -> str:
-    """'lactate (mmol/L)', for axes and fields."""
-    return with_unit(plain(name), f"({unit})" if unit else "")
+    """'lactate (mmol/L)', for axes and fields; a name that ends with its unit, as 'CRP [mg/l]', has it once."""
+    shown = plain(name)
+    own = re.search(r"[(\[]([^()\[\]]*)[)\]]$", shown)
+    is_told = own is not None and own[1].strip().casefold() == unit.casefold()
+    return with_unit(shown, f"({unit})" if unit and not is_told else "")
 
 
 def of_100(probability: float) -> str:

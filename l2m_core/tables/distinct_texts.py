@@ -135,7 +135,7 @@ class DistinctTexts:
             return self._problem(
                 f"'{self.texts[found.limits[0]]}' is a detection limit, not a number "
                 f"({counts[found.limits].sum()} such cells). Write the number to use, leave it empty, "
-                "or take the limits themselves (cells such as <5: censored='limit').",
+                "or take the limits themselves (on the page: 'Cells such as <5'; in Python: censored='limit').",
                 found.limits[0],
             )
         if found.in_doubt is not None:

@@ -80,6 +80,21 @@ def test_a_chart_shows_tags_as_text() -> None:
     assert "$x$" not in labels.chart("$x$")
 
 
+@pytest.mark.parametrize(
+    ("name", "unit", "shown"),
+    [
+        ("lactate", "mmol/L", "lactate (mmol/L)"),
+        ("lactate", "", "lactate"),
+        ("CRP [mg/l]", "mg/L", "CRP [mg/l]"),
+        ("age (years)", "years", "age (years)"),
+        ("age (years)", "months", "age (years) (months)"),
+        ("pH (venous)", "", "pH (venous)"),
+    ],
+)
+def test_a_name_has_its_unit_once(name: str, unit: str, shown: str) -> None:
+    assert labels.name_with_unit(name, unit) == shown
+
+
 def test_a_long_name_keeps_both_ends() -> None:
     shown = labels.short("concentration of the first thing in serum", 20)
     assert len(shown) == 20 and shown.startswith("concentr") and shown.endswith("serum")
