@@ -33,9 +33,11 @@ MOST_COPIES = 3
 FEWEST_ROWS = 50
 """Rows left out of a shorter cohort say too little."""
 
-SPREAD = {"continuous": 0.2, "binary": 0.1, "multiclass": 0.1}
-"""Kind of outcome → how far weights may lie from those expected before any row has spoken. Of classes the model leaves the other
-members little to tell. Chosen on synthetic tables and tasks."""
+SPREAD, LEAST_SPREAD = 0.2, 0.1
+"""How far weights may lie from those expected before any row has spoken; and with classes in a short cohort, of which the model
+leaves the other members little to tell."""
+SHORT_ROWS = 400
+"""A cohort of no more is short."""
 EXPECTED = {"Gaussian process": 0.2}
 """Weights of members before any row has spoken, of the others 0. Chosen on tables like those of `python -m train members`."""
 
@@ -59,6 +61,14 @@ def expected_weights(kind: str) -> dict[str, float]:
     return {name: EXPECTED.get(name, 0.0) for name in members_of(kind)}
 
 
+def spread_of(kind: str, rows: int) -> float:
+    """How far the weights of such a cohort's council may lie from those expected. Chosen on synthetic tables and tasks."""
+    if kind == "continuous":
+        return SPREAD
+    # The longer a cohort, the more the other members learn that the model, which reads so many rows, does not know.
+    return float(min(SPREAD, LEAST_SPREAD * max(1.0, rows / SHORT_ROWS) ** 0.5))
+
+
 def fit_council(
     cohort: Cohort,
     read: Read,
@@ -80,7 +90,7 @@ def fit_council(
         return Council(Recipe(seed=seed, notes=(str(reason),)), {})
     names = [name for name in members if name not in refused]
     expected = np.array([members[name] for name in names])
-    found = find_weights(told.p, told.happened, SPREAD[cohort.kind], told.copies, expected)
+    found = find_weights(told.p, told.happened, spread_of(cohort.kind, len(cohort)), told.copies, expected)
     weights = dict(zip([MODEL, *names], found.tolist(), strict=True))
     notes = tuple(f"The member '{name}' was left out: it could not be fitted ({why})." for name, why in refused.items())
     heard = {name: weight for name, weight in weights.items() if weight > 0}

@@ -16,7 +16,7 @@ from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.council import members
 from l2m_core.council.council import MEMBERS, MIXTURE, MODEL, Council, Recipe, masses_of
-from l2m_core.council.fitting import SPREAD, fit_council, rebuild
+from l2m_core.council.fitting import fit_council, rebuild, spread_of
 from l2m_core.council.weights import LEAST, find_weights, product
 from l2m_core.errors import InputError
 from l2m_core.memory import L2M, CohortMemory
@@ -169,7 +169,12 @@ def test_the_nearer_weights_are_expected_the_less_a_voice_is_heard() -> None:
     p, happened = voices(100, 0.5)
     wide, narrow = (find_weights(p, happened, spread) for spread in (WIDE, NARROW))
     assert 0 < narrow[1] < wide[1] and abs(narrow.sum() - 1) < abs(wide.sum() - 1)
-    assert SPREAD["binary"] == SPREAD["multiclass"] < SPREAD["continuous"]
+
+
+def test_with_classes_weights_lie_near_in_a_short_cohort_and_further_the_longer_it_is() -> None:
+    short, long, longest = (spread_of("binary", rows) for rows in (100, 800, 100_000))
+    assert short == spread_of("multiclass", 400) < long < longest == spread_of("binary", 1600)
+    assert spread_of("continuous", 100) == spread_of("continuous", 10_000) == longest
 
 
 def test_weights_are_where_nothing_near_foresees_better() -> None:
