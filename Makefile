@@ -7,7 +7,7 @@ run:            ## set up what is missing and open the app
 test:           ## set up what is missing and run all tests but the long ones
 	scripts/test
 
-coverage:       ## which lines the tests reach; half as long again, since every call is counted
+coverage:       ## which lines the tests reach; it takes much longer, since every line is counted
 	scripts/test -n 2 --dist loadfile --cov --cov-report=term
 
 test-slow:      ## the tests that take minutes

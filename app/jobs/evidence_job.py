@@ -19,9 +19,9 @@ from l2m_core.errors import ConfigError
 from l2m_core.evidence import EvidenceSettings, FoldAnswers, gather
 from l2m_core.evidence.cross_fitting import FoldCache
 from l2m_core.evidence.folds import patients_of
+from l2m_core.evidence.results import FORMAT
 
 KIND = "evidence"
-GATHERED = 2  # raised when folds are asked in another way: those kept of before are not gone on with
 
 
 def settings_of(plain: dict[str, Any]) -> EvidenceSettings:
@@ -53,7 +53,7 @@ def run(work: Work) -> Ending:
     cohort = catalogue.cohort(owner, stored)
     model = catalogue.model(owner, work.config["model"])
     about = kept_under(cohort, settings)
-    keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, about, GATHERED])
+    keep = KeptFolds(work.folder, [cohort.content_hash, model.fingerprint, about, FORMAT])
     try:
         found = gather(model, cohort, settings, cache=keep, report=work.say)
         stored = catalogue.store.cohorts.get(owner, stored.id)

@@ -140,8 +140,8 @@ def _ask_fold(
 
 
 def _as_in_step_throughs(memory: CohortMemory, settings: EvidenceSettings, check: Callable[[], None]) -> CohortMemory:
-    """With the council of these rows, if it says anything but the model alone: orders, predictions and gains are then those of
-    the blend."""
+    """With the council of these rows, if it says anything but the model alone: gains, and so orders, are then the blend's. Its
+    cache holds all answers of a fold."""
     memory = replace(memory, batcher=QueryBatcher(MOST_KEPT), prediction_batcher=QueryBatcher(MOST_KEPT))
     if not settings.council:
         return memory

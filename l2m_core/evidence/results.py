@@ -23,8 +23,10 @@ from l2m_core.evidence.fold_answers import MODEL
 from l2m_core.evidence.grade import Grade
 from l2m_core.evidence.sentences import Sentence, grade_of, report, sentences
 
-MODEL_ALONE = 2
-FORMAT = 3  # MODEL_ALONE had the general model's figures only; 1 had fixed orders that said nothing of tests nobody could judge
+MODEL_ALONE, ORDERED_ALONE = 2, 3
+FORMAT = 4
+"""1 had fixed orders that said nothing of tests nobody could judge; MODEL_ALONE had the general model's figures only; in
+ORDERED_ALONE tests were ordered by the general model alone, also where step-throughs are shown a council."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Evidence(Figures):
         """None where a version of this program wrote it that is later, or too early to be read."""
         if data.get("format") == MODEL_ALONE:
             data = _with_one_voice(data)
+        elif data.get("format") == ORDERED_ALONE and data.get("shown") == MODEL:  # no council, so nothing has changed
+            data = {**data, "format": FORMAT}
         if data.get("format") != FORMAT:
             return None
         rest = {key: value for key, value in data.items() if key != "format"}

@@ -55,7 +55,7 @@ def hear(
     """For each voice, what it believes at each point.
 
     memory: as patients were stepped through, with the council if that changes anything; x: (n, d); known: (n, T + 1, d) bool;
-    believed: what it believes at each point.
+    believed: what it believes at each point; council: whether a council is a voice, even one that changes nothing.
     """
     alone = memory.with_council(None)
     found: dict[str, list[Believed]] = {

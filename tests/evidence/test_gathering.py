@@ -120,6 +120,12 @@ def test_evidence_of_an_earlier_format_is_not_read(evidence):
     assert Evidence.from_data({**data, "format": 1}) is None and Evidence.from_data(data) is not None
 
 
+def test_evidence_whose_order_was_not_that_of_the_council_it_showed_is_gathered_anew(evidence):
+    data = evidence.to_data()
+    assert data["shown"] == "model" and Evidence.from_data({**data, "format": 3}) == evidence
+    assert Evidence.from_data({**data, "format": 3, "shown": "council"}) is None
+
+
 def test_work_goes_on_from_the_folds_that_were_kept(model, cohort, evidence):
     class Kept(FoldCache):
         def __init__(self) -> None:
