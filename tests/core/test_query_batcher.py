@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from l2m_core.answering import batching
 from l2m_core.answering.batching import QueryBatcher
 from l2m_core.lazy import lazy
 from l2m_core.model.interface import Output
@@ -73,9 +72,8 @@ def test_a_failure_is_told_to_all_who_waited_and_is_not_kept() -> None:
     assert numbers(kept.answers(rows(1), Asked())) == [2]
 
 
-def test_the_least_recent_answers_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "MOST_KEPT", 3)
-    kept, asked = QueryBatcher(), Asked()
+def test_the_least_recent_answers_are_let_go() -> None:
+    kept, asked = QueryBatcher(most_kept=3), Asked()
     for value in (1, 2, 3, 1, 4):
         kept.answers(rows(value), asked)
     assert len(kept) == 3
