@@ -26,7 +26,7 @@ from app.host import log_filter, services, sign_in, warm_up
 from app.host.guard import Guard
 from app.host.sweeping import sweep_now_and_then
 from app.store import StoreError
-from app.streamlit_contact import options, outside
+from app.streamlit_contact import options, outside, timers
 from l2m_core.errors import L2MError
 
 MAIN = Path(__file__).with_name("main.py")
@@ -134,6 +134,7 @@ sign_in.ask_by(sign_in.find_file(), _settings.sign_in_hours, _settings.idle_minu
 os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", services.get().signer.derive("streamlit cookies"))
 log_filter.install()
 outside.never_look_up()
+timers.keep_timers_to_their_page()
 
 app = st.App(
     MAIN,

@@ -35,7 +35,6 @@ def main() -> None:
         if state.signed_in_user() is not None:
             pages.append(st.Page(offer_to_sign_out, title="Sign out", icon=":material/logout:", url_path="sign_out"))
         page = st.navigation(pages, position="top")
-        state.keep_turning(page.url_path)
         if state.browser_of_cookie() is None and state.signed_in_user() is None:
             notices.show(
                 "warning", "This browser keeps no cookies for this page, so what you do here is lost with a reload."

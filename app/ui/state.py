@@ -24,7 +24,6 @@ _BROWSER = "l2m.browser"
 _NOTICES = "l2m.notices"
 _NONCE = "l2m.nonce"
 _LAST = "l2m.last_action"
-_TURNING = "l2m.turning_to"
 _OPEN = {STEP_THROUGH: "l2m.open.step", COHORT: "l2m.open.cohort", TRACE: "l2m.open.trace"}
 
 ECHO_SECONDS = 0.7  # a second click within this time of seeing the new state was meant for the old one
@@ -129,22 +128,6 @@ def open_id(what: str, identifier: str | None) -> None:
         st.query_params.pop(what, None)
     else:
         st.query_params[what] = identifier
-
-
-def turn_to(page: str) -> None:
-    """In a press's callback: opens another page, by its file."""
-    st.session_state[_TURNING] = page
-    st.switch_page(page)
-
-
-def keep_turning(here: str) -> None:
-    """Opens the page that a press turned to, if this is still another one. A timer of the page before may ask for that page
-    at the same moment, and Streamlit then draws the one that was asked for last. here: this page's path."""
-    page = st.session_state.get(_TURNING)
-    if page is None or Path(page).stem == here:
-        st.session_state.pop(_TURNING, None)
-    else:
-        st.switch_page(page)
 
 
 def is_id(text: str) -> bool:

@@ -156,7 +156,7 @@ def _show_cohort(owner: str, stored: StoredCohort) -> None:
 def _start(cohort_id: str) -> None:
     state.open_id(state.COHORT, cohort_id)
     state.open_id(state.STEP_THROUGH, None)
-    state.turn_to(STEP_PAGE)
+    st.switch_page(STEP_PAGE)
 
 
 def _summary(cohort: Cohort) -> None:

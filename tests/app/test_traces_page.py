@@ -296,7 +296,7 @@ def test_a_label_can_be_changed(owner: str, kept: StepThrough, shared_services: 
 
 def test_a_trace_is_continued_on_the_step_through_page(owner: str, another: StepThrough, monkeypatch) -> None:
     went: list[str] = []
-    monkeypatch.setattr(listing.state, "turn_to", went.append)  # works in a browser only; a journey goes there
+    monkeypatch.setattr(listing.st, "switch_page", went.append)  # works in a browser only; a journey goes there
     app = press(open_trace(another), "trace-continue")
     assert went == ["views/step_through.py"]
     app = check(app.switch_page(went[0]).run())

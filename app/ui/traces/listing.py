@@ -238,4 +238,4 @@ def open_trace(step_through_id: str | None) -> None:
 
 def continue_with(step_through_id: str) -> None:
     state.open_id(state.STEP_THROUGH, step_through_id)
-    state.turn_to("views/step_through.py")
+    st.switch_page("views/step_through.py")

@@ -1,0 +1,76 @@
+"""What a page's timer asks for is dropped once that page has been left, and only then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequests
+
+from app.streamlit_contact import timers
+
+BEFORE, NEW = "hash of the page before", "hash of the new page"
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RerunData]]:
+    """What Streamlit's own run was given, with both mended."""
+    given: list[RerunData] = []
+    monkeypatch.setattr(timers, "mended", set())
+    monkeypatch.setattr(ScriptRequests, "_request_rerun_locked", ScriptRequests._request_rerun_locked)  # put back
+    monkeypatch.setattr(ScriptRunner, "_run_script", lambda self, rerun_data: given.append(rerun_data))
+    timers.keep_timers_to_their_page()
+    timers.keep_timers_to_their_page()  # once is enough
+    yield given
+
+
+def timer(page: str) -> RerunData:
+    return RerunData(page_script_hash=page, fragment_id="of a timer", is_auto_rerun=True)
+
+
+def waiting(*requests: RerunData) -> RerunData:
+    """What is run of requests that come before the first of them is."""
+    queue = ScriptRequests()
+    assert all(queue.request_rerun(request) for request in requests)
+    return queue.on_scriptrunner_ready().rerun_data
+
+
+def test_a_page_that_is_about_to_be_drawn_is_not_taken_back_by_a_timer(ran: list[RerunData]) -> None:
+    turned = waiting(RerunData(page_script_hash=NEW), timer(BEFORE))
+    assert turned.page_script_hash == NEW and not turned.fragment_id_queue
+
+
+def test_a_turn_that_comes_after_a_timer_wins_too(ran: list[RerunData]) -> None:
+    turned = waiting(timer(BEFORE), RerunData(page_script_hash=NEW))
+    assert turned.page_script_hash == NEW and not turned.fragment_id_queue
+
+
+def test_a_press_in_a_fragment_waits_beside_a_timer(ran: list[RerunData]) -> None:
+    both = waiting(timer(NEW), RerunData(page_script_hash=NEW, fragment_id="of a press"))
+    assert both.fragment_id_queue == ["of a timer", "of a press"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "runs"),
+    [
+        (timer(BEFORE), False),
+        (timer(NEW), True),
+        (RerunData(page_script_hash=BEFORE), True),  # somebody goes back
+    ],
+)
+def test_only_a_timer_of_another_page_than_the_one_drawn_is_not_run(
+    asked: RerunData, runs: bool, ran: list[RerunData]
+) -> None:
+    runner = SimpleNamespace(_pages_manager=SimpleNamespace(current_page_script_hash=NEW))
+    ScriptRunner._run_script(runner, waiting(asked))  # type: ignore[arg-type]
+    assert bool(ran) == runs
+
+
+def test_streamlit_still_tells_which_page_it_drew() -> None:
+    from streamlit.runtime.pages_manager import PagesManager
+
+    manager = PagesManager("app/main.py")
+    manager.set_current_page_script_hash(NEW)
+    assert manager.current_page_script_hash == NEW
