@@ -131,17 +131,24 @@ def _raised(tensor: Tensor) -> Tensor:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m train.portable_state STATE JOB_FOLDER`: makes the state the newest checkpoint of a job's folder."""
+    """Packs the newest checkpoint of a job's folder as a state that travels, or makes a state that folder's newest checkpoint."""
     parser = argparse.ArgumentParser(prog="python -m train.portable_state", description=main.__doc__)
-    parser.add_argument("state", type=Path)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("what", choices=("pack", "unpack"))
+    parser.add_argument("state", type=Path, help="folder of the state")
+    parser.add_argument("job", type=Path, help="folder of the job, which may be running")
     given = parser.parse_args(arguments)
+    checkpoints = given.job / "checkpoints"
     try:
-        step = unpack(given.state, given.folder / "checkpoints", _read_facts(given.state)["model"])
+        if given.what == "pack":
+            pack(checkpoints, given.state)
+            step = _read_facts(given.state)["step"]
+            print(f"{given.state} is step {step:,} of {given.job}.")
+        else:
+            step = unpack(given.state, checkpoints, _read_facts(given.state)["model"])
+            print(f"{given.job} goes on from step {step:,}.")
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(f"{given.folder} goes on from step {step:,}.")
     return 0
 
 

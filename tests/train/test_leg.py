@@ -315,9 +315,11 @@ def unbroken_model(checkpoints: Path) -> dict[str, Any]:
 def test_a_kept_state_becomes_a_jobs_checkpoint(
     checkpoints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    portable_state.pack(checkpoints, tmp_path / "state")
-    assert portable_state.main([str(tmp_path / "state"), str(tmp_path / "job")]) == 0
-    assert "step 6" in capsys.readouterr().out
-    assert load_checkpoint(tmp_path / "job" / "checkpoints")[1]["step"] == 6
-    assert portable_state.main([str(tmp_path / "none"), str(tmp_path / "other")]) == 2
+    state, job = str(tmp_path / "state"), tmp_path / "job"
+    assert portable_state.main(["pack", state, str(checkpoints.parent)]) == 0
+    assert portable_state.main(["unpack", state, str(job)]) == 0
+    assert capsys.readouterr().out.count("step 6") == 2
+    assert load_checkpoint(job / "checkpoints")[1]["step"] == 6
+    assert portable_state.main(["unpack", str(tmp_path / "none"), str(tmp_path / "other")]) == 2
     assert not (tmp_path / "other").exists()
+    assert portable_state.main(["pack", str(tmp_path / "other"), str(tmp_path / "none")]) == 2
