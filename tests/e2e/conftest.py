@@ -20,9 +20,13 @@ def browser(chromium: Path) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
+    """In which no script may fail: what is drawn afterwards may be missing, or all of it."""
     opened = new_page(browser)
+    failures: list[str] = []
+    opened.on("pageerror", lambda error: failures.append(str(error)))
     yield opened
     opened.close()
+    assert failures == []
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequests
 
-from app.streamlit_contact import timers
+from app.streamlit_contact import insides, timers
 
 BEFORE, NEW = "hash of the page before", "hash of the new page"
 
@@ -68,9 +69,20 @@ def test_only_a_timer_of_another_page_than_the_one_drawn_is_not_run(
     assert bool(ran) == runs
 
 
-def test_streamlit_still_tells_which_page_it_drew() -> None:
-    from streamlit.runtime.pages_manager import PagesManager
+def test_without_the_parts_that_it_mends_nothing_changes_and_the_log_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(timers, "mended", set())
+    monkeypatch.setattr(insides, "logged", set())
+    taken = ScriptRequests._request_rerun_locked
+    monkeypatch.delattr(ScriptRunner, "_run_script")
+    with caplog.at_level("WARNING", "l2m.app"):
+        timers.keep_timers_to_their_page()
+    assert "may stay empty until it is reloaded" in caplog.text
+    assert ScriptRequests._request_rerun_locked is taken
 
+
+def test_streamlit_still_tells_which_page_it_drew() -> None:
     manager = PagesManager("app/main.py")
     manager.set_current_page_script_hash(NEW)
     assert manager.current_page_script_hash == NEW
