@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -109,6 +110,34 @@ def test_a_timed_leg_spends_its_minutes_on_training(tmp_path: Path, monkeypatch:
     curve = [json.loads(line) for line in (tmp_path / "out" / "curve-1.jsonl").read_text().splitlines()]
     assert state["step"] > 0 and 3.0 <= state["seconds"] < 60.0 and curve
     assert "general" in (tmp_path / "out" / "held_out.md").read_text()
+
+
+def test_calls_of_a_limited_length_bring_home_what_there_is(tmp_path: Path) -> None:
+    """As on a machine that is lent: the first call ends before the leg does, the same command later finds all of it."""
+    environment = {**os.environ, "RUNS": str(tmp_path / "runs"), "PYTHON": sys.executable}
+
+    def call(wait: int) -> subprocess.CompletedProcess[str]:
+        command = [str(REPOSITORY / "scripts" / "leg"), str(CONFIG), "0.2", str(wait), str(tmp_path / "home")]
+        settings = [
+            *TINY,
+            "loop.timed=true",
+            "loop.dtype=float32",
+            "loop.compile=false",
+            "loop.checkpoint_minutes=0.02",
+        ]
+        settings += ["loop.minutes=0.2", "held_out=[own]"]
+        return subprocess.run([*command, *settings], env=environment, capture_output=True, text=True, timeout=300)
+
+    state = tmp_path / "home" / "state" / "state.json"
+    first = call(0)
+    assert first.returncode == 3 and not state.exists(), first.stdout + first.stderr
+    while (again := call(1)).returncode == 3 and not state.exists():
+        pass
+    assert again.returncode == 3 and json.loads(state.read_text())["step"] > 0, again.stdout + again.stderr
+    last = call(250)
+    assert last.returncode == 0, last.stdout + last.stderr
+    assert json.loads(state.read_text())["seconds"] >= 12
+    assert "general" in (tmp_path / "home" / "held_out.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["gp", "bnn", "l2m_syn"])
