@@ -11,6 +11,7 @@ from typing import Any
 
 from app.streamlit_contact.insides import InsideMissing, attribute, inside
 
+TAKE, RUN = "_request_rerun_locked", "_run_script"  # what is mended of the classes below
 mended: set[type] = set()  # classes of Streamlit
 
 
@@ -20,7 +21,7 @@ def keep_timers_to_their_page() -> None:
         requests = inside("streamlit.runtime.scriptrunner_utils.script_requests", "ScriptRequests")
         runner = inside("streamlit.runtime.scriptrunner.script_runner", "ScriptRunner")
         state = inside("streamlit.runtime.scriptrunner_utils.script_requests", "ScriptRequestType").RERUN
-        take, run = attribute(requests, "_request_rerun_locked"), attribute(runner, "_run_script")
+        take, run = attribute(requests, TAKE), attribute(runner, RUN)
     except InsideMissing as missing:
         missing.log("a page that is opened while another one counts its progress may stay empty until it is reloaded")
         return
@@ -40,5 +41,5 @@ def keep_timers_to_their_page() -> None:
             return None
         return run(self, rerun_data)
 
-    requests._request_rerun_locked = take_unless_all_is_drawn
-    runner._run_script = run_unless_left
+    setattr(requests, TAKE, take_unless_all_is_drawn)
+    setattr(runner, RUN, run_unless_left)

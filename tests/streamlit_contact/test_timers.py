@@ -20,8 +20,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RerunData]]:
     """What Streamlit's own run was given, with both mended."""
     given: list[RerunData] = []
     monkeypatch.setattr(timers, "mended", set())
-    monkeypatch.setattr(ScriptRequests, "_request_rerun_locked", ScriptRequests._request_rerun_locked)  # put back
-    monkeypatch.setattr(ScriptRunner, "_run_script", lambda self, rerun_data: given.append(rerun_data))
+    monkeypatch.setattr(ScriptRequests, timers.TAKE, getattr(ScriptRequests, timers.TAKE))  # put back
+    monkeypatch.setattr(ScriptRunner, timers.RUN, lambda self, rerun_data: given.append(rerun_data))
     timers.keep_timers_to_their_page()
     timers.keep_timers_to_their_page()  # once is enough
     yield given
@@ -65,7 +65,7 @@ def test_only_a_timer_of_another_page_than_the_one_drawn_is_not_run(
     asked: RerunData, runs: bool, ran: list[RerunData]
 ) -> None:
     runner = SimpleNamespace(_pages_manager=SimpleNamespace(current_page_script_hash=NEW))
-    ScriptRunner._run_script(runner, waiting(asked))  # type: ignore[arg-type]
+    getattr(ScriptRunner, timers.RUN)(runner, waiting(asked))
     assert bool(ran) == runs
 
 
@@ -74,12 +74,12 @@ def test_without_the_parts_that_it_mends_nothing_changes_and_the_log_says_so(
 ) -> None:
     monkeypatch.setattr(timers, "mended", set())
     monkeypatch.setattr(insides, "logged", set())
-    taken = ScriptRequests._request_rerun_locked
-    monkeypatch.delattr(ScriptRunner, "_run_script")
+    taken = getattr(ScriptRequests, timers.TAKE)
+    monkeypatch.delattr(ScriptRunner, timers.RUN)
     with caplog.at_level("WARNING", "l2m.app"):
         timers.keep_timers_to_their_page()
     assert "may stay empty until it is reloaded" in caplog.text
-    assert ScriptRequests._request_rerun_locked is taken
+    assert getattr(ScriptRequests, timers.TAKE) is taken
 
 
 def test_streamlit_still_tells_which_page_it_drew() -> None:
