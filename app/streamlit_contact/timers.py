@@ -11,8 +11,7 @@ from typing import Any
 
 from app.streamlit_contact.insides import InsideMissing, attribute, inside
 
-TAKE, RUN = "_request_rerun_locked", "_run_script"  # what is mended of the classes below
-mended: set[type] = set()  # classes of Streamlit
+TAKE, RUN = "_request_rerun_locked", "_run_script"  # Streamlit's methods that are replaced
 
 
 def keep_timers_to_their_page() -> None:
@@ -25,12 +24,9 @@ def keep_timers_to_their_page() -> None:
     except InsideMissing as missing:
         missing.log("a page that is opened while another one counts its progress may stay empty until it is reloaded")
         return
-    if requests in mended:
-        return
-    mended.add(requests)
 
     def take_unless_all_is_drawn(self: Any, new_data: Any) -> Any:
-        """The request that waits keeps its page; it runs that page's fragments anyway."""
+        """A request for a whole page that waits keeps its page; that page's fragments are drawn with it."""
         waits = self._rerun_data if self._state == state else None
         if new_data.is_auto_rerun and waits is not None and not waits.fragment_id_queue:
             return True

@@ -20,7 +20,7 @@ def browser(chromium: Path) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """In which no script may fail: what is drawn afterwards may be missing, or all of it."""
+    """A fresh visitor's page. A script error on it fails the test, since what is drawn after one may be missing."""
     opened = new_page(browser)
     failures: list[str] = []
     opened.on("pageerror", lambda error: failures.append(str(error)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData, ScriptRequests
+from streamlit.runtime.state import SessionState
 
 from app.streamlit_contact import insides, timers
 
@@ -17,13 +18,11 @@ BEFORE, NEW = "hash of the page before", "hash of the new page"
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[RerunData]]:
-    """What Streamlit's own run was given, with both mended."""
+    """What Streamlit's own run was given, with both methods replaced."""
     given: list[RerunData] = []
-    monkeypatch.setattr(timers, "mended", set())
     monkeypatch.setattr(ScriptRequests, timers.TAKE, getattr(ScriptRequests, timers.TAKE))  # put back
     monkeypatch.setattr(ScriptRunner, timers.RUN, lambda self, rerun_data: given.append(rerun_data))
     timers.keep_timers_to_their_page()
-    timers.keep_timers_to_their_page()  # once is enough
     yield given
 
 
@@ -64,15 +63,19 @@ def test_a_press_in_a_fragment_waits_beside_a_timer(ran: list[RerunData]) -> Non
 def test_only_a_timer_of_another_page_than_the_one_drawn_is_not_run(
     asked: RerunData, runs: bool, ran: list[RerunData]
 ) -> None:
-    runner = SimpleNamespace(_pages_manager=SimpleNamespace(current_page_script_hash=NEW))
-    getattr(ScriptRunner, timers.RUN)(runner, waiting(asked))
+    pages: Any = PagesManager("app/main.py")
+    pages.set_current_page_script_hash(NEW)
+    unused: Any = None
+    runner = ScriptRunner(
+        "a session", "app/main.py", SessionState(), unused, unused, RerunData(), unused, unused, pages, unused
+    )
+    getattr(runner, timers.RUN)(waiting(asked))
     assert bool(ran) == runs
 
 
 def test_without_the_parts_that_it_mends_nothing_changes_and_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(timers, "mended", set())
     monkeypatch.setattr(insides, "logged", set())
     taken = getattr(ScriptRequests, timers.TAKE)
     monkeypatch.delattr(ScriptRunner, timers.RUN)
@@ -80,9 +83,3 @@ def test_without_the_parts_that_it_mends_nothing_changes_and_the_log_says_so(
         timers.keep_timers_to_their_page()
     assert "may stay empty until it is reloaded" in caplog.text
     assert getattr(ScriptRequests, timers.TAKE) is taken
-
-
-def test_streamlit_still_tells_which_page_it_drew() -> None:
-    manager = PagesManager("app/main.py")
-    manager.set_current_page_script_hash(NEW)
-    assert manager.current_page_script_hash == NEW
