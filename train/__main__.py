@@ -1,7 +1,7 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
 And `python -m train evaluate|reproduce|acquire|leg|benchmark|devices|answer_settings|held_out|long_cohorts|consistency|
-foreseen|informed_order|members|beside_the_paper|afabench …`, each with its own options instead of a config.
+foreseen|informed_order|earlier_order|members|beside_the_paper|afabench …`, each with its own options instead of a config.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ COMMANDS = {
     "consistency": "train.study.consistency",
     "foreseen": "train.study.foreseen",
     "informed_order": "train.study.informed_order",
+    "earlier_order": "train.study.earlier_order",
     "members": "train.study.members",
     "beside_the_paper": "train.study.beside_the_paper",
     "afabench": "train.study.afabench",

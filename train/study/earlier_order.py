@@ -1,0 +1,107 @@
+"""`python -m train earlier_order`: whether the order of tests is a better one than an earlier release's.
+
+What an order saves over a random one depends on who predicts: a model that predicts better loses less along a random order too,
+and so has less to save. Here one model predicts, along three orders: its own, that of an earlier release which has read the same
+context, and a random one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from l2m_core.acquire.policies import GainHead, Policy, RandomOrder
+from l2m_core.answering import devices
+from l2m_core.cli import program, purpose
+from l2m_core.memory import L2M, load
+from l2m_core.methods.l2m import L2MMethod
+from train.study.evaluation.cells import Cell, Trial, draw_trial, real_cells
+from train.study.evaluation.manifest import default_data_folder, read_manifest
+from train.study.evaluation.report import publish
+from train.study.evaluation.scores import score
+from train.study.evaluation.summary import paired
+from train.study.evaluation.trial_runs import roll_out
+from train.study.informed_order import OrderOf
+from train.study.markdown import markdown_table
+
+OWN, EARLIER, RANDOM = "own", "earlier", "random"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog=program("train", "earlier_order"), description=purpose(__doc__))
+    parser.add_argument("--model", default="general", help="who predicts: a released model, by name or folder")
+    parser.add_argument(
+        "--earlier", default="general-1", help="whose order is compared: an earlier release, by name or folder"
+    )
+    parser.add_argument("--data", type=Path, default=default_data_folder(), help="cohorts with a manifest.yaml")
+    parser.add_argument("--contexts", type=int, nargs="+", default=[100, 400], help="rows that predictions learn from")
+    parser.add_argument("--missing", type=float, nargs="+", default=[0.0, 0.3], help="share of values that is hidden")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="each draws rows anew")
+    parser.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
+    parser.add_argument("--test-rows", type=int, default=300, help="rows that are decided about, at most")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    devices.add_option(parser)
+    given = parser.parse_args(arguments)
+    devices.apply_option(given.device)
+    model, earlier = load(given.model), load(given.earlier)
+    cohorts = {table.name: table.load() for table in read_manifest(given.data)}
+    cohorts = {name: cohort for name, cohort in cohorts.items() if cohort.kind != "continuous"}
+    sizes = {name: len(cohort) for name, cohort in cohorts.items()}
+    records: list[dict] = []
+    for cell in real_cells(sizes, given.contexts, given.missing, given.seeds):
+        trial = draw_trial(cohorts[cell.cohort], cell, given.test_rows)
+        found = measure(model, earlier, cell, trial, given.budget)
+        records += found
+        losses = ", ".join(f"{record['method']} {record['log_loss']:.4f}" for record in found)
+        print(f"{cell.cohort} {cell.context} {cell.missing} seed {cell.seed}: {losses}", file=sys.stderr, flush=True)
+    contexts, missing, seeds = (" ".join(map(str, n)) for n in (given.contexts, given.missing, given.seeds))
+    command = (
+        f"python -m train earlier_order --model {Path(given.model).name} --earlier {Path(given.earlier).name} "
+        f"--contexts {contexts} --missing {missing} --seeds {seeds} --budget {given.budget} --test-rows {given.test_rows}"
+    )
+    names = [f"{one.name} ({one.fingerprint[:12]})" for one in (model, earlier)]
+    publish(given.out / "earlier_order.md", page(records, command, *names))
+    return 0
+
+
+def measure(model: L2M, earlier: L2M, cell: Cell, trial: Trial, budget: int) -> list[dict]:
+    """One record for each order. All predictions are the model's."""
+    memory, other = model.condition(trial.context), earlier.condition(trial.context)
+    orders: dict[str, Policy] = {OWN: GainHead(), EARLIER: OrderOf(other), RANDOM: RandomOrder(cell.seed)}
+    records = []
+    for name, policy in orders.items():
+        method = L2MMethod(seed=cell.seed, model=model, policy=policy).use(memory)  # type: ignore[arg-type]
+        scores = score(roll_out(method, trial, budget), trial.y, trial.context)
+        records.append({**vars(cell), "method": name, "kind": trial.context.kind, "log_loss": scores["log_loss"]})
+    return records
+
+
+def page(records: Sequence[dict], command: str, model: str, earlier: str) -> str:
+    lines = []
+    for lead, other, words in (
+        (OWN, RANDOM, "The own order saves over random order"),
+        (EARLIER, RANDOM, "The earlier release's order saves over random order"),
+        (OWN, EARLIER, "The own order saves beyond the earlier release's"),
+    ):
+        found = paired(records, lead, other)
+        assert found is not None
+        lines.append(f"- {words}: {found[0]} nats over cells, {found[1]} over cohorts (95% bootstrap).")
+    losses = pd.DataFrame(records).pivot_table(
+        index=["cohort", "context", "missing"], columns="method", values="log_loss"
+    )
+    said = f"`{command}`: {model} predicts; the earlier release is {earlier}."
+    return (
+        "\n\n".join([HEAD, said, "\n".join(lines), markdown_table(losses[[OWN, EARLIER, RANDOM]].reset_index())]) + "\n"
+    )
+
+
+HEAD = """# The order of tests, beside an earlier release's
+
+What an order of tests saves over a random one depends on who predicts: a model that predicts better loses less along a random
+order too, and so has less to save. So one model predicts here, along three orders: its own (by the gain head, as in bulk work),
+that of an earlier release which has read the same context, and a random one. Outcomes with classes; log loss in nats, mean over
+budgets and seeds."""
