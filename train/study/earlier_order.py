@@ -18,14 +18,11 @@ from l2m_core.acquire.policies import GainHead, Policy, RandomOrder
 from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.memory import L2M, load
-from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.cells import Cell, Trial, draw_trial, real_cells
 from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.evaluation.report import publish
-from train.study.evaluation.scores import score
 from train.study.evaluation.summary import paired
-from train.study.evaluation.trial_runs import roll_out
-from train.study.informed_order import OrderOf
+from train.study.informed_order import OrderOf, along
 from train.study.markdown import markdown_table
 
 OWN, EARLIER, RANDOM = "own", "earlier", "random"
@@ -72,12 +69,7 @@ def measure(model: L2M, earlier: L2M, cell: Cell, trial: Trial, budget: int) -> 
     """One record for each order. All predictions are the model's."""
     memory, other = model.condition(trial.context), earlier.condition(trial.context)
     orders: dict[str, Policy] = {OWN: GainHead(), EARLIER: OrderOf(other), RANDOM: RandomOrder(cell.seed)}
-    records = []
-    for name, policy in orders.items():
-        method = L2MMethod(seed=cell.seed, model=model, policy=policy).use(memory)  # type: ignore[arg-type]
-        scores = score(roll_out(method, trial, budget), trial.y, trial.context)
-        records.append({**vars(cell), "method": name, "kind": trial.context.kind, "log_loss": scores["log_loss"]})
-    return records
+    return along(orders, memory, cell, trial, budget)
 
 
 def page(records: Sequence[dict], command: str, model: str, earlier: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,7 @@ from l2m_core.acquire.policies import GainHead, Policy, RandomOrder
 from l2m_core.answering import devices
 from l2m_core.answering.engine import Answer, ConditionedModel
 from l2m_core.errors import ConfigError
-from l2m_core.memory import L2M, load
+from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.cells import Cell, Trial, draw_trial, fitting_contexts
 from train.study.evaluation.manifest import default_data_folder, read_manifest
@@ -131,12 +131,17 @@ def measure(model: L2M, case: Case, budget: int) -> list[dict]:
     """One record for each order."""
     memory, informed = model.condition(case.trial.context), model.condition(case.informed.context)
     orders: dict[str, Policy] = {OWN: GainHead(), INFORMED: OrderOf(informed), RANDOM: RandomOrder(case.cell.seed)}
+    records = along(orders, memory, case.cell, case.trial, budget)
+    return [{**record, "read": len(case.informed.context)} for record in records]
+
+
+def along(orders: Mapping[str, Policy], memory: CohortMemory, cell: Cell, trial: Trial, budget: int) -> list[dict]:
+    """One record for each order, all of the same memory's predictions."""
     records = []
     for name, policy in orders.items():
-        method = L2MMethod(seed=case.cell.seed, model=model, policy=policy).use(memory)  # type: ignore[arg-type]
-        scores = score(roll_out(method, case.trial, budget), case.trial.y, case.trial.context)
-        records.append({**vars(case.cell), "method": name, "kind": "binary", "log_loss": scores["log_loss"]})
-        records[-1]["read"] = len(case.informed.context)
+        method = L2MMethod(seed=cell.seed, model=memory.model, policy=policy).use(memory)  # type: ignore[arg-type]
+        scores = score(roll_out(method, trial, budget), trial.y, trial.context)
+        records.append({**vars(cell), "method": name, "kind": trial.context.kind, "log_loss": scores["log_loss"]})
     return records
 
 
