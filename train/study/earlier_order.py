@@ -21,11 +21,15 @@ from l2m_core.memory import L2M, load
 from train.study.evaluation.cells import Cell, Trial, draw_trial, real_cells
 from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.evaluation.report import publish
-from train.study.evaluation.summary import paired
-from train.study.informed_order import OrderOf, along
+from train.study.informed_order import OWN, RANDOM, OrderOf, along, saved
 from train.study.markdown import markdown_table
 
-OWN, EARLIER, RANDOM = "own", "earlier", "random"
+EARLIER = "earlier"
+COMPARISONS = (
+    (OWN, RANDOM, "The own order saves over random order"),
+    (EARLIER, RANDOM, "The earlier release's order saves over random order"),
+    (OWN, EARLIER, "The own order saves beyond the earlier release's"),
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -73,21 +77,15 @@ def measure(model: L2M, earlier: L2M, cell: Cell, trial: Trial, budget: int) -> 
 
 
 def page(records: Sequence[dict], command: str, model: str, earlier: str) -> str:
-    lines = []
-    for lead, other, words in (
-        (OWN, RANDOM, "The own order saves over random order"),
-        (EARLIER, RANDOM, "The earlier release's order saves over random order"),
-        (OWN, EARLIER, "The own order saves beyond the earlier release's"),
-    ):
-        found = paired(records, lead, other)
-        assert found is not None
-        lines.append(f"- {words}: {found[0]} nats over cells, {found[1]} over cohorts (95% bootstrap).")
     losses = pd.DataFrame(records).pivot_table(
         index=["cohort", "context", "missing"], columns="method", values="log_loss"
     )
     said = f"`{command}`: {model} predicts; the earlier release is {earlier}."
     return (
-        "\n\n".join([HEAD, said, "\n".join(lines), markdown_table(losses[[OWN, EARLIER, RANDOM]].reset_index())]) + "\n"
+        "\n\n".join(
+            [HEAD, said, saved(records, COMPARISONS), markdown_table(losses[[OWN, EARLIER, RANDOM]].reset_index())]
+        )
+        + "\n"
     )
 
 

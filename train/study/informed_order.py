@@ -36,6 +36,10 @@ from train.study.markdown import markdown_table
 TEST_ROWS = 150
 MORE = 2.5  # times as many rows as the context's, at least, make somebody better informed
 OWN, INFORMED, RANDOM = "own", "informed", "random"
+COMPARISONS = (
+    (OWN, RANDOM, "The own order saves over random order"),
+    (INFORMED, OWN, "The better informed order saves beyond the own one"),
+)
 GENERATED = tuple(
     Family(
         f"informed_{name}", prior="synthetic", features=features, context=1000, test_rows=TEST_ROWS, settings=settings
@@ -153,16 +157,14 @@ def page(records: Sequence[dict], command: str, model: str) -> str:
         ("Synthetic tasks", [r for r in records if r["cohort"] in generated]),
     ):
         if chosen:
-            parts += [f"## {title}", _saved(chosen), markdown_table(_table(chosen))]
+            parts += [f"## {title}", saved(chosen, COMPARISONS), markdown_table(_table(chosen))]
     return "\n\n".join(parts) + "\n"
 
 
-def _saved(records: Sequence[dict]) -> str:
+def saved(records: Sequence[dict], comparisons: Sequence[tuple[str, str, str]]) -> str:
+    """What one order saves beyond another. comparisons: the one, the other, and words for the two."""
     lines = []
-    for lead, other, words in (
-        (OWN, RANDOM, "The own order saves over random order"),
-        (INFORMED, OWN, "The better informed order saves beyond the own one"),
-    ):
+    for lead, other, words in comparisons:
         found = paired(records, lead, other)
         assert found is not None
         lines.append(f"- {words}: {found[0]} nats over cells, {found[1]} over cohorts (95% bootstrap).")
