@@ -204,7 +204,7 @@ def two_browsers(browser: Browser, address: str, folder: Path) -> None:
     expect(second.get_by_text("needs the cohort 'ward'")).to_be_visible(timeout=PATIENCE)
     share_the_cohort(first, address)
     import_trace(second, address, files["JSON"])
-    expect(second.get_by_text("replays to the same posteriors")).to_be_visible(timeout=PATIENCE)
+    expect(second.get_by_text("replays to the same posteriors").first).to_be_visible(timeout=PATIENCE)
     assert replayed(second, len(KINDS)) == shown
     again = export(second, "JSON", folder / "again")
     assert posteriors(again) == posteriors(files["JSON"])
