@@ -7,7 +7,6 @@ context, and a random one.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,12 +15,11 @@ import pandas as pd
 
 from l2m_core.acquire.policies import GainHead, Policy, RandomOrder
 from l2m_core.answering import devices
-from l2m_core.cli import program, purpose
 from l2m_core.memory import L2M, load
 from train.study.evaluation.cells import Cell, Trial, draw_trial, real_cells
-from train.study.evaluation.manifest import default_data_folder, read_manifest
+from train.study.evaluation.manifest import read_manifest
 from train.study.evaluation.report import publish
-from train.study.informed_order import OWN, RANDOM, OrderOf, along, saved
+from train.study.informed_order import OWN, RANDOM, OrderOf, along, options, saved
 from train.study.markdown import markdown_table
 
 EARLIER = "earlier"
@@ -33,19 +31,12 @@ COMPARISONS = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog=program("train", "earlier_order"), description=purpose(__doc__))
-    parser.add_argument("--model", default="general", help="who predicts: a released model, by name or folder")
+    parser = options("earlier_order", __doc__)
     parser.add_argument(
         "--earlier", default="general-1", help="whose order is compared: an earlier release, by name or folder"
     )
-    parser.add_argument("--data", type=Path, default=default_data_folder(), help="cohorts with a manifest.yaml")
-    parser.add_argument("--contexts", type=int, nargs="+", default=[100, 400], help="rows that predictions learn from")
     parser.add_argument("--missing", type=float, nargs="+", default=[0.0, 0.3], help="share of values that is hidden")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="each draws rows anew")
-    parser.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
     parser.add_argument("--test-rows", type=int, default=300, help="rows that are decided about, at most")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
-    devices.add_option(parser)
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
     model, earlier = load(given.model), load(given.earlier)
