@@ -32,9 +32,13 @@ class Policy(Protocol):
 
 
 ESTIMATED_CELLS = 1_500_000  # cells that estimates of one patient read, at most: bounds a step on long and wide cohorts
-# Work of a first query within which more tests are computed than the least: what four tests and sixteen estimates take on
-# 1,000 rows of 20 features, about 70 ms of two cores.
-WORK = 3_900_000
+# Work of a first query within which more than the least is computed and estimated: what three tests and four estimates take on
+# 1,000 rows of 20 features.
+WORK = 2_100_000
+LEAST_ESTIMATED = 4  # tests, where as many follow those computed first
+# Nats. A test that tells no more moves no belief by a point, as √(2 · 0.0001 · ¼) is 0.007: which of such tests tells most is not
+# worth a second query.
+LEAST_TOLD = 0.0001
 HELD = 3.0  # so many computed tests' worth of believing the head as it is
 
 
@@ -57,9 +61,10 @@ class Gain:
     with those computed for this patient. "head": the gain head alone.
     """
 
-    computed: int = 4
-    """How many actions are computed at first, or more where that takes no longer than WORK allows; and how many again as long as
-    one not yet computed could be better."""
+    computed: int = 3
+    """How many actions are computed at first, or more where that takes no longer than WORK allows."""
+    again: int = 2
+    """How many of those left are computed at once, at most, as long as they could be better than all that are."""
     most: int = 12
     """How many are computed at most."""
     in_nats: ClassVar[bool] = True
@@ -77,18 +82,17 @@ class Gain:
             for group in np.unique(memory.cohort.groups[open_columns])
         ]
         actions.sort(key=lambda columns: -screened[columns].max())
-        gain, best, done = screened.copy(), 0.0, 0
+        gain, best, done = screened.copy(), LEAST_TOLD, 0
         first = self._at_first(memory, len(actions))
         # Single tests that come after those computed first are estimated, in the same query.
-        estimated = [columns for columns in actions[first:] if len(columns) == 1]
-        affordable = ESTIMATED_CELLS // (2 * memory.cells)
-        estimated = estimated[: min(memory.release.inference.estimated_gains, affordable)]
+        estimated = [columns for columns in actions[first:] if len(columns) == 1][: self._estimated(memory, first)]
         # The head, where it is in line, and an estimate err apart from each other, so that their mean is better than either.
         share = 0.0 if memory.alignment is None else memory.alignment.share_of_estimates
         told: dict[int, float] = {}
         # What is promised of an action that is left: computed too if that is more than the best so far.
         while done < min(self.most, len(actions)) and (done < first or gain[actions[done]].max() > best):
-            batch = actions[done : min(done + (self.computed if done else first), self.most)]
+            batch = actions[done : min(done + (self.again if done else first), self.most)]
+            batch = [columns for columns in batch if not done or gain[columns].max() > best]
             asked = [*batch, *(estimated if done == 0 else [])]
             for position, outlook in enumerate(outlooks(memory, x, values, asked, rough_from=len(batch))):
                 columns = asked[position]
@@ -115,6 +119,12 @@ class Gain:
             if MOST_LEVELS * count + 2 * follow <= rows:
                 return count
         return self.computed
+
+    def _estimated(self, memory, first: int) -> int:
+        """How many single tests are estimated, at most, beside so many computed at first."""
+        left = WORK // memory.work - MOST_LEVELS * first
+        affordable = ESTIMATED_CELLS // (2 * memory.cells)
+        return min(memory.release.inference.estimated_gains, affordable, max(LEAST_ESTIMATED, left // 2))
 
 
 @dataclass(frozen=True)

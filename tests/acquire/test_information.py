@@ -189,6 +189,35 @@ def test_where_a_cohort_is_short_more_tests_are_computed_at_first(memory, monkey
     assert one[0] == every[0] and (one == 0).sum() > (every == 0).sum()
 
 
+def promising_too_much(memory, x):
+    """An answer whose head promises half as much again of every test as the most telling one tells; and what each tells."""
+    answer = memory.answer(x)
+    tells = Gain(computed=9, most=9).scores(memory, x, answer)[0]
+    return replace(
+        answer, gain=np.where(np.isfinite(answer.gain), 1.5 * tells[np.isfinite(tells)].max(), answer.gain)
+    ), tells
+
+
+def test_later_queries_ask_for_few_tests_and_for_none_that_tells_next_to_nothing(memory, monkeypatch):
+    x = memory.start({"ph": 0.3}).x
+    answer, tells = promising_too_much(memory, x)
+    computed: list[int] = []
+
+    def noting(memory, x, values, asked, rough_from):
+        computed.append(rough_from)
+        return outlooks(memory, x, values, asked, rough_from)
+
+    monkeypatch.setattr(policies, "outlooks", noting)
+    monkeypatch.setattr(policies, "WORK", 8 * memory.work)
+    monkeypatch.setattr(policies, "LEAST_TOLD", 0.0)
+    Gain(computed=1, again=1).scores(memory, x, answer)
+    assert len(computed) > 1 and set(computed) == {1}
+    computed.clear()
+    monkeypatch.setattr(policies, "LEAST_TOLD", 2 * tells[np.isfinite(tells)].max())
+    Gain(computed=1, again=1).scores(memory, x, answer)
+    assert computed == [1]
+
+
 def test_what_is_not_computed_follows_what_is(memory):
     """A head that promises ten times too much of all tests is taken down where nothing is computed, too."""
     x = memory.start({"ph": 0.3}).x
