@@ -147,6 +147,15 @@ def test_the_settings_page_explains_every_key_of_every_config_file() -> None:
         assert file.name in NO_JOBS or keys(settings) - known == set(), file.name
 
 
+def test_every_leg_of_the_general_model_says_what_became_of_it() -> None:
+    _, _, legs = text_of(GUIDES / "training.md").partition("## Legs of the general model")
+    table = "\n".join(line for line in legs.partition("\n## ")[0].splitlines() if line.startswith("| `"))
+    first, last = map(int, re.search(r"general_cpu_(\d)\.yaml` … `general_cpu_(\d)\.yaml", table).groups())  # type: ignore[union-attr]
+    named = {*re.findall(r"\w+\.yaml", table), *(f"general_cpu_{number}.yaml" for number in range(first, last + 1))}
+    configs = REPOSITORY / "train" / "configs"
+    assert named == {file.name for kind in ("general", "gain") for file in configs.glob(f"{kind}_*.yaml")}
+
+
 def test_every_option_of_evaluate_has_words_and_its_config_names_no_other() -> None:
     options = {name: option.help for name, option in evaluate.options_by_name().items()}
     assert all(options.values()), [name for name, words in options.items() if not words]
