@@ -76,24 +76,17 @@ class Gain:
 
     def _one(self, memory, x, screened, values):
         """(d,) of one patient; -inf where a test is too rarely recorded to say."""
-        open_columns = np.isnan(x) & memory.cohort.acquirable & np.isfinite(screened)
-        actions = [
-            np.flatnonzero(open_columns & (memory.cohort.groups == group)).tolist()
-            for group in np.unique(memory.cohort.groups[open_columns])
-        ]
-        actions.sort(key=lambda columns: -screened[columns].max())
+        actions = _open_actions(memory, x, screened)
         gain, best, done = screened.copy(), LEAST_TOLD, 0
-        first = self._at_first(memory, len(actions))
+        told: dict[int, float] = {}  # column → log of what it tells, over what the head promised
+        batch = actions[: min(self.most, self._at_first(memory, len(actions)))]
         # Single tests that come after those computed first are estimated, in the same query.
-        estimated = [columns for columns in actions[first:] if len(columns) == 1][: self._estimated(memory, first)]
+        estimated = [columns for columns in actions[len(batch) :] if len(columns) == 1]
+        estimated = estimated[: self._estimated(memory, len(batch))]
+        asked = [*batch, *estimated]
         # The head, where it is in line, and an estimate err apart from each other, so that their mean is better than either.
         share = 0.0 if memory.alignment is None else memory.alignment.share_of_estimates
-        told: dict[int, float] = {}
-        # What is promised of an action that is left: computed too if that is more than the best so far.
-        while done < min(self.most, len(actions)) and (done < first or gain[actions[done]].max() > best):
-            batch = actions[done : min(done + (self.again if done else first), self.most)]
-            batch = [columns for columns in batch if not done or gain[columns].max() > best]
-            asked = [*batch, *(estimated if done == 0 else [])]
+        while batch:
             for position, outlook in enumerate(outlooks(memory, x, values, asked, rough_from=len(batch))):
                 columns = asked[position]
                 gain[columns] = -np.inf if outlook is None else outlook.gain
@@ -102,13 +95,16 @@ class Gain:
                     told[columns[0]] = log_gain(outlook.gain) - log_gain(screened[columns].max())
             done += len(batch)
             # For this patient the head may promise too much, or too little, of all tests alike.
-            factor = math.exp(sum(told.values()) / (len(told) + HELD))
+            promised = screened * math.exp(sum(told.values()) / (len(told) + HELD))
             for columns in actions[done:]:
                 if columns not in estimated:
-                    gain[columns] = screened[columns] * factor
-                elif share and done == len(batch) and np.isfinite(gain[columns]).all():
-                    gain[columns] = between(gain[columns], screened[columns] * factor, share)
+                    gain[columns] = promised[columns]
+                elif share and columns in asked and np.isfinite(gain[columns]).all():
+                    gain[columns] = between(gain[columns], promised[columns], share)
             actions[done:] = sorted(actions[done:], key=lambda columns: -gain[columns].max())
+            # What is promised of an action that is left: computed too if that is more than the best so far.
+            batch = actions[done : min(done + self.again, self.most)]
+            batch = asked = [columns for columns in batch if gain[columns].max() > best]
         return gain
 
     def _at_first(self, memory, actions: int) -> int:
@@ -125,6 +121,14 @@ class Gain:
         left = WORK // memory.work - MOST_LEVELS * first
         affordable = ESTIMATED_CELLS // (2 * memory.cells)
         return min(memory.release.inference.estimated_gains, affordable, max(LEAST_ESTIMATED, left // 2))
+
+
+def _open_actions(memory, x, screened) -> list[list[int]]:
+    """The columns of each action that is open for a patient, those first of which the head promises most."""
+    is_open = np.isnan(x) & memory.cohort.acquirable & np.isfinite(screened)
+    groups = memory.cohort.groups
+    actions = [np.flatnonzero(is_open & (groups == group)).tolist() for group in np.unique(groups[is_open])]
+    return sorted(actions, key=lambda columns: -screened[columns].max())
 
 
 @dataclass(frozen=True)
