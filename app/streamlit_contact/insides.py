@@ -20,10 +20,11 @@ class InsideMissing(Exception):
         self.name = name
 
     def log(self, instead: str) -> None:
-        """One line for each part in the life of the process. instead: the plainer way that is taken."""
-        if self.name not in logged:
-            logged.add(self.name)
-            logger.warning("%s: %s.", self, instead)
+        """Says so once in the life of the process. instead: the plainer way that is taken."""
+        line = f"{self}: {instead}."
+        if line not in logged:
+            logged.add(line)
+            logger.warning("%s", line)
 
 
 def inside(module: str, name: str) -> Any:

@@ -7,6 +7,7 @@ import streamlit as st
 from app.host import services
 from app.store import NotFound
 from app.streamlit_contact.batched_delivery import batched_delivery
+from app.streamlit_contact.top import begin_at_the_top
 from app.ui import inputs, labels, notices, state
 from app.ui.headings import heading
 from app.ui.step_through import (
@@ -50,6 +51,7 @@ def show() -> None:
         st.button("Leave this step-through", key="leave", on_click=_leave)
         return
     suggestion.prefetch(present)
+    begin_at_the_top(opened)
     with batched_delivery():
         _draw(present)
 

@@ -15,7 +15,7 @@ from app.examples import EXAMPLES
 from app.host.identity import COOKIE
 from l2m_core.cohort import Cohort
 from tests.e2e.axe import findings
-from tests.e2e.browser import PATIENCE, Served, events, new_page, press, serving, settled
+from tests.e2e.browser import PATIENCE, Served, begin_step_through, events, new_page, press, serving, settled
 from tests.e2e.test_layout import BEYOND, CUT
 from tests.load.test_step_in_browser import visitor_with
 
@@ -93,6 +93,21 @@ def test_the_bundled_cohorts_are_read_at_a_glance_on_every_screen(
             for each in wrong_on_screens(browser, served, example.make(), tmp_path, tmp_path)
         ]
     assert wrong == [], "\n".join(wrong)
+
+
+def test_on_a_phone_a_step_through_begins_at_its_top(page: Page, repository: Path, tmp_path: Path) -> None:
+    """Its first step comes in place of a long form, whose button to begin lies far down."""
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    with serving(repository, tmp_path) as served:
+        begin_step_through(page, served.address)
+        expect(page.locator(".l2m-verdict")).to_be_in_viewport()
+        page.get_by_role("button", name="Stop").scroll_into_view_if_needed()
+        page.locator("[data-testid=stMain]").evaluate("main => main.scrollTo(0, 400)")
+        page.get_by_role("button", name="Pending").click()
+        events(page, 2)
+        settled(page)
+        # A step of the same patient leaves the page where its reader has it.
+        assert page.locator("[data-testid=stMain]").evaluate("main => main.scrollTop") > 0
 
 
 @pytest.mark.shared_data
