@@ -84,9 +84,11 @@ def test_one_process_drops_half_sent_requests_and_answers_others(port: int) -> N
     assert max(held.waits) < SOON
 
 
-def test_one_process_holds_so_many_of_one_address_and_no_more(port: int) -> None:
+def test_one_process_holds_so_many_of_one_address_and_no_more(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Long enough to tell those that make way from those that are waited for, on a machine that stalls for seconds too.
+    monkeypatch.setattr(HeadLimit, "patience", 8.0)
     held = hold(port, MOST_OF_ONE + 50, 1, lambda: get(port), seconds=30)
-    at_once = [seconds for seconds in held.dropped if seconds < 1.5]
+    at_once = [seconds for seconds in held.dropped if seconds < HeadLimit.patience - 0.1]
     assert len(held.dropped) == MOST_OF_ONE + 50 and len(at_once) == 50
 
 
