@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import evaluate_loss
-from l2m_core.learn.losses import INFORMATION, GainLoss
+from l2m_core.learn.losses import GainLoss
 from train.initial_model import freeze_all_but, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
@@ -29,10 +28,6 @@ class GainJob(DrawnTasks):
 def run(job: GainJob, resume: bool) -> None:
     prepare(job)
     model = load_initial_model(job.init, job.device)
-    if job.target == INFORMATION and not model.config.value_bins:  # type: ignore[union-attr]
-        raise ConfigError(
-            'target is "information", but the model foresees no results; train them with a value_weight first.'
-        )
     freeze_all_but(model, *(("gain", "policy") if job.policy else ("gain",)))
     loss = GainLoss(model, job.target, job.reveals, job.policy)
     pretrain(job, model, loss, lambda _, held_out: evaluate_loss(loss, held_out), resume)

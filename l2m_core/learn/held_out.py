@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from l2m_core.learn.losses import query_losses
+from l2m_core.learn.losses import INFORMATION, GainLoss, query_losses, share_of
 from l2m_core.learn.stages import POOL_STEPS, Episode, EpisodeStream, Stage
 from l2m_core.model.interface import Memory
 from l2m_core.tasks.batch import TaskBatch
@@ -21,6 +21,10 @@ class HeldOut:
 
     name: str
     episodes: tuple[Episode, ...]
+
+    @property
+    def n_tasks(self) -> int:
+        return sum(len(episode.tasks.x) for episode in self.episodes)
 
 
 # Small, middle, wide and long tasks with classes, and middle ones with a continuous outcome.
@@ -84,6 +88,21 @@ def losses_of(model: nn.Module, group: HeldOut) -> TaskLosses:
         count = tasks.n_classes
         classes.append(torch.zeros(len(tasks.x), dtype=torch.int64) if count is None else count.cpu())
     return TaskLosses(torch.cat(loss), torch.cat(base), torch.cat(classes))
+
+
+REVEALS = 1  # tests of each query whose gains are computed
+
+
+@torch.no_grad()
+def gain_errors_of(model: nn.Module, group: HeldOut) -> Tensor:
+    """Mean squared error, on a log scale, of the gain head against gains from the model's own answers: of each task, in order."""
+    loss = GainLoss(model, INFORMATION, REVEALS)
+    errors = []
+    for episode in group.episodes:
+        count = len(episode.tasks.x)
+        # One task at a time: the loss is a mean over tasks.
+        errors += [loss(share_of(episode, task, count))[0] for task in range(count)]
+    return torch.stack(errors)
 
 
 @torch.no_grad()

@@ -119,6 +119,10 @@ class GainLoss(nn.Module):
     def __init__(self, model: nn.Module, target: str = "expected", reveals: int = 2, policy: bool = False):
         super().__init__()
         check_target(target, INFORMATION)
+        if target == INFORMATION and not model.config.value_bins:  # type: ignore[union-attr]
+            raise ConfigError(
+                'target is "information", but the model foresees no results; train them with a value_weight first.'
+            )
         self.model, self.target, self.reveals, self.policy = model, target, reveals, policy
 
     def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:

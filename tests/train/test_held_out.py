@@ -12,6 +12,7 @@ from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn import held_out
+from l2m_core.learn.losses import GainLoss
 from l2m_core.learn.stages import Stage
 from tests.learn.examples import fresh_model, shaken_model
 from train.__main__ import main
@@ -45,7 +46,8 @@ def models(tmp_path: Path) -> list[str]:
     """An untrained model, and one whose weights are shaken: they answer differently."""
     made = []
     for name, most in (("plain", 10), ("shaken", 10), ("narrow", 2)):
-        model = shaken_model(max_classes=most) if name == "shaken" else fresh_model(max_classes=most)
+        settings = {"max_classes": most, "value_bins": 0 if name == "narrow" else 4}
+        model = shaken_model(**settings) if name == "shaken" else fresh_model(**settings)
         save_model(tmp_path / name, model, model.config, TrainedRange(), AnswerSettings(), {})  # type: ignore[arg-type]
         made.append(str(tmp_path / name))
     return made
@@ -111,3 +113,29 @@ def test_what_is_not_there_is_refused_by_name(arguments: list[str], message: str
 def test_a_model_for_fewer_classes_is_refused_before_it_answers(models: list[str], capsys) -> None:
     assert main(["held_out", "--model", models[2], "--pools", "2"]) == 2
     assert "answers at most 2 classes" in capsys.readouterr().err
+
+
+def test_gain_heads_are_held_against_what_each_models_own_answers_give(
+    models: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, shaken, _ = models
+    drawn = held_out.draw_held_out(priors_of(prior_of(None)), pools=1)
+    assert main(["held_out", "--gains", "--model", plain, shaken, "--pools", "1"]) == 0
+    text = capsys.readouterr().out
+    for group in drawn:
+        found = row(text, group.name)
+        assert int(found["tasks"]) == len(group.episodes[0].tasks.x)
+        for name in (plain, shaken):
+            loss, _ = GainLoss(held_out_model(name), "information", held_out.REVEALS)(group.episodes[0])
+            assert float(found[name]) == pytest.approx(float(loss.detach()), rel=1e-3)
+        assert float(found[f"{shaken} − {plain}"].split(" ± ")[1]) > 0
+    assert int(row(text, "all")["tasks"]) == 15
+
+
+def test_a_model_that_foresees_no_results_has_no_gains_to_be_held_against(
+    models: list[str], tmp_path: Path, capsys
+) -> None:
+    config = tmp_path / "job.yaml"
+    config.write_text(yaml.safe_dump({"stages": [], "prior": {"settings": {"max_classes": 2}}}))
+    assert main(["held_out", "--gains", "--model", models[2], "--pools", "1", "--config", str(config)]) == 2
+    assert "foresees no results" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """`python -m train held_out`: log loss of one or more models on the held-out synthetic tasks of a training run.
 
-All models answer the same tasks, so that a difference between two of them is one between pairs.
+All models answer the same tasks, so that a difference between two of them is one between pairs. With `--gains` it is
+the gain heads that are compared: how far each is off the gain that its own model's answers give.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import nn
 from l2m_core.answering.devices import for_training
 from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
-from l2m_core.learn.held_out import HeldOut, draw_held_out, losses_of
+from l2m_core.learn.held_out import HeldOut, draw_held_out, gain_errors_of, losses_of
 from l2m_core.settings import build_settings, read_settings
 from train.initial_model import load_initial_model
 from train.priors import PriorChoice, priors_of
@@ -33,8 +34,11 @@ def main(arguments: Sequence[str]) -> int:
     device = for_training(given.device)
     priors = priors_of(prior_of(given.config))
     held_out = draw_held_out(priors, device, given.pools, by_frequency=given.classes_by_frequency)
-    losses = task_losses(list(dict.fromkeys(given.model or [DEFAULT])), held_out, device)
-    print(page(losses))
+    models = list(dict.fromkeys(given.model or [DEFAULT]))
+    if given.gains:
+        print(gains_page(gain_errors(models, held_out, device)))
+    else:
+        print(page(task_losses(models, held_out, device)))
     return 0
 
 
@@ -51,6 +55,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--config", type=Path, help="a job's settings: the tasks are drawn from its prior")
     parser.add_argument(
         "--classes-by-frequency", action="store_true", help="code classes from the most to the least frequent"
+    )
+    parser.add_argument(
+        "--gains", action="store_true", help="compare the gain heads with the gains that each model's own answers give"
     )
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
     given = parser.parse_args(arguments)
@@ -83,6 +90,17 @@ def task_losses(models: Sequence[str], held_out: Sequence[HeldOut], device: str 
     return pd.concat(list(found.values()), ignore_index=True)
 
 
+def gain_errors(models: Sequence[str], held_out: Sequence[HeldOut], device: str = "cpu") -> pd.DataFrame:
+    """One row per task: its shape, and the mean squared error of each model's gain head, on a log scale."""
+    parts = {group.name: pd.DataFrame({"shape": [group.name] * group.n_tasks}) for group in held_out}
+    for name in models:
+        model = load_initial_model(name, device).eval()
+        for group in held_out:
+            _check_classes(name, model, group)
+            parts[group.name][name] = gain_errors_of(model, group).cpu().numpy()
+    return pd.concat(list(parts.values()), ignore_index=True)
+
+
 def _check_classes(name: str, model: nn.Module, group: HeldOut) -> None:
     counts = [int(e.tasks.n_classes.max()) for e in group.episodes if e.tasks.n_classes is not None]
     most = model.config.max_classes  # type: ignore[union-attr]
@@ -98,6 +116,17 @@ def page(losses: pd.DataFrame) -> str:
     classes = {name: losses[losses["classes"].between(*ends)] for name, ends in CLASSES.items()}
     parts = [HEAD, markdown_table(summary("shape", shapes)), CLASSES_HEAD, markdown_table(summary("classes", classes))]
     return "\n\n".join(parts)
+
+
+def gains_page(errors: pd.DataFrame) -> str:
+    shapes = {str(name): part for name, part in errors.groupby("shape", sort=False)}
+    rows = []
+    for shape, part in [*shapes.items(), ("all", errors)]:
+        first, *others = (name for name in part.columns if name != "shape")
+        row = {"shape": shape, "tasks": len(part)} | {name: part[name].mean() for name in (first, *others)}
+        row |= {f"{name} − {first}": mean_and_error((part[name] - part[first]).to_numpy()) for name in others}
+        rows.append(row)
+    return "\n\n".join([GAINS_HEAD, markdown_table(pd.DataFrame(rows))])
 
 
 def summary(by: str, parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -125,3 +154,6 @@ def mean_and_error(differences: np.ndarray) -> str:
 HEAD = """Log loss in nats on held-out synthetic tasks, mean over tasks; of a continuous outcome in standard deviations of the
 context's. A difference is ± its standard error over the same tasks; below zero the first-named model is better."""
 CLASSES_HEAD = "By the task's number of classes, all shapes together:"
+GAINS_HEAD = """Squared error of the gain head on a log scale, against the mutual information under the results that its model
+foresees and the model's own answers to them; held-out synthetic tasks, mean over tasks, one test for each row. A
+difference is ± its standard error over the same tasks; below zero the first-named model's head is further off."""
