@@ -24,7 +24,7 @@ from torch import Tensor
 from l2m_core.acquire.information import outlooks
 from l2m_core.answering.batching import QueryBatcher
 from l2m_core.answering.engine import ConditionedModel
-from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS
+from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS
 from l2m_core.model.interface import Progress, ignore_progress
 
 RESULTS = 8  # of a test, at most
@@ -54,6 +54,8 @@ class AlignmentSettings:
     """Variance of each coefficient of the hidden layer, centred and scaled."""
     alike: float = 0.0
     """Variance that tests share whose hidden layers are alike; as much again, where they are of one column too."""
+    length: float = 0.3
+    """Square of the length at which hidden layers count as alike, in units of the median square distance."""
     noise: float = 1.0
     closer: float = 0.0
     """Power of its gain by which a test's variance of noise shrinks: tests that tell much are the ones to have right."""
@@ -81,9 +83,21 @@ ALIGNMENTS = {
         closer=0.3,
         share_of_estimates=0.5,
     ),
+    # A head that was taught for longer is off in fewer states, and there by its own amount.
+    NEAR_TESTS: AlignmentSettings(
+        tests=4,
+        first=1,
+        early=8,
+        query_cells=24_000_000,
+        hidden=0.02,
+        alike=2.0,
+        length=0.15,
+        noise=0.3,
+        closer=0.3,
+        share_of_estimates=0.5,
+    ),
 }
 SMALLEST, LARGEST = 0.1, 30.0  # in median gains: beyond these, the size of a gain changes its noise no further
-LENGTH = 0.3  # square of the length at which hidden layers count as alike, in units of the median square distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +165,7 @@ def covariances(settings: AlignmentSettings, one: Compared, other: Compared, squ
         found = found + settings.hidden * products
         if settings.alike:
             squares = one.hidden.square().sum(1)[:, None] + other.hidden.square().sum(1) - 2 * products
-            found = found + settings.alike * (1.0 + same) * (-squares / (2 * LENGTH * square_distance)).exp()
+            found = found + settings.alike * (1.0 + same) * (-squares / (2 * settings.length * square_distance)).exp()
     return found
 
 

@@ -15,8 +15,8 @@ MODEL_POLICIES = ("gain", "gain head", "gain per cost", "learned", "monte carlo"
 GAINS = ("head", "answers")
 """See l2m_core/acquire/policies.py: Gain."""
 
-COLUMN, HIDDEN_LAYER, LIKE_TESTS = "column", "hidden layer", "like tests"
-ALIGNED_BY = (COLUMN, HIDDEN_LAYER, LIKE_TESTS)
+COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS = "column", "hidden layer", "like tests", "near tests"
+ALIGNED_BY = (COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS)
 """See l2m_core/acquire/head_alignment.py."""
 
 POINTS, SHARED_VALUES = "points", "shared values"
@@ -72,7 +72,7 @@ class AnswerSettings:
     is read, and brought in line with them (l2m_core/acquire/head_alignment.py). 0: it is left as it is."""
     aligned_by: str = COLUMN
     """What the head is corrected by, beside its own size: an offset for each column; that and a direction in the hidden layer of
-    which the head makes its number; or both, and tests whose hidden layers are alike."""
+    which the head makes its number; or both, and tests whose hidden layers are alike, or are nearly the same."""
     row_order: str = "position"
     """What folds, and the rows kept of a long cohort, are chosen by: position in the table, or content, so that a table
     sorted otherwise gets the same answers. Releases without this setting keep position."""

@@ -11,7 +11,7 @@ import torch
 import l2m_core as l2m
 from l2m_core.acquire.head_alignment import ALIGNMENTS, LEAST, HeadAlignment, align_head, fit_alignment
 from l2m_core.acquire.information import outlooks
-from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS
+from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, READING, CohortMemory
@@ -44,7 +44,9 @@ def apart(memory: CohortMemory, patients: np.ndarray) -> float:
     return float(np.concatenate(distances).mean())
 
 
-@pytest.mark.parametrize(("aligned_by", "most"), [(COLUMN, 0.95), (HIDDEN_LAYER, 0.85), (LIKE_TESTS, 0.75)])
+@pytest.mark.parametrize(
+    ("aligned_by", "most"), [(COLUMN, 0.95), (HIDDEN_LAYER, 0.85), (LIKE_TESTS, 0.75), (NEAR_TESTS, 0.75)]
+)
 def test_the_head_is_nearer_to_the_answers_for_patients_it_was_not_fitted_to(aligned_by, most):
     cohort = make_cohort()
     patients = make_cohort(24, seed=8).x.copy()
@@ -94,7 +96,7 @@ def test_gains_stay_gains():
     np.testing.assert_allclose(alignment.applied(torch.full((1, 2), 0.1), None), [[0.1, 0.02]], rtol=0.3)
 
 
-@pytest.mark.parametrize("aligned_by", [HIDDEN_LAYER, LIKE_TESTS])
+@pytest.mark.parametrize("aligned_by", [HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS])
 def test_by_the_hidden_layer_a_test_is_corrected_in_some_states_only_and_never_further_than_was_seen(aligned_by):
     generator = np.random.default_rng(0)
     hidden = generator.normal(size=(40, 3)).astype(np.float32)
