@@ -1,4 +1,4 @@
-"""What a training needs to go on elsewhere, in a few small files: a checkpoint, packed and unpacked.
+"""What a training needs to go on elsewhere, in a few small files: a checkpoint, packed and unpacked, with its learning curve.
 
 The weights stay float32. The running average is kept as its bfloat16 difference from the weights, and the optimiser's
 moments as bfloat16: both are noisy by nature, and halving them keeps the state small enough to travel. Going on from a
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from l2m_core.errors import L2MError, ModelFileError
+from l2m_core.learn import logs
 from l2m_core.learn.checkpoints import (
     OWN_SUM,
     checksum,
@@ -34,13 +35,17 @@ from l2m_core.learn.checkpoints import (
 VERSION = 1
 STATE = "state.json"
 TENSORS = "state"
+CURVE = "curve.jsonl"
 # As tensors are named in the files: the group of the checkpoint before the tensor's own name.
 WEIGHTS, AVERAGE, OPTIMISER, RANDOM = "weights/", "average/", "optimiser/", "random/"
 MOST_FILES, LARGEST_FILE = 8, 16 * 2**20
 
 
-def pack(checkpoints: Path, folder: Path) -> list[Path]:
-    """Writes the newest whole checkpoint as a portable state, in place of an older one; returns its files."""
+def pack(checkpoints: Path, folder: Path, curve: Path | None = None) -> list[Path]:
+    """Writes the newest whole checkpoint as a portable state, in place of an older one; returns its files.
+
+    curve: the training's log, which travels with it where there is one.
+    """
     path, facts = load_checkpoint(checkpoints)
     weights, average = load_tensors(path, "weights"), load_tensors(path, "average")
     tensors = {WEIGHTS + name: tensor for name, tensor in weights.items()}
@@ -51,6 +56,8 @@ def pack(checkpoints: Path, folder: Path) -> list[Path]:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     save_tensors(draft, TENSORS, tensors)
+    if curve is not None and curve.is_file():
+        write_text(draft / CURVE, curve.read_text())
     _check_size(draft)
     sums = {file.name: checksum(file) for file in sorted(draft.iterdir())}
     kept = {key: value for key, value in facts.items() if key not in ("checksums", OWN_SUM)}
@@ -109,7 +116,7 @@ def _read_facts(folder: Path) -> dict[str, Any]:
 def _check_size(folder: Path) -> None:
     files = sorted(folder.iterdir())
     largest = max(files, key=lambda file: file.stat().st_size)
-    # One more file is the description beside the tensors.
+    # One more file is the description beside them.
     if len(files) + 1 > MOST_FILES or largest.stat().st_size > LARGEST_FILE:
         raise ModelFileError(
             f"The training state takes {len(files) + 1} files, the largest {largest.stat().st_size / 2**20:.0f} MiB; "
@@ -140,11 +147,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     checkpoints = given.job / "checkpoints"
     try:
         if given.what == "pack":
-            pack(checkpoints, given.state)
+            pack(checkpoints, given.state, given.job / logs.NAME)
             step = _read_facts(given.state)["step"]
             print(f"{given.state} is step {step:,} of {given.job}.")
         else:
             step = unpack(given.state, checkpoints, _read_facts(given.state)["model"])
+            if (given.state / CURVE).is_file():
+                write_text(given.job / logs.NAME, (given.state / CURVE).read_text())
             print(f"{given.job} goes on from step {step:,}.")
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -347,6 +347,8 @@ def test_a_kept_state_becomes_a_jobs_checkpoint(
     state, job = str(tmp_path / "state"), tmp_path / "job"
     assert portable_state.main(["pack", state, str(checkpoints.parent)]) == 0
     assert portable_state.main(["unpack", state, str(job)]) == 0
+    curve = (checkpoints.parent / "log.jsonl").read_text()
+    assert curve and (job / "log.jsonl").read_text() == curve
     assert capsys.readouterr().out.count("step 6") == 2
     assert load_checkpoint(job / "checkpoints")[1]["step"] == 6
     assert portable_state.main(["unpack", str(tmp_path / "none"), str(tmp_path / "other")]) == 2
