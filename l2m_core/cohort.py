@@ -23,7 +23,7 @@ from l2m_core.tables.frames import table_from_frame
 from l2m_core.tables.outcome_inference import FEWEST_ROWS
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.reading_notes import CellNote, joined_texts
-from l2m_core.tables.restoring import newer_readings, understood
+from l2m_core.tables.restoring import READ_BY, newer_readings, understood
 from l2m_core.tables.schema_inference import infer
 from l2m_core.tables.stated_settings import combine, how_to_read, levels_of
 from l2m_core.tables.table import DEFAULT_LIMITS, Limits, Table
@@ -152,7 +152,7 @@ class Cohort:
 
         What a file of such cells would be read as today can differ; warnings say where.
         """
-        table = table_from_frame(frame, name=name)
+        table = replace(table_from_frame(frame, name=name), reading=frame.attrs.get(READ_BY, 1))
         for kept in (understood(table), table):  # the second: a table that was stored as it came
             try:
                 cohort = cls.from_table(kept, schema=schema)
@@ -393,7 +393,9 @@ class Cohort:
             else:
                 texts = np.array([*reading.texts, None], dtype=object)
                 columns[name] = pd.Series(texts[reading.codes[self.source_rows]], dtype=object)
-        return pd.DataFrame(columns)
+        frame = pd.DataFrame(columns)
+        frame.attrs[READ_BY] = table.reading
+        return frame
 
     def _frame_of_arrays(self) -> pd.DataFrame:
         columns: dict[str, Any] = {}

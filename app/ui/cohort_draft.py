@@ -38,6 +38,7 @@ SCHEMA_UPLOAD = "cohort-draft-schema"
 SECTION = "draft"
 AS_EXPECTED = ("number", "level")  # kinds of notes on the reading that say nothing new
 MOST_PANELS = 6
+CENSORED = {"refuse": "name them", "limit": "use the limit"}
 DECIMALS = {"told from the cells": None, "point: 1.5": ".", "comma: 1,5": ","}
 
 
@@ -159,10 +160,11 @@ def _ask_how_to_read() -> None:
     )
     limits.selectbox(
         "Cells such as <5",
-        ("refuse", "limit"),
+        tuple(CENSORED),
         key="draft-censored",
         on_change=_restate,
-        help="Detection limits: refuse and list them, or use the limit itself",
+        format_func=CENSORED.__getitem__,
+        help="A detection limit is no number: name each such cell, or read it as the limit itself, so that <5 is 5",
     )
     signs.selectbox(
         "Decimal sign",

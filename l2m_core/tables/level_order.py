@@ -43,6 +43,31 @@ NEGATIVE = frozenset(
         "benign",
         "stable",
         "nil",
+        # As tables in German, Dutch, French, Spanish, Italian, Portuguese and the Nordic languages say no.
+        "nein",
+        "nee",
+        "non",
+        "não",
+        "nao",
+        "nej",
+        "nei",
+        "falsch",
+        "negativ",
+        "negativo",
+        "negativa",
+        "negatif",
+        "négatif",
+        "negatief",
+        "lebt",
+        "überlebt",
+        "vivant",
+        "vivo",
+        "gesund",
+        "sain",
+        "sano",
+        "gutartig",
+        "benigne",
+        "benigno",
     )
 )
 BOOLEANS = frozenset(
@@ -86,7 +111,7 @@ def order_levels(texts) -> tuple[tuple[str, ...], bool]:
 
 def _means_no(text, other) -> bool:
     text, other = text.casefold(), other.casefold()
-    stem = re.sub(r"^(?:not?|non|without)[ _-]*", "", text)
+    stem = re.sub(r"^(?:(?:non|not?)[ _-]*|(?:without|nicht|kein|keine|ohne|sans|sin|niet|geen)[ _-]+)", "", text)
     return text in NEGATIVE or (stem != text and stem == other)
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from l2m_core.tables.result_signs import is_minus, is_plus
-from l2m_core.tables.table import NumberColumn, Table, TextColumn
+from l2m_core.tables.table import READING, NumberColumn, Table, TextColumn
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort
 
+READ_BY = "l2m reading"  # a stored frame's attribute; a frame without it was stored before there was one
 AGAIN = "This cohort stays as it was stored; upload its file again to have it read anew."
 
 
@@ -28,6 +29,8 @@ def understood(table: Table) -> Table:
 def newer_readings(cohort: Cohort) -> Iterator[str]:
     """Columns that earlier versions may have read otherwise than this one reads their file."""
     assert cohort.source is not None
+    if cohort.source.reading == READING:
+        return
     outcome = cohort.schema.outcome
     levels = {feature.name: (feature.kind, feature.levels) for feature in cohort.features}
     levels[outcome.name] = (outcome.kind, outcome.classes)

@@ -71,6 +71,11 @@ class RefusedColumn:
 Column = TextColumn | NumberColumn | RefusedColumn
 
 
+READING = 2
+"""Rises whenever a file's cells are read otherwise than before. 1: a minus among signs was no result, and codes such as
+250.1 and 250.10 were one level."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Named columns of one length. `row_numbers` is how messages call each row: in a CSV the header is row 1."""
@@ -83,6 +88,7 @@ class Table:
     delimiter: str | None = None
     repeated: frozenset[str] = frozenset()  # names that stood more than once in the header
     encoding: str | None = None  # of a file of text, in words
+    reading: int = READING  # which version of the rules its cells were read by
 
     @property
     def rows(self) -> int:

@@ -7,6 +7,7 @@ import pytest
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
 from l2m_core.schema import Feature, Outcome, Schema
+from l2m_core.tables.restoring import newer_readings
 
 N = 24
 # As a version stored it that read '-' as not recorded, 250.10 as 250.1, 1.100 as 1.1 and 10³ as 103.
@@ -48,6 +49,16 @@ def test_it_is_offered_today_s_reading():
     assert len(offered) == 2
     assert "'culture'" in offered[0] and "'-'" in offered[0] and "'code'" in offered[1] and "250.10" in offered[1]
     assert any("'died' mixes" in warning for warning in warnings)
+
+
+def test_a_cohort_that_today_s_reading_stored_is_offered_none(tmp_path):
+    frame = FRAME.assign(culture=["positive", None] * (N // 2), code=["250.1", "250.10", "401"] * (N // 3))
+    schema = {"outcome": {"kind": "multiclass"}, "features": [{"name": "code", "kind": "category"}]}
+    cohort = Cohort.from_frame(frame, outcome="died", schema=schema)
+    cohort.frame().to_parquet(tmp_path / "kept.parquet")
+    restored = Cohort.restored(pd.read_parquet(tmp_path / "kept.parquet"), cohort.schema, cohort.content_hash)
+    assert not [warning for warning in restored.warnings if "upload its file again" in warning]
+    assert list(newer_readings(restored)) == []
 
 
 @pytest.mark.parametrize(
