@@ -2,7 +2,8 @@
 
 The weights stay float32. The running average is kept as its bfloat16 difference from the weights, and the optimiser's
 moments as bfloat16: both are noisy by nature, and halving them keeps the state small enough to travel. Going on from a
-packed state therefore follows the unbroken run closely, not bit for bit.
+packed state therefore follows the unbroken run closely, not bit for bit. Where a job trains heads on a released model's trunk,
+the state may rest on that model (`--base`) and leave out the weights that are still its own.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from l2m_core.answering.release import load_release
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.learn import logs
 from l2m_core.learn.checkpoints import (
@@ -36,20 +38,30 @@ VERSION = 1
 STATE = "state.json"
 TENSORS = "state"
 CURVE = "curve.jsonl"
+BASE = "base"
 # As tensors are named in the files: the group of the checkpoint before the tensor's own name.
 WEIGHTS, AVERAGE, OPTIMISER, RANDOM = "weights/", "average/", "optimiser/", "random/"
 MOST_FILES, LARGEST_FILE = 8, 16 * 2**20
 
 
-def pack(checkpoints: Path, folder: Path, curve: Path | None = None) -> list[Path]:
+def pack(checkpoints: Path, folder: Path, curve: Path | None = None, base: str | None = None) -> list[Path]:
     """Writes the newest whole checkpoint as a portable state, in place of an older one; returns its files.
 
     curve: the training's log, which travels with it where there is one.
+    base: a released model, by name or folder; what the checkpoint has of it is not written.
     """
     path, facts = load_checkpoint(checkpoints)
     weights, average = load_tensors(path, "weights"), load_tensors(path, "average")
-    tensors = {WEIGHTS + name: tensor for name, tensor in weights.items()}
-    tensors |= {AVERAGE + name: (tensor - weights[name]).bfloat16() for name, tensor in average.items()}
+    of_base: dict[str, Tensor] = {}
+    if base is not None:
+        release = load_release(base, "cpu")
+        facts, of_base = (
+            {**facts, BASE: {"model": base, "fingerprint": release.fingerprint}},
+            release.module.state_dict(),
+        )
+    own = [name for name in weights if not (_is_of(of_base, name, weights) and _is_of(of_base, name, average))]
+    tensors = {WEIGHTS + name: weights[name] for name in own}
+    tensors |= {AVERAGE + name: (average[name] - weights[name]).bfloat16() for name in own if name in average}
     tensors |= {OPTIMISER + name: _lowered(tensor) for name, tensor in load_tensors(path, "optimiser").items()}
     tensors |= {RANDOM + name: tensor for name, tensor in load_tensors(path, "random").items()}
     draft = folder.with_name(f".{folder.name}.new")
@@ -67,10 +79,11 @@ def pack(checkpoints: Path, folder: Path, curve: Path | None = None) -> list[Pat
     return sorted(folder.iterdir())
 
 
-def unpack(folder: Path, checkpoints: Path, model: dict[str, Any]) -> int:
+def unpack(folder: Path, checkpoints: Path, model: dict[str, Any], base: str | None = None) -> int:
     """Writes the state as a checkpoint that a job resumes from; returns its step.
 
     model: the settings of the job's model. A state of another model is refused, with the settings that differ.
+    base: the released model that the state rests on, where it has another name by now.
     """
     facts = _read_facts(folder)
     different = sorted(key for key in {*model, *facts["model"]} if model.get(key) != facts["model"].get(key))
@@ -80,13 +93,32 @@ def unpack(folder: Path, checkpoints: Path, model: dict[str, Any]) -> int:
     tensors = load_tensors(folder, TENSORS)
     weights = _group(tensors, WEIGHTS)
     average = {name: weights[name] + difference.float() for name, difference in _group(tensors, AVERAGE).items()}
+    left_out = {name: tensor for name, tensor in _base_of(folder, facts, base).items() if name not in weights}
+    weights, average = left_out | weights, left_out | average
     groups = {"weights": weights, "average": average, "random": _group(tensors, RANDOM)}
     groups["optimiser"] = {name: _raised(tensor) for name, tensor in _group(tensors, OPTIMISER).items()}
     step = facts.pop("step")
-    save_checkpoint(
-        checkpoints, step, groups, {k: v for k, v in facts.items() if k not in ("version", "checksums", OWN_SUM)}
-    )
+    kept = {key: value for key, value in facts.items() if key not in ("version", "checksums", BASE, OWN_SUM)}
+    save_checkpoint(checkpoints, step, groups, kept)
     return step
+
+
+def _is_of(base: dict[str, Tensor], name: str, tensors: dict[str, Tensor]) -> bool:
+    return name in base and name in tensors and torch.equal(base[name], tensors[name])
+
+
+def _base_of(folder: Path, facts: dict[str, Any], base: str | None) -> dict[str, Tensor]:
+    """The weights of the released model that the state rests on; none where it holds all of its own."""
+    if BASE not in facts:
+        return {}
+    name, fingerprint = base or facts[BASE]["model"], facts[BASE]["fingerprint"]
+    release = load_release(name, "cpu")
+    if release.fingerprint != fingerprint:
+        raise ModelFileError(
+            f"The training state in {folder} rests on a model of fingerprint {fingerprint[:12]}, but '{name}' has "
+            f"{release.fingerprint[:12]}. Name the one with that fingerprint, such as an earlier release: --base NAME."
+        )
+    return {key: tensor.clone() for key, tensor in release.module.state_dict().items()}
 
 
 def has_state(folder: Path) -> bool:
@@ -143,15 +175,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("what", choices=("pack", "unpack"))
     parser.add_argument("state", type=Path, help="folder of the state")
     parser.add_argument("job", type=Path, help="folder of the job, which may be running")
+    parser.add_argument("--base", help="a released model whose weights the state need not hold, or does not")
     given = parser.parse_args(arguments)
     checkpoints = given.job / "checkpoints"
     try:
         if given.what == "pack":
-            pack(checkpoints, given.state, given.job / logs.NAME)
+            pack(checkpoints, given.state, given.job / logs.NAME, given.base)
             step = _read_facts(given.state)["step"]
             print(f"{given.state} is step {step:,} of {given.job}.")
         else:
-            step = unpack(given.state, checkpoints, _read_facts(given.state)["model"])
+            step = unpack(given.state, checkpoints, _read_facts(given.state)["model"], given.base)
             if (given.state / CURVE).is_file():
                 write_text(given.job / logs.NAME, (given.state / CURVE).read_text())
             print(f"{given.job} goes on from step {step:,}.")

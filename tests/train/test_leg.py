@@ -18,9 +18,12 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
+from l2m_core.answering.release import save_model
+from l2m_core.answering.settings import AnswerSettings
+from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ModelFileError
 from l2m_core.learn import held_out
-from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
+from l2m_core.learn.checkpoints import load_checkpoint, load_model, load_tensors, save_checkpoint
 from l2m_core.learn.stages import EpisodeStream, Stage
 from l2m_core.model.encoders import build_model
 from l2m_core.settings import build_settings, read_settings
@@ -339,6 +342,31 @@ def test_a_step_makes_every_tensor_on_its_own_device() -> None:
 
 def unbroken_model(checkpoints: Path) -> dict[str, Any]:
     return load_checkpoint(checkpoints)[1]["model"]
+
+
+def test_a_state_may_rest_on_a_released_model(checkpoints: Path, tmp_path: Path, capsys) -> None:
+    path, facts = load_checkpoint(checkpoints)
+    groups = {name: load_tensors(path, name) for name in ("weights", "optimiser", "random")}
+    groups["average"] = groups["weights"]
+    kept = {name: value for name, value in facts.items() if name not in ("checksums", "step")}
+    save_checkpoint(checkpoints, facts["step"] + 1, groups, kept)
+    module = load_model(path, facts)
+    module.load_state_dict(groups["weights"])
+    changed = next(iter(groups["weights"]))
+    module.state_dict()[changed].add_(1.0)  # all but this the checkpoint has of the release
+    released, other = tmp_path / "released", tmp_path / "other"
+    for folder, temperature in ((released, 1.0), (other, 2.0)):
+        save_model(folder, module, module.config, TrainedRange(), AnswerSettings(temperature), {})  # type: ignore[arg-type]
+
+    state, job = str(tmp_path / "state"), tmp_path / "job"
+    assert portable_state.main(["pack", state, str(checkpoints.parent), "--base", str(released)]) == 0
+    written = load_tensors(tmp_path / "state", portable_state.TENSORS)
+    assert [name for name in written if name.startswith(portable_state.WEIGHTS)] == [portable_state.WEIGHTS + changed]
+    assert portable_state.main(["unpack", state, str(job)]) == 0
+    unpacked, _ = load_checkpoint(job / "checkpoints")
+    assert all(same(load_tensors(unpacked, name), groups[name]) for name in ("weights", "average"))
+    assert portable_state.main(["unpack", state, str(tmp_path / "elsewhere"), "--base", str(other)]) == 2
+    assert "rests on a model of fingerprint" in capsys.readouterr().err
 
 
 def test_a_kept_state_becomes_a_jobs_checkpoint(
