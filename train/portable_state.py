@@ -55,10 +55,8 @@ def pack(checkpoints: Path, folder: Path, curve: Path | None = None, base: str |
     of_base: dict[str, Tensor] = {}
     if base is not None:
         release = load_release(base, "cpu")
-        facts, of_base = (
-            {**facts, BASE: {"model": base, "fingerprint": release.fingerprint}},
-            release.module.state_dict(),
-        )
+        facts[BASE] = {"model": base, "fingerprint": release.fingerprint}
+        of_base = release.module.state_dict()
     own = [name for name in weights if not (_is_of(of_base, name, weights) and _is_of(of_base, name, average))]
     tensors = {WEIGHTS + name: weights[name] for name in own}
     tensors |= {AVERAGE + name: (average[name] - weights[name]).bfloat16() for name in own if name in average}

@@ -38,7 +38,7 @@ SCHEMA_UPLOAD = "cohort-draft-schema"
 SECTION = "draft"
 AS_EXPECTED = ("number", "level")  # kinds of notes on the reading that say nothing new
 MOST_PANELS = 6
-CENSORED = {"refuse": "name them", "limit": "use the limit"}
+CENSORED = {"refuse": "refuse them", "limit": "read as the limit"}
 DECIMALS = {"told from the cells": None, "point: 1.5": ".", "comma: 1,5": ","}
 
 
@@ -164,7 +164,7 @@ def _ask_how_to_read() -> None:
         key="draft-censored",
         on_change=_restate,
         format_func=CENSORED.__getitem__,
-        help="A detection limit is no number: name each such cell, or read it as the limit itself, so that <5 is 5",
+        help="A detection limit is no number. Refuse the file and say where they stand, or read <5 as 5",
     )
     signs.selectbox(
         "Decimal sign",

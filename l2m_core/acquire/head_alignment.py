@@ -67,35 +67,25 @@ class AlignmentSettings:
         return self.hidden > 0 or self.alike > 0
 
 
+# Few tests of many states: states differ more than the tests of one.
+_LIKE_TESTS = AlignmentSettings(
+    tests=4,
+    first=1,
+    early=8,
+    query_cells=24_000_000,
+    hidden=0.2,
+    alike=1.0,
+    noise=0.3,
+    closer=0.3,
+    share_of_estimates=0.5,
+)
 # What earlier releases say stays as it was, so that what was made with them replays.
 ALIGNMENTS = {
     COLUMN: AlignmentSettings(tests=10, query_cells=12_000_000),
     HIDDEN_LAYER: AlignmentSettings(tests=10, query_cells=12_000_000, hidden=0.2),
-    # Few tests of many states: states differ more than the tests of one.
-    LIKE_TESTS: AlignmentSettings(
-        tests=4,
-        first=1,
-        early=8,
-        query_cells=24_000_000,
-        hidden=0.2,
-        alike=1.0,
-        noise=0.3,
-        closer=0.3,
-        share_of_estimates=0.5,
-    ),
-    # A head that was taught for longer is off in fewer states, and there by its own amount.
-    NEAR_TESTS: AlignmentSettings(
-        tests=4,
-        first=1,
-        early=8,
-        query_cells=24_000_000,
-        hidden=0.02,
-        alike=2.0,
-        length=0.15,
-        noise=0.3,
-        closer=0.3,
-        share_of_estimates=0.5,
-    ),
+    LIKE_TESTS: _LIKE_TESTS,
+    # What a head that was taught for longer still gets wrong, only tests that lie nearer to each other share.
+    NEAR_TESTS: replace(_LIKE_TESTS, hidden=0.02, alike=2.0, length=0.15),
 }
 SMALLEST, LARGEST = 0.1, 30.0  # in median gains: beyond these, the size of a gain changes its noise no further
 

@@ -12,22 +12,14 @@ import numpy as np
 from l2m_core.schema import MOST_LEVELS
 from l2m_core.tables.cell_parsing import parse_number
 from l2m_core.tables.column_reading import Reading
-from l2m_core.tables.synonyms import spellings_of_two
+from l2m_core.tables.synonyms import NO, spellings_of_two
 
 # Of two levels or classes, the one that means "no" comes first; alphabetical order already puts no < yes, false < true.
-NEGATIVE = frozenset(
+NEGATIVE = NO | frozenset(
     (
-        "-",
         "\u2212",
         "\u2013",
         "(-)",
-        "0",
-        "no",
-        "n",
-        "false",
-        "negative",
-        "neg",
-        "absent",
         "none",
         "normal",
         "low",
@@ -44,9 +36,7 @@ NEGATIVE = frozenset(
         "stable",
         "nil",
         # As tables in German, Dutch, French, Spanish, Italian, Portuguese and the Nordic languages say no.
-        "nein",
         "nee",
-        "non",
         "não",
         "nao",
         "nej",

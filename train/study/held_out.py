@@ -123,9 +123,8 @@ def gains_page(errors: pd.DataFrame) -> str:
     rows = []
     for shape, part in [*shapes.items(), ("all", errors)]:
         first, *others = (name for name in part.columns if name != "shape")
-        row = {"shape": shape, "tasks": len(part)} | {name: part[name].mean() for name in (first, *others)}
-        row |= {f"{name} − {first}": mean_and_error((part[name] - part[first]).to_numpy()) for name in others}
-        rows.append(row)
+        means = {name: part[name].mean() for name in (first, *others)}
+        rows.append({"shape": shape, "tasks": len(part)} | means | _differences(part, first, others))
     return "\n\n".join([GAINS_HEAD, markdown_table(pd.DataFrame(rows))])
 
 
@@ -139,9 +138,12 @@ def _means(part: pd.DataFrame) -> dict[str, object]:
     row: dict[str, object] = {"tasks": len(part), BASE_RATE: part[BASE_RATE].mean()}
     row |= {name: part[name].mean() for name in (first, *others)}
     row |= {f"{name}, under base rate": (part[BASE_RATE] - part[name]).mean() for name in (first, *others)}
-    for name in others:
-        row[f"{name} − {first}"] = mean_and_error((part[name] - part[first]).to_numpy())
-    return row
+    return row | _differences(part, first, others)
+
+
+def _differences(part: pd.DataFrame, first: str, others: Sequence[str]) -> dict[str, object]:
+    """Of each other model from the first, over the same tasks."""
+    return {f"{name} − {first}": mean_and_error((part[name] - part[first]).to_numpy()) for name in others}
 
 
 def mean_and_error(differences: np.ndarray) -> str:
@@ -155,5 +157,5 @@ HEAD = """Log loss in nats on held-out synthetic tasks, mean over tasks; of a co
 context's. A difference is ± its standard error over the same tasks; below zero the first-named model is better."""
 CLASSES_HEAD = "By the task's number of classes, all shapes together:"
 GAINS_HEAD = """Squared error of the gain head on a log scale, against the mutual information under the results that its model
-foresees and the model's own answers to them; held-out synthetic tasks, mean over tasks, one test for each row. A
+foresees and the model's own answers to them; held-out synthetic tasks, mean over tasks, one open test for each patient. A
 difference is ± its standard error over the same tasks; below zero the first-named model's head is further off."""
