@@ -2,7 +2,10 @@
 
 import os
 import socket
-from collections.abc import Callable
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -31,6 +34,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker, find in PREREQUISITES.items():
         if item.get_closest_marker(marker):
             find()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def background_at_rest() -> Iterator[None]:
+    """What a file's tests left to the app's threads (councils, resamples) is done before the next file begins: it would ask
+    models that the next tests watch, and `warnings.catch_warnings` of one thread undoes that of another."""
+    yield
+    until, quiet = time.monotonic() + 120, 0
+    while quiet < 3 and time.monotonic() < until:
+        quiet = 0 if _background_works() else quiet + 1
+        time.sleep(0.01)
+
+
+def _background_works() -> bool:
+    """Whether a thread of one of the app's executors is anywhere but in the loop in which it waits for work."""
+    frames = sys._current_frames()
+    ours = (one for one in threading.enumerate() if one.name.startswith("l2m-"))
+    return any(one.ident in frames and frames[one.ident].f_code.co_name != "_worker" for one in ours)
 
 
 @pytest.fixture(scope="session")
