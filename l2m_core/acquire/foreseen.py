@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 import torch
@@ -27,6 +29,7 @@ from l2m_core.model.results import (
 KEPT = 64  # patients' states, at most, whose foreseen results are kept
 FEWEST_RECORDED = 10  # rows that have a test; of a rarer one nothing is foreseen
 FEW = 3  # results, of which none is left out
+NORMAL = NormalDist()
 LOW_AND_HIGH = (0.125, 0.875)  # of POINTS; about a standard deviation from the middle of a normal distribution
 WORDS = ("very low", "low", "rather low", "typical", "rather high", "high", "very high")  # of the results at POINTS
 
@@ -99,6 +102,38 @@ def low_and_high(found: Foreseen, shared_apart: bool = False) -> Foreseen:
         return Foreseen(pair[0][order], pair[1][order])
     low, high = np.searchsorted(np.cumsum(found.chances), LOW_AND_HIGH)
     return found if low == high else Foreseen(found.values[[low, high]], np.array([0.5, 0.5]))
+
+
+def three_results(found: Foreseen) -> Foreseen:
+    """Three in place of many, with chances of their own: a rule of quadrature, in which the mean and the spread of all stay.
+
+    A result is placed where it would lie if results were normal, so that only their order counts. Of the triples that can keep
+    mean and spread, that is taken whose third and fourth moments are nearest to those of all.
+    """
+    if len(found.values) <= FEW:
+        return found
+    middle = np.cumsum(found.chances) - found.chances / 2
+    z = np.array([NORMAL.inv_cdf(level) for level in middle.clip(1e-6, 1 - 1e-6)])
+    z -= found.chances @ z
+    z /= np.sqrt(found.chances @ z**2)
+    triples = np.array(list(combinations(range(len(z)), 3)))  # (t, 3)
+    at = z[triples]
+    # Chances w of each triple: Σ w = 1, Σ w z = 0, Σ w z² = 1. Some triple has none below 0, as the point (0, 1) lies within the
+    # hull of all (z, z²).
+    chances = np.linalg.solve(at[:, None] ** np.arange(3)[:, None], np.array([[1.0], [0.0], [1.0]]))[..., 0]
+    miss = sum(((chances * at**power).sum(1) - found.chances @ z**power) ** 2 for power in (3, 4))
+    # Rounded, so that of triples that mirror each other the first is taken on every machine.
+    best = np.where(chances.min(1) < -1e-9, np.inf, np.round(miss, 9)).argmin()
+    kept = chances[best].clip(0)
+    some = kept > 0
+    return Foreseen(found.values[triples[best][some]], kept[some] / kept.sum())
+
+
+def for_estimate(memory: ConditionedModel, found: Foreseen) -> Foreseen:
+    """As few results as the release makes its estimates of."""
+    if memory.release.inference.estimated_from == 3:
+        return three_results(found)
+    return low_and_high(found, tries_shared_values(memory))
 
 
 def draw_results(memory: ConditionedModel, density: np.ndarray, column: int, levels: np.ndarray) -> np.ndarray:

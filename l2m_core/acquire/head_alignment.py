@@ -24,7 +24,7 @@ from torch import Tensor
 from l2m_core.acquire.information import outlooks
 from l2m_core.answering.batching import QueryBatcher
 from l2m_core.answering.engine import ConditionedModel
-from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS
+from l2m_core.answering.settings import COLUMN, FEW_STATES, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS
 from l2m_core.model.interface import Progress, ignore_progress
 
 RESULTS = 8  # of a test, at most
@@ -60,7 +60,7 @@ class AlignmentSettings:
     closer: float = 0.0
     """Power of its gain by which a test's variance of noise shrinks: tests that tell much are the ones to have right."""
     share_of_estimates: float = 0.0
-    """Of a gain that is estimated from two results, the share that the head's number has in it; see policies.py."""
+    """Of a gain that is estimated from a few results, the share that the head's number has in it; see policies.py."""
 
     @property
     def reads_hidden_layer(self) -> bool:
@@ -79,13 +79,17 @@ _LIKE_TESTS = AlignmentSettings(
     closer=0.3,
     share_of_estimates=0.5,
 )
+# What a head that was taught for longer still gets wrong, only tests that lie nearer to each other share.
+_NEAR_TESTS = replace(_LIKE_TESTS, hidden=0.02, alike=2.0, length=0.15)
 # What earlier releases say stays as it was, so that what was made with them replays.
 ALIGNMENTS = {
     COLUMN: AlignmentSettings(tests=10, query_cells=12_000_000),
     HIDDEN_LAYER: AlignmentSettings(tests=10, query_cells=12_000_000, hidden=0.2),
     LIKE_TESTS: _LIKE_TESTS,
-    # What a head that was taught for longer still gets wrong, only tests that lie nearer to each other share.
-    NEAR_TESTS: replace(_LIKE_TESTS, hidden=0.02, alike=2.0, length=0.15),
+    NEAR_TESTS: _NEAR_TESTS,
+    # More tests of fewer states say as much for less: each state is a query, which reads the whole memory. Estimates from
+    # three results err less than the head.
+    FEW_STATES: replace(_NEAR_TESTS, tests=6, query_cells=20_000_000, share_of_estimates=0.25),
 }
 SMALLEST, LARGEST = 0.1, 30.0  # in median gains: beyond these, the size of a gain changes its noise no further
 

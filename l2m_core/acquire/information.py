@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from l2m_core.acquire.foreseen import draw_results, foresee, is_too_rare, low_and_high, tries_shared_values
+from l2m_core.acquire.foreseen import draw_results, for_estimate, foresee, is_too_rare
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.metrics import entropies
@@ -71,7 +71,7 @@ def outlooks(
     """One for each action, a list of open columns, of one patient; None where one is too rarely recorded to say.
 
     x: (d,) with NaN where unknown; values: (d, V) of the model's answer for x; rough_from: the position from which on
-    single tests are tried with two results each, for an estimate.
+    single tests are tried with a few results each, for an estimate.
     """
     # The results of one feature can be listed with their chances; those of a panel are too many, so they are drawn.
     alone = [columns[0] for columns in actions if len(columns) == 1]
@@ -82,7 +82,7 @@ def outlooks(
             draws.append(_drawn_together(memory, x, values, columns))
         elif (found := single[columns[0]]) is not None:
             if rough_from is not None and position >= rough_from:
-                found = low_and_high(found, tries_shared_values(memory))
+                found = for_estimate(memory, found)
             draws.append((found.values[:, None], found.chances))
         else:
             draws.append(None)

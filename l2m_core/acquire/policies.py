@@ -32,9 +32,9 @@ class Policy(Protocol):
 
 
 ESTIMATED_CELLS = 1_500_000  # cells that estimates of one patient read, at most: bounds a step on long and wide cohorts
-# Work of a first query within which more than the least is computed and estimated: what three tests and four estimates take on
-# 1,000 rows of 20 features.
-WORK = 2_100_000
+# Of a query row on 1,000 rows of 20 features. A first query takes no longer than the least that is computed and estimated takes
+# there; of a cohort that is answered faster, more is.
+ROW_WORK = 65_625
 LEAST_ESTIMATED = 4  # tests, where as many follow those computed first
 # Nats. A test that tells no more moves no belief by a point, as √(2 · 0.0001 · ¼) is 0.007: which of such tests tells most is not
 # worth a second query.
@@ -61,8 +61,8 @@ class Gain:
     with those computed for this patient. "head": the gain head alone.
     """
 
-    computed: int = 3
-    """How many actions are computed at first, or more where that takes no longer than WORK allows."""
+    computed: int | None = None
+    """How many actions are computed at first, or more where that takes no longer; None: as the release says."""
     again: int = 2
     """How many of those left are computed at once, at most, as long as they could be better than all that are."""
     most: int = 12
@@ -79,7 +79,7 @@ class Gain:
         actions = _open_actions(memory, x, screened)
         gain, best, done = screened.copy(), LEAST_TOLD, 0
         told: dict[int, float] = {}  # column → log of what it tells, over what the head promised
-        batch = actions[: min(self.most, self._at_first(memory, len(actions)))]
+        batch = actions[: self._at_first(memory, len(actions))]
         # Single tests that come after those computed first are estimated, in the same query.
         estimated = [columns for columns in actions[len(batch) :] if len(columns) == 1]
         estimated = estimated[: self._estimated(memory, len(batch))]
@@ -107,20 +107,29 @@ class Gain:
             batch = asked = [columns for columns in batch if gain[columns].max() > best]
         return gain
 
+    def _least(self, memory) -> int:
+        return memory.release.inference.computed_gains if self.computed is None else self.computed
+
+    def _rows(self, memory) -> int:
+        """Of the first query, at most, unless the least takes more."""
+        least = MOST_LEVELS * self._least(memory) + memory.release.inference.estimated_from * LEAST_ESTIMATED
+        return ROW_WORK * least // memory.work
+
     def _at_first(self, memory, actions: int) -> int:
         """How many of so many actions are computed in the first query, beside the estimates of those that follow."""
-        rows = WORK // memory.work
-        for count in range(min(self.most, actions), self.computed, -1):
-            follow = min(memory.release.inference.estimated_gains, actions - count)
-            if MOST_LEVELS * count + 2 * follow <= rows:
+        settings, rows, least = memory.release.inference, self._rows(memory), min(self.most, self._least(memory))
+        for count in range(min(self.most, actions), least, -1):
+            follow = min(settings.estimated_gains, actions - count)
+            if MOST_LEVELS * count + settings.estimated_from * follow <= rows:
                 return count
-        return self.computed
+        return least
 
     def _estimated(self, memory, first: int) -> int:
         """How many single tests are estimated, at most, beside so many computed at first."""
-        left = WORK // memory.work - MOST_LEVELS * first
-        affordable = ESTIMATED_CELLS // (2 * memory.cells)
-        return min(memory.release.inference.estimated_gains, affordable, max(LEAST_ESTIMATED, left // 2))
+        settings = memory.release.inference
+        left = self._rows(memory) - MOST_LEVELS * first
+        affordable = ESTIMATED_CELLS // (settings.estimated_from * memory.cells)
+        return min(settings.estimated_gains, affordable, max(LEAST_ESTIMATED, left // settings.estimated_from))
 
 
 def _open_actions(memory, x, screened) -> list[list[int]]:

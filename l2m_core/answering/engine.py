@@ -67,7 +67,7 @@ class Aligns(Protocol):
 
     @property
     def share_of_estimates(self) -> float:
-        """Of a gain that is estimated from two results, the share that the head's number has in it."""
+        """Of a gain that is estimated from a few results, the share that the head's number has in it."""
 
     def applied(self, gain: torch.Tensor, features: torch.Tensor | None) -> torch.Tensor:
         """gain: (…, d) nats; features: (…, d, width) of which the head made them."""

@@ -15,8 +15,9 @@ MODEL_POLICIES = ("gain", "gain head", "gain per cost", "learned", "monte carlo"
 GAINS = ("head", "answers")
 """See l2m_core/acquire/policies.py: Gain."""
 
-COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS = "column", "hidden layer", "like tests", "near tests"
-ALIGNED_BY = (COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS)
+COLUMN, HIDDEN_LAYER, LIKE_TESTS = "column", "hidden layer", "like tests"
+NEAR_TESTS, FEW_STATES = "near tests", "near tests of few states"
+ALIGNED_BY = (COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS, FEW_STATES)
 """See l2m_core/acquire/head_alignment.py."""
 
 POINTS, SHARED_VALUES = "points", "shared values"
@@ -62,8 +63,12 @@ class AnswerSettings:
     """The default policy."""
     gains: str = "head"
     """What gains are: the gain head's alone, or computed from the model's own answers, with the head to screen by."""
+    computed_gains: int = 3
+    """The gains of so many tests at least, those that the head puts first, are computed from the answers to all their results."""
     estimated_gains: int = 0
-    """Of so many tests beyond those whose gains are computed, at most, the gain is estimated from two results each."""
+    """Of so many tests beyond those whose gains are computed, at most, the gain is estimated from a few results each."""
+    estimated_from: int = 2
+    """Of how many results: 2, a low and a high one, or 3."""
     results: str = POINTS
     """At which results a test of many different values is tried: at points of its distribution alone, or first at the values
     that many rows share."""
@@ -72,7 +77,8 @@ class AnswerSettings:
     is read, and brought in line with them (l2m_core/acquire/head_alignment.py). 0: it is left as it is."""
     aligned_by: str = COLUMN
     """What the head is corrected by, beside its own size: an offset for each column; that and a direction in the hidden layer of
-    which the head makes its number; or both, and tests whose hidden layers are alike, or are nearly the same."""
+    which the head makes its number; or both, and tests whose hidden layers are alike, or are nearly the same: of many states a
+    few tests, or more of few states."""
     row_order: str = "position"
     """What folds, and the rows kept of a long cohort, are chosen by: position in the table, or content, so that a table
     sorted otherwise gets the same answers. Releases without this setting keep position."""
@@ -86,7 +92,9 @@ class AnswerSettings:
         check_number("most_parts", self.most_parts, int, 1, 100)
         check_number("view_rows", self.view_rows, int, 1, math.inf)
         check_number("exponent_spread", self.exponent_spread, (int, float), 0, 10)
+        check_number("computed_gains", self.computed_gains, int, 1, 100)
         check_number("estimated_gains", self.estimated_gains, int, 0, 1000)
+        check_number("estimated_from", self.estimated_from, int, 2, 3)
         check_number("aligned_states", self.aligned_states, int, 0, 1000)
         check_number("prevalence", self.prevalence, (int, float), 0, 1)
         if self.part_rows and self.against_rest == 1:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from l2m_core.acquire import policies
-from l2m_core.acquire.foreseen import foresee, low_and_high
+from l2m_core.acquire.foreseen import foresee, low_and_high, three_results
 from l2m_core.acquire.head_alignment import log_gain
 from l2m_core.acquire.information import as_probabilities, balance, filled, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
@@ -30,7 +30,7 @@ def test_where_a_cohort_is_short_more_tests_are_computed_at_first(memory, monkey
     promising = replace(answer, gain=np.where(np.arange(len(x[0])) == 0, answer.gain, 0.0))
     every = Gain(computed=9, most=9).scores(memory, x, answer)[0][is_open]
     np.testing.assert_array_equal(Gain(computed=1).scores(memory, x, promising)[0][is_open], every)
-    monkeypatch.setattr(policies, "WORK", 8 * memory.work)
+    monkeypatch.setattr(policies, "ROW_WORK", 0)  # no more than the least
     one = Gain(computed=1).scores(memory, x, promising)[0][is_open]
     assert one[0] == every[0] and (one == 0).sum() > (every == 0).sum()
 
@@ -54,7 +54,7 @@ def test_later_queries_ask_for_few_tests_and_for_none_that_tells_next_to_nothing
         return outlooks(memory, x, values, asked, rough_from)
 
     monkeypatch.setattr(policies, "outlooks", noting)
-    monkeypatch.setattr(policies, "WORK", 8 * memory.work)
+    monkeypatch.setattr(policies, "ROW_WORK", 0)  # no more at first than the least
     monkeypatch.setattr(policies, "LEAST_TOLD", 0.0)
     Gain(computed=1, again=1).scores(memory, x, answer)
     assert len(computed) > 1 and set(computed) == {1}
@@ -62,6 +62,23 @@ def test_later_queries_ask_for_few_tests_and_for_none_that_tells_next_to_nothing
     monkeypatch.setattr(policies, "LEAST_TOLD", 2 * tells[np.isfinite(tells)].max())
     Gain(computed=1, again=1).scores(memory, x, answer)
     assert computed == [1]
+
+
+def test_a_release_says_how_many_are_computed_at_least(memory, monkeypatch):
+    monkeypatch.setattr(policies, "ROW_WORK", 0)  # no more at first than the least
+    at_first: list[int] = []
+
+    def noting(memory, x, values, asked, rough_from):
+        at_first.append(rough_from)
+        return outlooks(memory, x, values, asked, rough_from)
+
+    monkeypatch.setattr(policies, "outlooks", noting)
+    x = memory.start({"ph": 0.3}).x
+    for count in (1, 2):
+        saying = replace(memory.release, inference=replace(memory.release.inference, computed_gains=count))
+        Gain().scores(replace(memory, release=saying), x, memory.answer(x))
+        assert at_first[0] == count
+        at_first.clear()
 
 
 def test_what_is_not_computed_follows_what_is(memory):
@@ -80,9 +97,10 @@ def test_what_is_not_computed_follows_what_is(memory):
     )
 
 
-def test_tests_that_follow_are_estimated_from_two_results(memory):
+@pytest.mark.parametrize(("count", "chosen"), [(2, low_and_high), (3, three_results)])
+def test_tests_that_follow_are_estimated_from_a_few_results(memory, count, chosen):
     release = memory.release
-    estimating = replace(release, inference=replace(release.inference, estimated_gains=8))
+    estimating = replace(release, inference=replace(release.inference, estimated_gains=8, estimated_from=count))
     near = replace(memory, release=estimating, alignment=None)
     x = memory.start({"ph": 0.3}).x
     answer = memory.answer(x)
@@ -91,8 +109,8 @@ def test_tests_that_follow_are_estimated_from_two_results(memory):
     first = int(np.nanargmax(np.where(np.isnan(x[0]) & memory.cohort.acquirable, answer.gain[0], np.nan)))
     assert estimated[first] == exact[first]  # what could come first is computed
     column = next(j for j in (0, 2) if j != first)
-    foreseen = low_and_high(foresee(memory, answer.values[0], [column])[0])
-    assert len(foreseen.values) == 2 and foreseen.chances.tolist() == [0.5, 0.5]
+    foreseen = chosen(foresee(memory, answer.values[0], [column])[0])
+    assert len(foreseen.values) == count
     beliefs = memory.predictions(filled(x[0], [column], foreseen.values[:, None]))
     now = memory.predictions(x)
     apart = beliefs - now if isinstance(beliefs, np.ndarray) else (beliefs.mean - now.mean)[:, None] / scale_of(beliefs)

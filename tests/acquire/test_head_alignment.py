@@ -11,7 +11,7 @@ import torch
 import l2m_core as l2m
 from l2m_core.acquire.head_alignment import ALIGNMENTS, LEAST, HeadAlignment, align_head, fit_alignment
 from l2m_core.acquire.information import outlooks
-from l2m_core.answering.settings import COLUMN, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS
+from l2m_core.answering.settings import COLUMN, FEW_STATES, HIDDEN_LAYER, LIKE_TESTS, NEAR_TESTS
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, READING, CohortMemory
@@ -45,7 +45,8 @@ def apart(memory: CohortMemory, patients: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    ("aligned_by", "most"), [(COLUMN, 0.95), (HIDDEN_LAYER, 0.85), (LIKE_TESTS, 0.75), (NEAR_TESTS, 0.75)]
+    ("aligned_by", "most"),
+    [(COLUMN, 0.95), (HIDDEN_LAYER, 0.85), (LIKE_TESTS, 0.75), (NEAR_TESTS, 0.75), (FEW_STATES, 0.75)],
 )
 def test_the_head_is_nearer_to_the_answers_for_patients_it_was_not_fitted_to(aligned_by, most):
     cohort = make_cohort()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 
 import l2m_core as l2m
 from l2m_core import metrics
-from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high, words_for
+from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high, three_results, words_for
 from l2m_core.acquire.information import balance, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.stopping import Stopping
@@ -134,6 +135,32 @@ def test_of_few_results_none_is_left_out():
     assert low_and_high(one_is_likely) is one_is_likely  # a low and a high one would be the same
     spread = Foreseen(np.arange(7, dtype=np.float32), np.array([0.05, 0.15, 0.2, 0.2, 0.2, 0.15, 0.05]))
     assert low_and_high(spread).values.tolist() == [1, 5]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_three_results_keep_the_mean_and_the_spread_of_all(seed):
+    draw = np.random.default_rng(seed)
+    count = int(draw.integers(4, 9))
+    chances = draw.dirichlet(np.full(count, draw.choice([0.3, 1.0, 10.0]))).clip(1e-4)
+    found = Foreseen(np.arange(count, dtype=np.float32), chances / chances.sum())
+    few = three_results(found)
+    assert 2 <= len(few.values) <= 3 and (np.diff(few.values) > 0).all()
+    assert (few.chances > 0).all() and few.chances.sum() == pytest.approx(1)
+    z = np.array([NormalDist().inv_cdf(level) for level in np.cumsum(found.chances) - found.chances / 2])
+    kept = z[few.values.astype(int)]
+    for power in (1, 2):
+        assert few.chances @ kept**power == pytest.approx(found.chances @ z**power, abs=1e-6)
+
+
+def test_of_three_results_and_their_mirror_image_rounding_does_not_choose():
+    chances = np.array([0.05, 0.15, 0.2, 0.2, 0.2, 0.15, 0.05])
+    few = {
+        tuple(three_results(Foreseen(np.arange(7, dtype=np.float32), chances * (1 + tiny * np.arange(7)))).values)
+        for tiny in (-1e-14, 0.0, 1e-14)
+    }
+    assert len(few) == 1
+    three = Foreseen(np.array([0.0, 1.0, 2.0], np.float32), np.array([0.1, 0.1, 0.8]))
+    assert three_results(three) is three
 
 
 # -- what results may lead to ---------------------------------------------------------------------------------------------
