@@ -17,6 +17,7 @@ import torch
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.answering.settings import SHARED_VALUES
 from l2m_core.model.results import (
+    LEAST_CHANCE,
     MOST_LEVELS,
     POINTS,
     cumulative,
@@ -112,21 +113,24 @@ def three_results(found: Foreseen) -> Foreseen:
     """
     if len(found.values) <= FEW:
         return found
-    middle = np.cumsum(found.chances) - found.chances / 2
-    z = np.array([NORMAL.inv_cdf(level) for level in middle.clip(1e-6, 1 - 1e-6)])
-    z -= found.chances @ z
-    z /= np.sqrt(found.chances @ z**2)
+    is_likely = found.chances >= LEAST_CHANCE
+    values, of_all = found.values[is_likely], found.chances[is_likely] / found.chances[is_likely].sum()
+    if len(values) <= FEW:
+        return Foreseen(values, of_all)
+    z = np.array([NORMAL.inv_cdf(level) for level in np.cumsum(of_all) - of_all / 2])
+    z -= of_all @ z
+    z /= np.sqrt(of_all @ z**2)
     triples = np.array(list(combinations(range(len(z)), 3)))  # (t, 3)
     at = z[triples]
     # Chances w of each triple: Σ w = 1, Σ w z = 0, Σ w z² = 1. Some triple has none below 0, as the point (0, 1) lies within the
     # hull of all (z, z²).
     chances = np.linalg.solve(at[:, None] ** np.arange(3)[:, None], np.array([[1.0], [0.0], [1.0]]))[..., 0]
-    miss = sum(((chances * at**power).sum(1) - found.chances @ z**power) ** 2 for power in (3, 4))
+    miss = sum(((chances * at**power).sum(1) - of_all @ z**power) ** 2 for power in (3, 4))
     # Rounded, so that of triples that mirror each other the first is taken on every machine.
     best = np.where(chances.min(1) < -1e-9, np.inf, np.round(miss, 9)).argmin()
     kept = chances[best].clip(0)
     some = kept > 0
-    return Foreseen(found.values[triples[best][some]], kept[some] / kept.sum())
+    return Foreseen(values[triples[best][some]], kept[some] / kept.sum())
 
 
 def for_estimate(memory: ConditionedModel, found: Foreseen) -> Foreseen:

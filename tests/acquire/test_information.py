@@ -141,7 +141,7 @@ def test_of_few_results_none_is_left_out():
 def test_three_results_keep_the_mean_and_the_spread_of_all(seed):
     draw = np.random.default_rng(seed)
     count = int(draw.integers(4, 9))
-    chances = draw.dirichlet(np.full(count, draw.choice([0.3, 1.0, 10.0]))).clip(1e-4)
+    chances = draw.dirichlet(np.full(count, draw.choice([0.3, 1.0, 10.0]))).clip(2e-4)
     found = Foreseen(np.arange(count, dtype=np.float32), chances / chances.sum())
     few = three_results(found)
     assert 2 <= len(few.values) <= 3 and (np.diff(few.values) > 0).all()
@@ -150,6 +150,15 @@ def test_three_results_keep_the_mean_and_the_spread_of_all(seed):
     kept = z[few.values.astype(int)]
     for power in (1, 2):
         assert few.chances @ kept**power == pytest.approx(found.chances @ z**power, abs=1e-6)
+
+
+@pytest.mark.parametrize("likely", [1, 2, 4])
+def test_of_results_that_are_next_to_impossible_none_is_tried(likely):
+    chances = np.full(8, 1e-9)
+    chances[:likely] = 1 / likely
+    few = three_results(Foreseen(np.arange(8, dtype=np.float32), chances / chances.sum()))
+    assert set(few.values) <= set(range(likely)) and len(few.values) == min(likely, 3)
+    assert few.chances.sum() == pytest.approx(1)
 
 
 def test_of_three_results_and_their_mirror_image_rounding_does_not_choose():
