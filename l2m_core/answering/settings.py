@@ -68,7 +68,7 @@ class AnswerSettings:
     estimated_gains: int = 0
     """Of so many tests beyond those whose gains are computed, at most, the gain is estimated from a few results each."""
     estimated_from: int = 2
-    """Of how many results: 2, a low and a high one, or 3."""
+    """Results that such an estimate is made of: 2, a low and a high one; or 3, which keep the mean and the spread of all."""
     results: str = POINTS
     """At which results a test of many different values is tried: at points of its distribution alone, or first at the values
     that many rows share."""

@@ -111,6 +111,7 @@ def test_tests_that_follow_are_estimated_from_a_few_results(memory, count, chose
     column = next(j for j in (0, 2) if j != first)
     foreseen = chosen(foresee(memory, answer.values[0], [column])[0])
     assert len(foreseen.values) == count
+    assert count != 2 or foreseen.chances.tolist() == [0.5, 0.5]
     beliefs = memory.predictions(filled(x[0], [column], foreseen.values[:, None]))
     now = memory.predictions(x)
     apart = beliefs - now if isinstance(beliefs, np.ndarray) else (beliefs.mean - now.mean)[:, None] / scale_of(beliefs)
