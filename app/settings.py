@@ -65,6 +65,11 @@ class AppSettings:
         return self.data_dir / "models"
 
     @property
+    def councils_dir(self) -> Path:
+        """Recipes of councils that were found for the cohorts of this installation."""
+        return self.data_dir / "councils"
+
+    @property
     def secret_file(self) -> Path:
         """What cookies are signed with. It lies there from the first start on."""
         return self.data_dir / SECRET
@@ -109,7 +114,7 @@ class AppSettings:
 
         A data folder of before that others may open is narrowed, unless it is not the app's alone: then a warning says so.
         """
-        for folder in (self.data_dir, self.jobs_dir, self.models_dir):
+        for folder in (self.data_dir, *self._own_folders):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
@@ -118,13 +123,17 @@ class AppSettings:
                     "Set L2M_DATA_DIR to a folder that this user may write to."
                 ) from error
         narrow(self.data_dir, may_change=self._is_ours())
-        for folder in (self.jobs_dir, self.models_dir):
+        for folder in self._own_folders:
             narrow(folder)
         return self
 
+    @property
+    def _own_folders(self) -> tuple[Path, ...]:
+        return self.jobs_dir, self.models_dir, self.councils_dir
+
     def _is_ours(self) -> bool:
         """Whether all that lies in the data folder was put there by the app."""
-        own = {DATABASE, HEADS, self.jobs_dir.name, self.models_dir.name}
+        own = {DATABASE, HEADS, *(folder.name for folder in self._own_folders)}
         return all(
             path.name in own or path.name.startswith((f"{DATABASE}-", ".")) or path.suffix in (".key", ".token")
             for path in self.data_dir.iterdir()

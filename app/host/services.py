@@ -25,6 +25,7 @@ from typing import Any
 
 from app.cache import BoundedCache
 from app.catalogue import Catalogue
+from app.host.found_councils import FoundCouncils
 from app.host.identity import Signer, load_signer
 from app.jobs.runner import Runner
 from app.settings import AppSettings
@@ -33,7 +34,7 @@ from app.store.cohorts import from_parquet, to_parquet
 from l2m_core.cohort import Cohort
 from l2m_core.council.council import Council, Recipe
 from l2m_core.diagnostics import Diagnostics
-from l2m_core.errors import L2MError, RangeWarning
+from l2m_core.errors import InputError, L2MError, RangeWarning
 from l2m_core.evidence.duration import Pace, measure_pace
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.model.interface import Progress
@@ -119,6 +120,7 @@ class Services(Catalogue):
         self._tables = BoundedCache(CELLS_OF_UPLOADS, weigh=lambda table: table.rows * len(table.names))
         self._memories = BoundedCache(MEMORY_BYTES, weigh=_nbytes)
         self._councils = BoundedCache(COUNCILS)
+        self._found_councils = FoundCouncils(self.settings.councils_dir)
         self._fitters = ThreadPoolExecutor(1, thread_name_prefix="l2m-council", initializer=_stand_back)
         self._is_ending = threading.Event()
         self._swept = datetime.now(UTC)
@@ -202,8 +204,9 @@ class Services(Catalogue):
         cohorts = self.store.cohorts
         self._cohorts.drop(cohorts.deleted(self._cohorts.keys()).__contains__)
         contents = {key[1] for kept in (self._memories, self._councils) for key in kept.keys()}
-        contents |= {*self._diagnostics.keys()}
+        contents |= {*self._diagnostics.keys(), *self._found_councils.contents()}
         unused = contents - cohorts.still_stored(contents)
+        self._found_councils.drop(unused)
         for kept in (self._memories, self._councils):
             kept.drop(lambda key: key[1] in unused)
         self._diagnostics.drop(unused.__contains__)
@@ -263,11 +266,18 @@ class Services(Catalogue):
     def _begin_council(self, conditioned: Conditioned) -> None:
         """Fits the cohort's council in the background, where the installation wants one."""
         if self.settings.council and not self._is_ending.is_set():
-            self._councils.start(conditioned.key, partial(self._fit_council, conditioned.memory), self._fitters)
+            self._councils.start(conditioned.key, partial(self._fit_council, conditioned), self._fitters)
 
-    def _fit_council(self, memory: CohortMemory) -> Council:
+    def _fit_council(self, conditioned: Conditioned) -> Council:
+        """The council that was found for this content already, in whatever process; else the one that is found now."""
         try:
-            return memory.fit_council(check=self._go_on)
+            with self._found_councils.turn(self._go_on):
+                known = self._found_councils.known(conditioned.key)
+                council = None if known is None else _fit_again(conditioned.memory, known)
+                if council is None:
+                    council = conditioned.memory.fit_council(check=self._go_on)
+                    self._found_councils.keep(conditioned.key, council.recipe)
+            return council
         except Exception as failure:
             if not self._is_ending.is_set():
                 logger.warning("A council could not be fitted (%s): the model answers alone.", type(failure).__name__)
@@ -333,6 +343,16 @@ def _stand_back() -> None:
     if sys.platform == "linux":  # elsewhere a thread has no priority of its own
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW)
+
+
+def _fit_again(memory: CohortMemory, recipe: Recipe) -> Council | None:
+    """The recipe's council; None where other versions of packages found it, or it cannot be fitted."""
+    from l2m_core.council.fitting import rebuild, versions  # needs scikit-learn, which takes a second to import
+
+    try:
+        return rebuild(memory.cohort, recipe) if recipe.versions == versions() else None
+    except InputError:
+        return None
 
 
 def _loss(settings: AppSettings) -> str:

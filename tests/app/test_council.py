@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.host import services
+from app.host.found_councils import FoundCouncils
 from app.host.services import Services
 from app.settings import AppSettings
 from app.store import StoredCohort
 from app.ui.traces import checks, exchange, loading
 from l2m_core.cohort import Cohort
 from l2m_core.council import fitting
+from l2m_core.council.council import Recipe
 from l2m_core.council.members import members_of
 from l2m_core.errors import ConfigError, InputError
 from tests.app.conftest import check, small_frame, texts
@@ -47,10 +52,22 @@ def here(
         monkeypatch.setattr(services, "get", lambda: started[-1])
         return started[-1]
 
+    _forget_found(shared_services)
     yield start
     for made in started:
         made.shut_down()
         made.store.close()
+    _forget_found(shared_services)
+
+
+def _forget_found(shared: Services) -> None:
+    """What one test has found is not to be known to the next."""
+    for path in found_recipes(shared):
+        path.unlink()
+
+
+def found_recipes(shared: Services) -> list[Path]:
+    return sorted(shared.settings.councils_dir.glob("*.json"))
 
 
 def wait_for_council(here: Services, owner: str, ward: StoredCohort) -> None:
@@ -147,8 +164,78 @@ def test_a_deleted_cohort_leaves_no_council_behind(here, owner: str) -> None:
     ward = shared.add_cohort(owner, Cohort.from_frame(small_frame(93), outcome="died"))  # a table that nobody else has
     wait_for_council(shared, owner, ward)
     plain = shared.conditioned(owner, ward, shared.model(owner))
+    assert ward.content_hash in found_recipes(shared)[0].name
     shared.delete_cohort(owner, ward.id)
     assert shared.with_council(plain) is plain
+    assert found_recipes(shared) == []
+
+
+def heard_recipe(shared: Services, owner: str, ward: StoredCohort) -> Recipe:
+    wait_for_council(shared, owner, ward)
+    found = shared.with_council(shared.conditioned(owner, ward, shared.model(owner))).memory.recipe
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def looks(fitting_everything: None, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A one for each time that weights were looked for."""
+    found, find = [], fitting.find_weights
+    monkeypatch.setattr(fitting, "find_weights", lambda *given: (found.append(1), find(*given))[1])
+    return found
+
+
+def test_weights_are_looked_for_once_in_an_installation(here, owner: str, ward: StoredCohort, looks) -> None:
+    first = heard_recipe(here(), owner, ward)
+    again = heard_recipe(here(), owner, ward)  # another process, or the next start
+    assert again == first and dict(again.weights) == WEIGHTS
+    assert len(looks) == 1
+
+
+@pytest.mark.parametrize("change", [lambda told: told | {"versions": {"numpy": "0"}}, lambda told: {"weights": 3}])
+def test_they_are_looked_for_again_where_what_is_kept_does_not_hold(
+    here, owner: str, ward: StoredCohort, looks, change
+) -> None:
+    shared = here()
+    first = heard_recipe(shared, owner, ward)
+    (kept,) = found_recipes(shared)
+    kept.write_text(json.dumps(change(json.loads(kept.read_text()))))
+    assert heard_recipe(here(), owner, ward) == first
+    assert len(looks) == 2 and json.loads(kept.read_text()) == first.to_data()
+
+
+def test_one_process_at_a_time_looks_for_weights(tmp_path: Path) -> None:
+    here, there = FoundCouncils(tmp_path), FoundCouncils(tmp_path)
+    waits, order = threading.Event(), []
+
+    def look() -> None:
+        with there.turn(waits.set):
+            order.append("there")
+
+    with here.turn(lambda: None):
+        other = threading.Thread(target=look)
+        other.start()
+        assert waits.wait(PATIENCE)
+        time.sleep(0.2)
+        order.append("here")
+    other.join(PATIENCE)
+    assert order == ["here", "there"]
+
+
+def test_waiting_for_another_process_ends_with_the_app(tmp_path: Path) -> None:
+    def end() -> None:
+        raise CancelledError
+
+    with FoundCouncils(tmp_path).turn(lambda: None), pytest.raises(CancelledError):
+        with FoundCouncils(tmp_path).turn(end):
+            pytest.fail("it was another's turn")
+
+
+def test_a_folder_that_is_gone_keeps_nobody_from_a_council(tmp_path: Path) -> None:
+    gone = FoundCouncils(tmp_path / "gone")
+    with gone.turn(lambda: None):
+        gone.keep(("model", "cohort"), Recipe())
+    assert gone.known(("model", "cohort")) is None and not gone.contents()
 
 
 def test_bands_of_a_blend_are_blended(here, owner: str, ward: StoredCohort) -> None:
