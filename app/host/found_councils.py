@@ -1,8 +1,8 @@
 """Recipes of councils that this installation has found, so that no other process, and no later start, finds them again.
 
 Finding a council's weights has the model read the cohort's parts anew, which takes several times as long as reading the cohort;
-fitting the members of a known recipe takes a moment. Recipes lie in a folder, one file for each cohort's content and model: weights
-and versions, and nothing of a patient.
+fitting the members of a known recipe takes a moment. Recipes lie in a folder, one file for each cohort's content and model:
+weights and versions, and nothing of a patient.
 """
 
 from __future__ import annotations
