@@ -65,7 +65,7 @@ def test_a_method_s_skill_is_the_share_of_the_base_rate_s_loss_that_it_saves_in_
 
 def test_an_earlier_table_is_compared_on_the_cells_that_both_have(records):
     earlier = [{**r, "log_loss": r["log_loss"] + 0.06 * (r["method"] == "l2m")} for r in records if r["cohort"] == "a"]
-    skill, saved = changes(records, [*earlier, record("c", "l2m", 0.1), record("c", "base_rate", 0.2)], "l2m")
+    skill, at_random, saved = changes(records, [*earlier, record("c", "l2m", 0.1), record("c", "base_rate", 0.2)], "l2m")
     assert (skill.score, skill.before, skill.now) == (
         "skill",
         pytest.approx(1 - 0.46 / 0.6),
@@ -73,6 +73,8 @@ def test_an_earlier_table_is_compared_on_the_cells_that_both_have(records):
     )
     assert skill.over_cells.mean == skill.over_cohorts.mean == pytest.approx(0.1)
     assert (saved.before, saved.now) == (pytest.approx(-0.05), pytest.approx(0.01))
+    assert at_random.score == "skill in a random order"
+    assert (at_random.before, at_random.now) == (pytest.approx(1 - 0.41 / 0.6), pytest.approx(1 - 0.41 / 0.6))
     assert changes(records, [record("z", "l2m", 0.1), record("z", "base_rate", 0.2)], "l2m") == []
 
 
@@ -80,8 +82,8 @@ def test_a_council_is_compared_with_the_model_alone_of_an_earlier_table(records)
     now = [
         {**r, "method": r["method"].replace("l2m", "l2m_council"), "log_loss": r["log_loss"] - 0.06} for r in records
     ]
-    skill, saved = changes(now, records, "l2m_council")
-    assert skill.now > skill.before and saved.before == pytest.approx(saved.now)
+    skill, at_random, saved = changes(now, records, "l2m_council")
+    assert skill.now > skill.before and at_random.now > at_random.before and saved.before == pytest.approx(saved.now)
 
 
 def test_a_models_other_forms_are_no_rivals_of_it():
@@ -118,7 +120,8 @@ def test_the_page_has_a_section_beside_an_earlier_table(records, tmp_path):
     write_report(tmp_path, "before", records, "l2m", "command", "about")
     page = write_report(tmp_path, "real", records, "l2m", "command", "about", beside=tmp_path / "before.csv")
     section = page.split("## Beside before.csv")[1]
-    assert "| skill |" in section and "| saved by its own order |" in section
+    for score in ("skill", "skill in a random order", "saved by its own order"):
+        assert f"| {score} |" in section
     assert page == (tmp_path / "real.md").read_text()
 
 

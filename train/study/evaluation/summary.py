@@ -176,6 +176,8 @@ class Change:
 def changes(records: Sequence[dict], earlier: Sequence[dict], lead: str) -> list[Change]:
     """How the lead's skill and the log loss that its own order saves have changed; more is better. None without a common cell.
 
+    A model that predicts better has more skill in a random order too, and then less is left for its own order to save.
+
     Of a table from before there were councils: since the model alone, which is what was answered with.
     """
     lead_before = lead if any(record["method"] == lead for record in earlier) else MODEL_ALONE
@@ -192,12 +194,15 @@ def changes(records: Sequence[dict], earlier: Sequence[dict], lead: str) -> list
 
 
 def _skill_and_saving(records: Sequence[dict], lead: str) -> pd.DataFrame:
-    """By cell: the share of the base rate's log loss that the lead saves, and the log loss that its own order saves."""
+    """By cell: the share of the base rate's log loss that the lead saves, in its own order and in a random one, and the log loss
+    that its own order saves beyond that."""
     table = pd.DataFrame([r for r in records if not r.get("error") and r.get("kind") != "continuous"])
     cells = table.pivot_table(index=CELL, columns="method", values="log_loss")
     scores = {}
     if {lead, BASE_RATE} <= set(cells):
         scores["skill"] = 1 - cells[lead] / cells[BASE_RATE]
+    if {f"{lead}_random", BASE_RATE} <= set(cells):
+        scores["skill in a random order"] = 1 - cells[f"{lead}_random"] / cells[BASE_RATE]
     if {lead, f"{lead}_random"} <= set(cells):
         scores["saved by its own order"] = cells[f"{lead}_random"] - cells[lead]
     return pd.DataFrame(scores, index=cells.index)
