@@ -65,7 +65,9 @@ def test_a_method_s_skill_is_the_share_of_the_base_rate_s_loss_that_it_saves_in_
 
 def test_an_earlier_table_is_compared_on_the_cells_that_both_have(records):
     earlier = [{**r, "log_loss": r["log_loss"] + 0.06 * (r["method"] == "l2m")} for r in records if r["cohort"] == "a"]
-    skill, at_random, saved = changes(records, [*earlier, record("c", "l2m", 0.1), record("c", "base_rate", 0.2)], "l2m")
+    skill, at_random, saved = changes(
+        records, [*earlier, record("c", "l2m", 0.1), record("c", "base_rate", 0.2)], "l2m"
+    )
     assert (skill.score, skill.before, skill.now) == (
         "skill",
         pytest.approx(1 - 0.46 / 0.6),
