@@ -68,20 +68,27 @@ class FoundCouncils:
             draft.write_text(json.dumps(recipe.to_data()), "utf-8")
             draft.replace(file)
         except OSError as error:
-            draft.unlink(missing_ok=True)
             logger.warning("The recipe of a council could not be kept (%s).", error.strerror)
 
     def contents(self) -> frozenset[str]:
-        """The hashes of cohorts' contents of which a recipe is kept."""
-        return frozenset(path.name.partition("-")[0] for path in self._folder.glob("*.json"))
+        """The hashes of cohorts' contents of which anything is kept."""
+        return frozenset(map(_content_hash, self._files()))
 
     def drop(self, content_hashes: Collection[str]) -> None:
         """Whatever is kept of these contents."""
-        for path in self._folder.glob("*-*"):  # drafts of processes that were killed among them
-            if path.name.partition("-")[0] in content_hashes:
+        for path in self._files():
+            if _content_hash(path) in content_hashes:
                 path.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        """Of all contents, drafts that a killed process left among them."""
+        return list(self._folder.glob("*-*"))
 
     def _file(self, content: Content) -> Path:
         """Another version of the program may find other weights, and so has files of its own."""
         fingerprint, content_hash = content
         return self._folder / f"{content_hash}-{fingerprint[:16]}-{__version__}.json"
+
+
+def _content_hash(file: Path) -> str:
+    return file.name.partition("-")[0]

@@ -206,11 +206,11 @@ class Services(Catalogue):
         contents = {key[1] for kept in (self._memories, self._councils) for key in kept.keys()}
         contents |= {*self._diagnostics.keys(), *self._found_councils.contents()}
         unused = contents - cohorts.still_stored(contents)
-        self._found_councils.drop(unused)
         for kept in (self._memories, self._councils):
             kept.drop(lambda key: key[1] in unused)
         self._diagnostics.drop(unused.__contains__)
         self._first_looks.drop(lambda key: key[0] in unused)
+        self._found_councils.drop(unused)
 
     def diagnostics(self, cohort: Cohort) -> Diagnostics:
         return self._diagnostics.get(cohort.content_hash, cohort.diagnostics)
@@ -271,17 +271,23 @@ class Services(Catalogue):
     def _fit_council(self, conditioned: Conditioned) -> Council:
         """The council that was found for this content already, in whatever process; else the one that is found now."""
         try:
-            with self._found_councils.turn(self._go_on):
-                known = self._found_councils.known(conditioned.key)
-                council = None if known is None else _fit_again(conditioned.memory, known)
-                if council is None:
-                    council = conditioned.memory.fit_council(check=self._go_on)
-                    self._found_councils.keep(conditioned.key, council.recipe)
-            return council
+            return self._known_council(conditioned) or self._find_council(conditioned)
         except Exception as failure:
             if not self._is_ending.is_set():
                 logger.warning("A council could not be fitted (%s): the model answers alone.", type(failure).__name__)
             raise
+
+    def _known_council(self, conditioned: Conditioned) -> Council | None:
+        recipe = self._found_councils.known(conditioned.key)
+        return None if recipe is None else _fit_again(conditioned.memory, recipe)
+
+    def _find_council(self, conditioned: Conditioned) -> Council:
+        with self._found_councils.turn(self._go_on):
+            council = self._known_council(conditioned)  # another process may have found it meanwhile
+            if council is None:
+                council = conditioned.memory.fit_council(check=self._go_on)
+                self._found_councils.keep(conditioned.key, council.recipe)
+            return council
 
     def _go_on(self) -> None:
         if self._is_ending.is_set():
