@@ -49,6 +49,10 @@ def _data_of(choice: PriorChoice) -> dict[str, Any]:
 
 
 def _kinds_of(name: str, settings: dict[str, Any]) -> tuple[str, ...]:
+    if name == "mixture":
+        parts = build_settings(MixtureConfig, settings, "mixture").parts
+        known = {kind for part in parts for kind in _kinds_of(part.prior, part.settings)}
+        return tuple(kind for kind in ("classes", "continuous") if kind in known)
     has_outcome = "outcome" in {f.name for f in dataclasses.fields(find_prior(name).config)}
     if has_outcome and "outcome" not in settings:
         return ("classes", "continuous")

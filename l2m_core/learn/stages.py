@@ -14,6 +14,7 @@ from torch import Tensor
 from l2m_core.errors import ConfigError
 from l2m_core.learn.draw_ahead import DrawAhead
 from l2m_core.tasks.batch import TaskBatch
+from l2m_core.tasks.best_answers import with_answers
 from l2m_core.tasks.class_order import coded_by_frequency
 from l2m_core.tasks.draws import coin, uniform
 
@@ -155,6 +156,7 @@ class EpisodeStream:
         batch = self.priors[outcome].sample(generator, tasks * POOL_STEPS, rows, features)
         batch = coded_by_frequency(batch, context) if self.by_frequency else batch
         a = draw_known(generator, batch, context, stage)
+        batch = with_answers(batch, context, a, generator)
         parts = [slice(i * tasks, (i + 1) * tasks) for i in range(POOL_STEPS)]
         seeds = torch.randint(2**31, (POOL_STEPS,), generator=generator, device=generator.device).tolist()
         return [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,13 +14,17 @@ class Truth:
     """What the prior knows and a real cohort never tells; None where it has no closed form.
 
     probabilities: (B, N, K) p(y | what the label mechanism saw); mean, std: (B, N) for continuous outcomes;
-    informative: (B, N, d) bool, the features that the label mechanism reads for that row.
+    informative: (B, N, d) bool, the features that the label mechanism reads for that row;
+    draws: (B, N, S) of a continuous outcome, as the context tells of it, NaN of the context's own rows;
+    form: what such answers are computed from once the context is known, see l2m_core/tasks/best_answers.py.
     """
 
     probabilities: Tensor | None = None
     mean: Tensor | None = None
     std: Tensor | None = None
     informative: Tensor | None = None
+    draws: Tensor | None = None
+    form: Any = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,6 @@ def _map(record, function):
         value = getattr(record, field.name)
         if isinstance(value, Tensor):
             changed[field.name] = function(value)
-        elif isinstance(value, Truth):
+        elif is_dataclass(value):
             changed[field.name] = _map(value, function)
     return replace(record, **changed)

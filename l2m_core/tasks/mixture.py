@@ -93,6 +93,8 @@ def _concatenate_truths(batches: Sequence[TaskBatch]) -> Truth | None:
     truths = [batch.truth or Truth() for batch in batches]
     joined: dict[str, Tensor | None] = {}
     for truth_field in fields(Truth):
+        if truth_field.name == "form":
+            continue  # of all tasks of a batch, or of none: `by: batch`
         values = [getattr(truth, truth_field.name) for truth in truths]
         # Any part that has this truth gives its type; if none has it, there is none.
         known = next((value for value in values if value is not None), None)

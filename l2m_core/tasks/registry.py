@@ -10,6 +10,7 @@ from l2m_core import plugins
 from l2m_core.errors import ConfigError
 from l2m_core.schema import did_you_mean
 from l2m_core.settings import build_settings
+from l2m_core.tasks.additive import AdditiveConfig, AdditivePrior
 from l2m_core.tasks.bnn import BNNConfig, BNNPlanConfig, BNNPlanPrior, BNNPrior
 from l2m_core.tasks.digits import DigitsConfig, DigitsPrior
 from l2m_core.tasks.findings import FindingsConfig, FindingsPrior
@@ -40,6 +41,7 @@ PRIORS: dict[str, Entry] = {
     "study_bnn": Entry(StudyBNNConfig, StudyBNNPrior),
     "study_bnn_plan": Entry(StudyBNNPlanConfig, StudyBNNPlanPrior),
     "synthetic": Entry(SyntheticConfig, SyntheticPrior),
+    "additive": Entry(AdditiveConfig, AdditivePrior),
     "findings": Entry(FindingsConfig, FindingsPrior),
     "signs": Entry(SignsConfig, SignsPrior),
     "patterns": Entry(PatternsConfig, PatternsPrior),

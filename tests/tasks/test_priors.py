@@ -24,6 +24,8 @@ CASES = {
     "study_bnn_plan": ("study_bnn_plan", {}, {}),
     "synthetic": ("synthetic", {}, {}),
     "synthetic continuous": ("synthetic", {"outcome": "continuous"}, {}),
+    "additive": ("additive", {}, {}),
+    "additive continuous": ("additive", {"outcome": "continuous"}, {}),
     "findings": ("findings", {}, {}),
     "signs": ("signs", {}, {}),
     "patterns": ("patterns", {}, {}),

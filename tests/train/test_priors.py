@@ -76,3 +76,10 @@ def test_a_prior_without_its_data_says_which_file_from_where_and_how_it_is_laid_
     with pytest.raises(L2MError) as refused:
         priors_of(build_settings(PriorChoice, {"name": name, **({"data": data} if data else {})}))
     assert all(word in str(refused.value) for word in words)
+
+
+def test_a_mixture_within_a_mixture_has_the_kinds_of_its_parts():
+    inner = {"prior": "mixture", "settings": {"parts": PARTS}}
+    priors = priors_of(PriorChoice("mixture", {"by": "batch", "parts": [{"prior": "additive"}, inner]}))
+    assert list(priors) == ["classes", "continuous"]
+    assert [len(prior.priors) for prior in priors.values()] == [2, 2]
