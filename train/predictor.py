@@ -10,6 +10,7 @@ from torch import nn
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import evaluate
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
+from l2m_core.learn.precision import DTYPES
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from train.initial_model import grow_model, load_initial_model
@@ -32,6 +33,9 @@ class PredictorJob(DrawnTasks):
     """cells: classes count by the prior's probabilities, not by the class that was drawn; see soft_log_loss."""
     value_weight: float = 0.0
     """cells: how much foreseeing the results that are not yet known counts beside the outcome."""
+    earlier: str = ""
+    """cells: a released model whose answers are taught of all tasks but those whose best answers are known, so that what it knows
+    is not forgotten; see PredictorLoss."""
     orders: int = 4
     """rows: ways in which each query is known, within one pass; see RowsPredictorLoss."""
 
@@ -51,4 +55,5 @@ def predictor_loss(model: nn.Module, job: PredictorJob) -> nn.Module:
         raise ConfigError(
             "value_weight is set, but the model foresees no results; give it model.value_bins, or grow them."
         )
-    return PredictorLoss(model, job.soft_labels, job.value_weight)
+    earlier = load_initial_model(job.earlier, job.device).to(DTYPES[job.loop.dtype]) if job.earlier else None
+    return PredictorLoss(model, job.soft_labels, job.value_weight, earlier)

@@ -31,12 +31,16 @@ def log_loss(output: Output, memory: Memory, y: Tensor) -> Tensor:
     return F.cross_entropy(logits, y.flatten(), reduction="none").view(y.shape)
 
 
-def soft_log_loss(output: Output, tasks: TaskBatch, context: int) -> Tensor:
+def soft_log_loss(output: Output, memory: Memory, tasks: TaskBatch, context: int) -> Tensor:
     """(B, n) expected log loss of the queries after `context`, under the prior's own p(y | what the mechanism saw).
 
     Its gradient has the mean of the drawn outcome's and less noise, wherever missingness does not look at the outcome.
     A task whose truth has no closed form counts by its drawn outcome.
     """
+    if tasks.continuous:
+        draws = None if tasks.truth is None else tasks.truth.draws
+        outcomes = tasks.y[:, context:, None] if draws is None else draws[:, context:]
+        return torch.stack([log_loss(output, memory, y) for y in outcomes.unbind(-1)]).mean(0)
     log_p = output.prediction.log_softmax(-1)  # (B, n, K)
     drawn = F.one_hot(tasks.y[:, context:], log_p.shape[-1]).to(log_p.dtype)
     known = tasks.truth.probabilities if tasks.truth is not None else None
@@ -60,20 +64,26 @@ class PredictorLoss(nn.Module):
     """Algorithm 1 of the study for the cells encoder: log loss of queries known in part, in random order.
 
     soft: classes count by the prior's probabilities instead of the drawn class; value_weight: how much the results
-    that were recorded but are not yet known count, beside the outcome.
+    that were recorded but are not yet known count, beside the outcome; earlier: a model whose answers are taught of all
+    tasks but those whose best answers are known (l2m_core/tasks/best_answers.py), so that what it knows is not forgotten.
     """
 
-    def __init__(self, model: nn.Module, soft: bool = False, value_weight: float = 0.0):
+    def __init__(
+        self, model: nn.Module, soft: bool = False, value_weight: float = 0.0, earlier: nn.Module | None = None
+    ):
         super().__init__()
         self.model, self.soft, self.value_weight = model, soft, value_weight
+        # In a tuple, so that its parameters are none of this module's.
+        self._earlier = () if earlier is None else (earlier.eval().requires_grad_(False),)
 
     def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
         tasks, n = episode.tasks, episode.context
+        for earlier in self._earlier:
+            return self._as_earlier(earlier, episode)
         x, y, foresees = tasks.x[:, n:], tasks.y[:, n:], self.value_weight > 0
         memory = self.model.condition(context_of(tasks, n), rank=foresees)
         output = self.model.query(memory, x, episode.a, rank=foresees)
-        is_soft = self.soft and not tasks.continuous
-        loss = (soft_log_loss(output, tasks, n) if is_soft else log_loss(output, memory, y)).mean()
+        loss = (soft_log_loss(output, memory, tasks, n) if self.soft else log_loss(output, memory, y)).mean()
         report = {"loss": loss.detach()}
         if foresees:
             hidden = tasks.r[:, n:] & ~episode.a  # (B, n, d): every result that is there to be foreseen
@@ -81,6 +91,28 @@ class PredictorLoss(nn.Module):
             loss = loss + self.value_weight * value
             report["value"] = value.detach()
         return loss, report
+
+    def _as_earlier(self, earlier: nn.Module, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
+        tasks, n = episode.tasks, episode.context
+        context, x = context_of(tasks, n), tasks.x[:, n:]
+        if tasks.truth is not None and tasks.truth.form is not None:
+            memory = self.model.condition(context, rank=False)  # type: ignore[operator]
+            output = self.model.query(memory, x, episode.a, rank=False)  # type: ignore[operator]
+            loss = soft_log_loss(output, memory, tasks, n).mean()
+            return loss, {"loss": loss.detach()}
+        output = self.model.query(self.model.condition(context), x, episode.a)  # type: ignore[operator]
+        with torch.no_grad():
+            before = earlier.query(earlier.condition(context), x, episode.a)  # type: ignore[operator]
+        hidden = tasks.r[:, n:] & ~episode.a
+        value = (_divergence(before.values, output.values) * hidden).sum() / hidden.sum().clamp_min(1)
+        apart = _divergence(before.prediction, output.prediction).mean()
+        return apart + self.value_weight * value, {"loss": apart.detach(), "value": value.detach()}
+
+
+def _divergence(before: Tensor, now: Tensor) -> Tensor:
+    """(…, K) logits of both → (…) KL(before ‖ now) in nats; what is impossible to both adds nothing."""
+    log_p, log_q = before.float().log_softmax(-1), now.float().log_softmax(-1)
+    return torch.where(log_p > -1e9, log_p.exp() * (log_p - log_q.clamp_min(-1e9)), 0.0).sum(-1)
 
 
 class RowsPredictorLoss(nn.Module):
