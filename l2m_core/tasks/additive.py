@@ -1,6 +1,6 @@
 """The additive prior: an outcome to which every feature adds a little, as to a clinical score of many small parts.
 
-How much each part counts is drawn from a normal distribution, so that it can be integrated out: see best_answers.py.
+How much each part counts is drawn from a normal distribution, so that it can be integrated out: see additive_form.py.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from l2m_core.tasks.additive_form import LEAST_SPREAD, PRODUCTS, Form
 from l2m_core.tasks.batch import TaskBatch, Truth
 from l2m_core.tasks.checks import check_number, check_range
 from l2m_core.tasks.draws import coin, integers, log_uniform, normal, standardise, uniform
@@ -18,8 +19,7 @@ from l2m_core.tasks.marginals import observe_like_a_chart
 from l2m_core.tasks.missingness import Missingness, sample_missingness
 from l2m_core.tasks.roles import sample_acquirable
 
-FACTORS, PRODUCTS, WAVES = 5, 6, 24
-LEAST_SPREAD = 1e-3  # of a weight: of a part that does not count
+FACTORS, WAVES = 5, 24
 
 
 @dataclass(frozen=True)
@@ -50,74 +50,6 @@ class AdditiveConfig:
         check_range(self, "noise", 1e-3, 100.0)
         for name in ("curved_share", "product_share", "wave_share", "sparse_share", "chart_share"):
             check_number(self, name, 0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Form:
-    """What an outcome is made of, but for the weights of its M terms.
-
-    z: (B, N, d) latent covariates, normal with `covariance` (B, d, d); seen: (B, N, d) what the terms read;
-    curve: (B, 1, d) which curve each feature counts by, with `cut` and `second`; first, other: (B, P) pairs;
-    frequency: (B, d, R), phase: (B, 1, R) of waves; middle, size: (B, 1, M) of the terms over the rows;
-    spread: (B, M) standard deviations of the weights; noise, shift, scale, bend: (B, 1) of a continuous outcome.
-    """
-
-    z: Tensor
-    covariance: Tensor
-    seen: Tensor
-    curve: Tensor
-    cut: Tensor
-    second: Tensor
-    first: Tensor
-    other: Tensor
-    frequency: Tensor
-    phase: Tensor
-    middle: Tensor
-    size: Tensor
-    spread: Tensor
-    noise: Tensor
-    shift: Tensor
-    scale: Tensor
-    bend: Tensor
-
-    def terms(self, seen: Tensor) -> Tensor:
-        """(B, n, d) → (B, n, M): every feature by its curve, products, waves, and a constant."""
-        return (self._raw_terms(seen) - self.middle) / self.size
-
-    @property
-    def reads(self) -> Tensor:
-        """(B, d) bool, the features that count, by themselves, in a pair or in waves."""
-        d = self.z.shape[2]
-        counts = self.spread > LEAST_SPREAD  # (B, M)
-        pairs = torch.zeros_like(self.spread[:, :d]).scatter_add(1, self.first, counts[:, d : d + PRODUCTS].float())
-        pairs = pairs.scatter_add(1, self.other, counts[:, d : d + PRODUCTS].float())
-        return counts[:, :d] | (pairs > 0) | counts[:, d + PRODUCTS : -1].any(1, keepdim=True)
-
-    def to_outcome(self, score: Tensor) -> Tensor:
-        """(B, …) a continuous outcome on its own scale."""
-        bent = (score * self.bend).clamp(-6.0, 6.0).exp()
-        return self.shift + self.scale * torch.where(self.bend > 0, bent, score)
-
-    def to_score(self, y: Tensor) -> Tensor:
-        plain = (y - self.shift) / self.scale
-        return torch.where(self.bend > 0, plain.clamp_min(1e-3).log() / self.bend.clamp_min(1e-6), plain)
-
-    def _raw_terms(self, seen: Tensor) -> Tensor:
-        beyond = seen - self.cut
-        curved = seen
-        for index, candidate in enumerate(
-            (
-                (beyond > 0).to(seen.dtype),
-                (beyond > 0).to(seen.dtype) + (seen > self.second),
-                beyond.clamp_min(0),
-                beyond.abs(),
-                torch.tanh(2 * beyond),
-            )
-        ):
-            curved = torch.where(self.curve == index + 1, candidate, curved)
-        products = _columns(seen, self.first) * _columns(seen, self.other)
-        waves = torch.cos(seen @ self.frequency + self.phase)
-        return torch.cat([curved, products.clamp(-6.0, 6.0), waves, torch.ones_like(seen[..., :1])], dim=-1)
 
 
 class AdditivePrior:
@@ -153,7 +85,14 @@ class AdditivePrior:
 
 
 def _draw_covariates(generator: torch.Generator, tasks: int, rows: int, features: int) -> tuple[Tensor, Tensor]:
-    """(B, N, d) normal covariates of unit variance that share some factors, and their covariance (B, d, d)."""
+    """(B, N, d) normal covariates of unit variance, and their covariance (B, d, d)."""
+    covariance = draw_covariance(generator, tasks, features)
+    free = normal(generator, (tasks, rows, features))
+    return free @ torch.linalg.cholesky(covariance).transpose(1, 2), covariance
+
+
+def draw_covariance(generator: torch.Generator, tasks: int, features: int) -> Tensor:
+    """(B, d, d) of covariates of unit variance that share some factors."""
     loadings = normal(generator, (tasks, FACTORS, features)) * coin(generator, (tasks, FACTORS, features), 0.6)
     used = torch.arange(FACTORS, device=generator.device) < integers(generator, (tasks, 1), 1, FACTORS)
     loadings = loadings * used[..., None]
@@ -161,9 +100,7 @@ def _draw_covariates(generator: torch.Generator, tasks: int, rows: int, features
     share = uniform(generator, (tasks, 1, 1)) * uniform(generator, (tasks, 1, features), 0.3, 1.0)
     loadings = share.sqrt() * loadings / size
     own = 1 - loadings.square().sum(1)  # (B, d) variance of each feature's own part
-    common = normal(generator, (tasks, rows, FACTORS)) @ loadings
-    z = common + own.sqrt()[:, None] * normal(generator, (tasks, rows, features))
-    return z, loadings.transpose(1, 2) @ loadings + torch.diag_embed(own)
+    return loadings.transpose(1, 2) @ loadings + torch.diag_embed(own + 1e-4)
 
 
 def _draw_form(generator, config: AdditiveConfig, z: Tensor, covariance: Tensor, seen: Tensor) -> Form:
@@ -213,7 +150,3 @@ def _draw_spread(generator, config: AdditiveConfig, tasks: int, features: int, i
     sharp = 1.0 if is_continuous else log_uniform(generator, (tasks, 1), *config.sharpness)
     constant = torch.zeros(tasks, 1, device=main.device) if is_continuous else (1 + 0.7 * sharp**2) ** 0.5
     return torch.cat([parts * sharp, constant], 1).clamp_min(LEAST_SPREAD)
-
-
-def _columns(seen: Tensor, index: Tensor) -> Tensor:
-    return seen.gather(2, index[:, None, :].expand(-1, seen.shape[1], -1))

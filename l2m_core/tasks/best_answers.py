@@ -1,24 +1,26 @@
-"""What a context tells of a query, where a task's form is known but not how much each part of it counts.
+"""What a context tells of a query, of tasks whose form is known but for what the prior drew: weights, or middles of classes.
 
 It is the best answer that a model can give that knows the form, and so what a model is taught. It has the mean of the truth's own
-probabilities, which know the weights, and far less noise.
+probabilities, which know what was drawn, and far less noise.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from l2m_core.tasks.additive import Form
 from l2m_core.tasks.batch import TaskBatch
-from l2m_core.tasks.draws import normal, uniform
 
-GUESSES = 48  # of what is not known of a query
-BURN_IN = 16  # draws of weights that are left out
-SERIES = 24  # terms of a Pólya-Gamma draw
+
+class Form(Protocol):
+    """A dataclass of tensors whose first axis is that of tasks."""
+
+    def best_answers(self, tasks: TaskBatch, context: int, a: Tensor, generator: torch.Generator) -> Tensor:
+        """(B, n, K) p(class) of the queries after `context`, or (B, n, S) draws of a continuous outcome; a: (B, n, d) known."""
 
 
 def with_answers(tasks: TaskBatch, context: int, a: Tensor, generator: torch.Generator) -> TaskBatch:
@@ -26,102 +28,14 @@ def with_answers(tasks: TaskBatch, context: int, a: Tensor, generator: torch.Gen
 
     Tasks without a form stay as they are.
     """
-    form = None if tasks.truth is None else tasks.truth.form
-    if tasks.truth is None or form is None:
+    truth = tasks.truth
+    form: Form | None = None if truth is None else truth.form
+    if truth is None or form is None:
         return tasks
-    seen = _guesses(form, context, a, generator)  # (S, B, n, d)
-    known = form.terms(form.seen[:, :context]).double()
+    answers = form.best_answers(tasks, context, a, generator)
     if tasks.n_classes is None:
-        answers = _continuous_answers(form, known, tasks.y[:, :context], seen, generator)
         unknown = answers.new_full((*tasks.y[:, :context].shape, answers.shape[-1]), math.nan)
-        truth = replace(tasks.truth, draws=torch.cat([unknown, answers], 1))
-    else:
-        p = _class_answers(form, known, tasks.y[:, :context], seen, generator)
-        assert tasks.truth.probabilities is not None
-        before = tasks.truth.probabilities[:, :context]
-        truth = replace(tasks.truth, probabilities=torch.cat([before, torch.stack([1 - p, p], -1)], 1))
-    return replace(tasks, truth=truth)
-
-
-def _guesses(form: Form, context: int, a: Tensor, generator: torch.Generator) -> Tensor:
-    """(S, B, n, d): what terms read of queries; what is not known is drawn given what is."""
-    z, seen = form.z[:, context:], form.seen[:, context:]
-    tasks, n, d = z.shape
-    root = torch.linalg.cholesky(form.covariance + 1e-5 * torch.eye(d, device=z.device))
-    free = normal(generator, (GUESSES, tasks, n, d)) @ root.transpose(1, 2)
-    # Matheron: a free draw, moved by what it has to differ by where values are known.
-    known = a.to(z.dtype)
-    both = form.covariance[:, None] * known[..., None] * known[..., None, :]  # (B, n, d, d)
-    both = both + torch.diag_embed(1 - known + 1e-4)
-    off = ((z - free) * known).permute(1, 2, 3, 0)  # (B, n, d, S)
-    moved = torch.cholesky_solve(off, torch.linalg.cholesky(both)) * known[..., None]
-    drawn = free + (form.covariance[:, None] @ moved).permute(3, 0, 1, 2)
-    return torch.where(a, seen, _as_seen(form, drawn))
-
-
-def _as_seen(form: Form, drawn: Tensor) -> Tensor:
-    """(S, B, n, d) latent → what terms read: that of the row whose latent quantity comes next."""
-    ordered, order = form.z.transpose(1, 2).contiguous().sort(-1)  # (B, d, N)
-    seen = form.seen.transpose(1, 2).gather(2, order)
-    S, B, n, d = drawn.shape
-    at = torch.searchsorted(ordered, drawn.permute(1, 3, 0, 2).reshape(B, d, S * n).contiguous())
-    found = seen.gather(2, at.clamp_max(ordered.shape[-1] - 1))
-    return found.view(B, d, S, n).permute(2, 0, 3, 1)
-
-
-def _class_answers(form: Form, known: Tensor, y: Tensor, seen: Tensor, generator: torch.Generator) -> Tensor:
-    """(B, n) p(class 1), averaged over guesses, each with weights of its own: draws from what the context tells of them.
-
-    Gibbs sampling after Polson, Scott and Windle (2013): given a Pólya-Gamma draw for each row, weights are normal.
-    """
-    precision = torch.diag_embed(form.spread.double() ** -2)  # (B, M, M)
-    slope = known.transpose(1, 2) @ (y.double() - 0.5)[..., None]  # (B, M, 1)
-    weights = torch.zeros_like(slope)
-    total = torch.zeros(seen.shape[1:3], dtype=torch.float64, device=seen.device)
-    for index in range(-BURN_IN, len(seen)):
-        each = _polya_gamma(generator, (known @ weights)[..., 0])  # (B, c)
-        root = torch.linalg.cholesky(precision + known.transpose(1, 2) @ (known * each[..., None]))
-        free = normal(generator, tuple(slope.shape)).double()
-        # N(H⁻¹ s, H⁻¹) with H = L Lᵀ: L⁻ᵀ (L⁻¹ s + e)
-        half = torch.linalg.solve_triangular(root, slope, upper=False) + free
-        weights = torch.linalg.solve_triangular(root.transpose(1, 2), half, upper=True)
-        if index >= 0:
-            total = total + torch.sigmoid((form.terms(seen[index]).double() @ weights)[..., 0])
-    return (total / len(seen)).float()
-
-
-def _polya_gamma(generator: torch.Generator, score: Tensor) -> Tensor:
-    """One PG(1, score) draw each: the first of a series' exponential draws, and the mean of those that are left out."""
-    k = torch.arange(1, SERIES + 1, device=score.device).double()
-    below = (k - 0.5).square() + (score / (2 * math.pi)).square()[..., None]  # (B, c, SERIES)
-    drawn = -uniform(generator, tuple(below.shape), 1e-7, 1.0).double().log()
-    # Its mean is tanh(c / 2) / 2c.
-    half = score.abs().clamp_min(1e-4) / 2
-    left = torch.tanh(half) / (4 * half) - (1 / below).sum(-1) / (2 * math.pi**2)
-    return (drawn / below).sum(-1) / (2 * math.pi**2) + left.clamp_min(0.0)
-
-
-def _continuous_answers(form: Form, known: Tensor, y: Tensor, seen: Tensor, generator: torch.Generator) -> Tensor:
-    """(B, n, S) draws of the outcome, one for each guess, spread evenly over their distributions."""
-    precision = torch.diag_embed(form.spread.double() ** -2)
-    noise = form.noise.double() ** 2  # (B, 1)
-    target = form.to_score(y).double()
-    curvature = precision + known.transpose(1, 2) @ known / noise[..., None]
-    slope = (known.transpose(1, 2) @ target[..., None])[..., 0] / noise
-    weights = torch.linalg.solve(curvature, slope[..., None])[..., 0]
-    S, B, n, _ = seen.shape
-    order = uniform(generator, (S, B, n)).argsort(0)
-    level = ((order + uniform(generator, (S, B, n))) / S).clamp(1e-4, 1 - 1e-4)
-    off = math.sqrt(2.0) * torch.erfinv(2 * level - 1)
-    draws = []
-    for guess, along in zip(seen, off, strict=True):
-        mean, variance = _score(form.terms(guess).double(), weights, curvature)
-        draws.append(form.to_outcome((mean + along * (variance + noise).sqrt()).float()))
-    return torch.stack(draws, -1)
-
-
-def _score(terms: Tensor, weights: Tensor, curvature: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, n) mean and variance of the scores of terms (B, n, M)."""
-    mean = (terms @ weights[..., None])[..., 0]
-    solved = torch.linalg.solve(curvature, terms.transpose(1, 2))  # (B, M, n)
-    return mean, (terms.transpose(1, 2) * solved).sum(1)
+        return replace(tasks, truth=replace(truth, draws=torch.cat([unknown, answers], 1)))
+    assert truth.probabilities is not None
+    both = torch.cat([truth.probabilities[:, :context], answers], 1)
+    return replace(tasks, truth=replace(truth, probabilities=both))

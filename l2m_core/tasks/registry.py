@@ -13,6 +13,7 @@ from l2m_core.settings import build_settings
 from l2m_core.tasks.additive import AdditiveConfig, AdditivePrior
 from l2m_core.tasks.bnn import BNNConfig, BNNPlanConfig, BNNPlanPrior, BNNPrior
 from l2m_core.tasks.digits import DigitsConfig, DigitsPrior
+from l2m_core.tasks.discriminant import DiscriminantConfig, DiscriminantPrior
 from l2m_core.tasks.findings import FindingsConfig, FindingsPrior
 from l2m_core.tasks.gp import GPConfig, GPPrior
 from l2m_core.tasks.mixture import MixtureConfig, MixturePrior, Prior
@@ -42,6 +43,7 @@ PRIORS: dict[str, Entry] = {
     "study_bnn_plan": Entry(StudyBNNPlanConfig, StudyBNNPlanPrior),
     "synthetic": Entry(SyntheticConfig, SyntheticPrior),
     "additive": Entry(AdditiveConfig, AdditivePrior),
+    "discriminant": Entry(DiscriminantConfig, DiscriminantPrior),
     "findings": Entry(FindingsConfig, FindingsPrior),
     "signs": Entry(SignsConfig, SignsPrior),
     "patterns": Entry(PatternsConfig, PatternsPrior),

@@ -26,6 +26,7 @@ CASES = {
     "synthetic continuous": ("synthetic", {"outcome": "continuous"}, {}),
     "additive": ("additive", {}, {}),
     "additive continuous": ("additive", {"outcome": "continuous"}, {}),
+    "discriminant": ("discriminant", {}, {}),
     "findings": ("findings", {}, {}),
     "signs": ("signs", {}, {}),
     "patterns": ("patterns", {}, {}),
