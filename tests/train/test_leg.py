@@ -107,7 +107,7 @@ def test_a_timed_leg_spends_its_minutes_on_training(tmp_path: Path, monkeypatch:
     ]
     begun = [f"init={tmp_path / 'run'}", f"folder={tmp_path / 'next'}", "loop.compile=false", *tiny]
     places = ["--state", str(tmp_path / "none"), "--out", str(tmp_path / "out"), "--minutes", "0.05"]
-    config = REPOSITORY / "train" / "configs" / "general_gpu_5.yaml"
+    config = REPOSITORY / "train" / "configs" / "general_gpu_6.yaml"
     assert main(["leg", "--config", str(config), *places, *begun]) == 0
     state = json.loads((tmp_path / "out" / "state" / "state.json").read_text())
     curve = [json.loads(line) for line in (tmp_path / "out" / "curve-1.jsonl").read_text().splitlines()]
