@@ -13,7 +13,7 @@ from torch import Tensor
 
 from l2m_core.tasks.additive_form import LEAST_SPREAD, PRODUCTS, Form
 from l2m_core.tasks.batch import TaskBatch, Truth
-from l2m_core.tasks.checks import check_number, check_range
+from l2m_core.tasks.checks import check_choice, check_number, check_range
 from l2m_core.tasks.draws import coin, integers, log_uniform, normal, standardise, uniform
 from l2m_core.tasks.marginals import observe_like_a_chart
 from l2m_core.tasks.missingness import Missingness, sample_missingness
@@ -46,6 +46,7 @@ class AdditiveConfig:
     """How values come to be missing. Where a value's own size decides, the answers taught are not quite right."""
 
     def __post_init__(self) -> None:
+        check_choice(self, "outcome", ("classes", "continuous"))
         check_range(self, "sharpness", 1e-3, 100.0)
         check_range(self, "noise", 1e-3, 100.0)
         for name in ("curved_share", "product_share", "wave_share", "sparse_share", "chart_share"):

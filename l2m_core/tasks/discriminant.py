@@ -17,7 +17,7 @@ from l2m_core.tasks.additive import draw_covariance
 from l2m_core.tasks.batch import TaskBatch, Truth
 from l2m_core.tasks.checks import check_number, check_range
 from l2m_core.tasks.draws import categorical, coin, log_uniform, normal, standardise, uniform
-from l2m_core.tasks.findings import ClassShares
+from l2m_core.tasks.findings import ClassCounts
 from l2m_core.tasks.marginals import observe_like_a_chart
 from l2m_core.tasks.missingness import Missingness, sample_missingness
 from l2m_core.tasks.roles import sample_acquirable
@@ -26,7 +26,7 @@ LEAST_SPREAD = 1e-3  # of middles: of a measurement in which classes do not diff
 
 
 @dataclass(frozen=True)
-class DiscriminantConfig(ClassShares):
+class DiscriminantConfig(ClassCounts):
     """Ranges of the discriminant prior."""
 
     apart: tuple[float, float] = (0.2, 3.0)
@@ -93,11 +93,8 @@ class DiscriminantPrior:
 
     def sample(self, generator: torch.Generator, tasks: int, rows: int, features: int) -> TaskBatch:
         config = self.config
-        several = log_uniform(generator, (tasks,), 3.0, max(3, config.max_classes) + 0.999).long()
-        is_binary = coin(generator, (tasks,), config.binary_share) | (config.max_classes == 2)
-        n_classes = torch.where(is_binary, 2, several)
-        classes = int(n_classes.max())
-        exists = torch.arange(classes, device=generator.device) < n_classes[:, None]
+        n_classes, exists = config.draw(generator, tasks)
+        classes = exists.shape[1]
         evenness = log_uniform(generator, (tasks,), *config.evenness)
         weight = _gamma(generator, evenness[:, None].expand(-1, classes)) * exists
         prevalence = weight / weight.sum(1, keepdim=True)

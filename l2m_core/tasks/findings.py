@@ -23,20 +23,33 @@ FACTORS = 3
 
 
 @dataclass(frozen=True)
-class ClassShares:
-    """How many classes tasks have, and how common each is."""
+class ClassCounts:
+    """How many classes tasks have."""
 
     max_classes: int = 10
     """Most classes of a task; 2 makes every task binary."""
     binary_share: float = 0.35
     """Share of binary tasks."""
-    least_prevalence: tuple[float, float] = (0.02, 0.3)
-    """Range of the weight of the rarest classes against the commonest, log-uniform."""
 
     def __post_init__(self) -> None:
         check_number(self, "binary_share", 0.0, 1.0)
         if self.max_classes < 2:
             raise ConfigError(f"{type(self).__name__}.max_classes is {self.max_classes}; give 2 or more.")
+
+    def draw(self, generator: torch.Generator, tasks: int) -> tuple[Tensor, Tensor]:
+        """n_classes: (B,); exists: (B, K) bool, True for the classes that a task has, K those of the task of most."""
+        several = log_uniform(generator, (tasks,), 3.0, max(3, self.max_classes) + 0.999).long()
+        is_binary = coin(generator, (tasks,), self.binary_share) | (self.max_classes == 2)
+        n_classes = torch.where(is_binary, 2, several)
+        return n_classes, torch.arange(int(n_classes.max()), device=generator.device) < n_classes[:, None]
+
+
+@dataclass(frozen=True)
+class ClassShares(ClassCounts):
+    """How many classes tasks have, and how common each is."""
+
+    least_prevalence: tuple[float, float] = (0.02, 0.3)
+    """Range of the weight of the rarest classes against the commonest, log-uniform."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +99,7 @@ class FindingsPrior:
 
 def draw_classes(generator: torch.Generator, config: ClassShares, tasks: int) -> tuple[Tensor, Tensor]:
     """n_classes: (B,) and prevalence: (B, K), 0 where a task has no such class."""
-    several = log_uniform(generator, (tasks,), 3.0, max(3, config.max_classes) + 0.999).long()
-    is_binary = coin(generator, (tasks,), config.binary_share) | (config.max_classes == 2)
-    n_classes = torch.where(is_binary, 2, several)
-    exists = torch.arange(int(n_classes.max()), device=generator.device) < n_classes[:, None]
+    n_classes, exists = config.draw(generator, tasks)
     rarest = log_uniform(generator, (tasks, 1), *config.least_prevalence)
     # Prevalences log-uniform between the rarest and 1, then normalised: a few common classes, a tail of rare ones.
     weight = rarest ** uniform(generator, tuple(exists.shape)) * exists
