@@ -56,4 +56,8 @@ def predictor_loss(model: nn.Module, job: PredictorJob) -> nn.Module:
             "value_weight is set, but the model foresees no results; give it model.value_bins, or grow them."
         )
     earlier = load_initial_model(job.earlier, job.device).to(DTYPES[job.loop.dtype]) if job.earlier else None
+    if earlier is not None and job.value_weight and not earlier.config.value_bins:  # type: ignore[union-attr]
+        raise ConfigError(
+            f"value_weight is set, but earlier: {job.earlier} foresees no results; set value_weight to 0."
+        )
     return PredictorLoss(model, job.soft_labels, job.value_weight, earlier)

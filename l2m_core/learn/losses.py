@@ -74,39 +74,41 @@ class PredictorLoss(nn.Module):
         super().__init__()
         self.model, self.soft, self.value_weight = model, soft, value_weight
         # In a tuple, so that its parameters are none of this module's.
-        self._earlier = () if earlier is None else (earlier.eval().requires_grad_(False),)
+        self._earlier: tuple[nn.Module, ...] = () if earlier is None else (earlier.eval().requires_grad_(False),)
 
     def forward(self, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
         tasks, n = episode.tasks, episode.context
-        for earlier in self._earlier:
-            return self._as_earlier(earlier, episode)
-        x, y, foresees = tasks.x[:, n:], tasks.y[:, n:], self.value_weight > 0
+        is_answered = tasks.truth is not None and tasks.truth.form is not None
+        before = self._before(episode) if self._earlier and not is_answered else None
+        x, y = tasks.x[:, n:], tasks.y[:, n:]
+        # Beside an earlier model, its foresight is all that is taught of results.
+        foresees = self.value_weight > 0 and not (self._earlier and is_answered)
         memory = self.model.condition(context_of(tasks, n), rank=foresees)
         output = self.model.query(memory, x, episode.a, rank=foresees)
-        loss = (soft_log_loss(output, memory, tasks, n) if self.soft else log_loss(output, memory, y)).mean()
+        if before is not None:
+            loss = _divergence(before.prediction, output.prediction).mean()
+        else:
+            loss = (soft_log_loss(output, memory, tasks, n) if self.soft else log_loss(output, memory, y)).mean()
         report = {"loss": loss.detach()}
         if foresees:
             hidden = tasks.r[:, n:] & ~episode.a  # (B, n, d): every result that is there to be foreseen
-            value = (value_loss(output.values, memory.columns, x) * hidden).sum() / hidden.sum().clamp_min(1)
+            if before is not None:
+                assert before.values is not None and output.values is not None
+                each = _divergence(before.values, output.values)
+            else:
+                each = value_loss(output.values, memory.columns, x)
+            value = (each * hidden).sum() / hidden.sum().clamp_min(1)
             loss = loss + self.value_weight * value
             report["value"] = value.detach()
         return loss, report
 
-    def _as_earlier(self, earlier: nn.Module, episode: Episode) -> tuple[Tensor, dict[str, Tensor]]:
-        tasks, n = episode.tasks, episode.context
-        context, x = context_of(tasks, n), tasks.x[:, n:]
-        if tasks.truth is not None and tasks.truth.form is not None:
-            memory = self.model.condition(context, rank=False)  # type: ignore[operator]
-            output = self.model.query(memory, x, episode.a, rank=False)  # type: ignore[operator]
-            loss = soft_log_loss(output, memory, tasks, n).mean()
-            return loss, {"loss": loss.detach()}
-        output = self.model.query(self.model.condition(context), x, episode.a)  # type: ignore[operator]
-        with torch.no_grad():
-            before = earlier.query(earlier.condition(context), x, episode.a)  # type: ignore[operator]
-        hidden = tasks.r[:, n:] & ~episode.a
-        value = (_divergence(before.values, output.values) * hidden).sum() / hidden.sum().clamp_min(1)
-        apart = _divergence(before.prediction, output.prediction).mean()
-        return apart + self.value_weight * value, {"loss": apart.detach(), "value": value.detach()}
+    @torch.no_grad()
+    def _before(self, episode: Episode) -> Output:
+        """What the earlier model answers to the episode's queries."""
+        (earlier,) = self._earlier
+        tasks, n, foresees = episode.tasks, episode.context, self.value_weight > 0
+        memory = earlier.condition(context_of(tasks, n), rank=foresees)  # type: ignore[operator]
+        return earlier.query(memory, tasks.x[:, n:], episode.a, rank=foresees)  # type: ignore[operator]
 
 
 def _divergence(before: Tensor, now: Tensor) -> Tensor:
