@@ -1,9 +1,9 @@
 """A council: the model's predictions blended with those of models that were fitted to the cohort's own rows.
 
 A cohort is context, and it is also a training set: the longer it is, the more a model fitted to all of its rows knows
-that a pretrained model, which reads some of them, does not. A regression and boosted trees are fitted to the cohort under
-random masks, and where the outcome is continuous a Gaussian process, which knows smooth functions of several features. The blend
-is a product,
+that a pretrained model, which reads some of them, does not. Boosted trees are fitted to the cohort under random masks; where
+the outcome is a class also a Bayesian regression, which averages over how much each feature may count, and where it is continuous
+a regression and a Gaussian process, which knows smooth functions of several features. The blend is a product,
 
     p(y | x⊙a) ∝ p_model(y | x⊙a)^w_0 · Π_m p_m(y | x⊙a)^w_m,
 
@@ -31,7 +31,7 @@ from l2m_core.model.density import Density
 from l2m_core.tabular.predictions import Gaussian, Prediction
 
 MODEL = "model"  # its name among the voices
-MEMBERS = ("base rate", "regression", "shallow trees", "trees", "Gaussian process")
+MEMBERS = ("base rate", "regression", "shallow trees", "trees", "Gaussian process", "Bayesian regression")
 """Voices beside the model's; see members.py. Recipes name them, so a name keeps its meaning for good."""
 PRODUCT, MIXTURE = "product", "mixture"
 """How voices are blended."""

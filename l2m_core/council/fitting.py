@@ -38,8 +38,11 @@ SPREAD, LEAST_SPREAD = 0.2, 0.1
 leaves the other members little to tell."""
 SHORT_ROWS = 400
 """A cohort of no more is short."""
-EXPECTED = {"Gaussian process": 0.2}
-"""Weights of members before any row has spoken, of the others 0. Chosen on tables like those of `python -m train members`."""
+EXPECTED = {"Gaussian process": 0.2, "Bayesian regression": 0.2}
+"""Weights of members before any row has spoken, of the others 0. The process's was chosen on tables like those of
+`python -m train members`, the regression's on public tables that nothing here is measured on."""
+RARER_ROWS = 100
+"""Of so many rows with another outcome than the most frequent class a member learns what is expected of it; of fewer, less."""
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]
@@ -56,9 +59,12 @@ def rebuild(cohort: Cohort, recipe: Recipe) -> Council:
     return Council(recipe, members)
 
 
-def expected_weights(kind: str) -> dict[str, float]:
-    """Each member of a council of such an outcome → its weight before any row has spoken."""
-    return {name: EXPECTED.get(name, 0.0) for name in members_of(kind)}
+def expected_weights(cohort: Cohort) -> dict[str, float]:
+    """Each member of such a cohort's council → its weight before any row has spoken."""
+    share = 1.0
+    if cohort.kind != "continuous":
+        share = min(1.0, (len(cohort) - int(np.bincount(cohort.y).max())) / RARER_ROWS)
+    return {name: share * EXPECTED.get(name, 0.0) for name in members_of(cohort.kind)}
 
 
 def spread_of(kind: str, rows: int) -> float:
@@ -81,7 +87,7 @@ def fit_council(
     read: has the model read a part of the cohort; check: is called now and then, and may end the work by raising;
     members: as `expected_weights`, of which these are by default.
     """
-    members = expected_weights(cohort.kind) if members is None else members
+    members = expected_weights(cohort) if members is None else members
     if len(cohort) < FEWEST_ROWS or len(np.unique(cohort.y)) < 2:
         return Council(Recipe(seed=seed, notes=(f"A council is fitted from {FEWEST_ROWS} rows on.",)), {})
     try:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from l2m_core.council.council import MEMBERS
+from l2m_core.tabular.bayesian_regression import BayesianRegression
 from l2m_core.tabular.gaussian_process import GaussianProcess
 from l2m_core.tabular.linear import FittedLinear, LinearSettings
 from l2m_core.tabular.partial_models import Fitted
@@ -56,13 +57,16 @@ FITTED_BY: dict[str, Callable[[Context, np.random.Generator], Fitted]] = {
     "shallow trees": _shallow_trees,
     "trees": _trees,
     "Gaussian process": GaussianProcess,
+    "Bayesian regression": BayesianRegression,
 }
 """Each of MEMBERS → how it is fitted."""
 
 
 def members_of(kind: str) -> tuple[str, ...]:
-    """Of MEMBERS, those that are fitted to such an outcome. With classes a Gaussian process added nothing to the others."""
-    return tuple(name for name in MEMBERS if name != "Gaussian process" or kind == "continuous")
+    """Of MEMBERS, those that are fitted to such an outcome. With classes a Gaussian process added nothing, and a regression nothing
+    beside the Bayesian one."""
+    elsewhere = ("Bayesian regression",) if kind == "continuous" else ("regression", "Gaussian process")
+    return tuple(name for name in MEMBERS if name not in elsewhere)
 
 
 def copies_of(context: Context) -> int:

@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from l2m_core.tabular.imputation import CELLS, Imputation, Imputed
 from l2m_core.tabular.predictions import Gaussian
-from l2m_core.tabular.preparation import Context, Encoding, known_cells
+from l2m_core.tabular.preparation import Context
 
 STEPS, RATE = 40, 0.1
 """Of the search for lengths and variances: a fixed number, so that the same rows give the same numbers."""
@@ -27,69 +28,11 @@ SEARCH_ROWS = 200
 """Rows that the search reads, at most."""
 MOST_ROWS = 800
 """Rows that it is fitted to, at most: a random part of a longer cohort. Its time grows with the cube of them."""
-CELLS = 4_000_000
-"""Of rows × rows × columns, and of rows × columns × columns, at most so many are held at a time."""
 LENGTH_SPREAD = 0.5
 """Standard deviation of the logarithm of a length, before any row has spoken."""
 SIZE, SIZE_SPREAD = -1.0, 3.0
 """Mean and standard deviation of the logarithms of a², b² and σ², before any row has spoken."""
-SHRINKAGE = 5.0
-"""Correlations between features are drawn towards 0 as if so many rows more, for each feature, had shown none."""
-LEAST_EIGENVALUE = 0.05
 LEAST_NOISE = 1e-3  # of the outcome's variance
-
-
-@dataclass(frozen=True)
-class Imputed:
-    """middle, variance: (n, D) of each encoded column, 0 variance where it is known."""
-
-    middle: Tensor
-    variance: Tensor
-
-    def rows(self, index: Tensor) -> Imputed:
-        return Imputed(self.middle[index], self.variance[index])
-
-
-class Imputation:
-    """What is known of a row, and a normal distribution for what is not."""
-
-    def __init__(self, context: Context):
-        self.encoding = Encoding(context)
-        z, known = self._encoded(context.x, np.ones_like(context.x, dtype=bool))
-        # Second moments of columns recorded together; columns are centred and of unit variance, or levels of a category.
-        self.centre = (z * known).sum(0) / known.sum(0).clamp_min(1)
-        z = (z - self.centre) * known
-        together = known.T @ known
-        covariance = z.T @ z / (together + SHRINKAGE * z.shape[1])
-        variance = (z.square().sum(0) / known.sum(0).clamp_min(1)).clamp_min(1e-6)
-        covariance.diagonal().copy_(variance)
-        # Of moments from different rows a covariance may come out that none can be.
-        scale = variance.sqrt()
-        values, vectors = torch.linalg.eigh(covariance / scale / scale[:, None])
-        self.covariance = (vectors * values.clamp_min(LEAST_EIGENVALUE)) @ vectors.T * scale * scale[:, None]
-
-    def _encoded(self, x: np.ndarray, a: np.ndarray) -> tuple[Tensor, Tensor]:
-        known = known_cells(x, a)[:, self.encoding.owner]
-        return torch.from_numpy(self.encoding.values(x) * known).double(), torch.from_numpy(known).double()
-
-    def __call__(self, x: np.ndarray, a: np.ndarray) -> Imputed:
-        z, known = self._encoded(x, a)
-        at_a_time = max(1, CELLS // z.shape[1] ** 2)
-        parts = [self._imputed(*part) for part in zip(z.split(at_a_time), known.split(at_a_time), strict=True)]
-        return Imputed(torch.cat([part.middle for part in parts]), torch.cat([part.variance for part in parts]))
-
-    def _imputed(self, z: Tensor, known: Tensor) -> Imputed:
-        off = (z - self.centre) * known
-        both = known[:, :, None] * known[:, None, :]
-        # Σ_kk of each row, with 1 on the diagonal where a column is unknown, so that all rows have one shape.
-        inner = self.covariance * both + torch.diag_embed(1 - known)
-        root = torch.linalg.cholesky(inner)
-        across = self.covariance * known[:, :, None]  # (n, D known, D)
-        whitened = torch.linalg.solve_triangular(root, across, upper=False)
-        told = torch.linalg.solve_triangular(root, off[..., None], upper=False)
-        middle = (whitened * told).sum(1)
-        variance = (self.covariance.diagonal() - whitened.square().sum(1)).clamp_min(0.0)
-        return Imputed(torch.where(known > 0, off, middle), torch.where(known > 0, 0.0, variance))
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from l2m_core.tasks.batch import TaskBatch
-from l2m_core.tasks.draws import normal, uniform
+from l2m_core.tasks.draws import normal, polya_gamma, uniform
 
 PRODUCTS = 6  # pairs of features
 LEAST_SPREAD = 1e-3  # of a weight: of a part that does not count
 GUESSES = 48  # of what is not known of a query
 BURN_IN = 16  # draws of weights that are left out
-SERIES = 24  # terms of a Pólya-Gamma draw
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def _class_answers(form: Form, known: Tensor, y: Tensor, seen: Tensor, generator
     weights = torch.zeros_like(slope)
     total = torch.zeros(seen.shape[1:3], dtype=torch.float64, device=seen.device)
     for index in range(-BURN_IN, len(seen)):
-        each = _polya_gamma(generator, (known @ weights)[..., 0])  # (B, c)
+        each = polya_gamma(generator, (known @ weights)[..., 0])  # (B, c)
         root = torch.linalg.cholesky(precision + known.transpose(1, 2) @ (known * each[..., None]))
         free = normal(generator, tuple(slope.shape)).double()
         # N(H⁻¹ s, H⁻¹) with H = L Lᵀ: L⁻ᵀ (L⁻¹ s + e)
@@ -144,17 +143,6 @@ def _class_answers(form: Form, known: Tensor, y: Tensor, seen: Tensor, generator
         if index >= 0:
             total = total + torch.sigmoid((form.terms(seen[index]).double() @ weights)[..., 0])
     return (total / len(seen)).float()
-
-
-def _polya_gamma(generator: torch.Generator, score: Tensor) -> Tensor:
-    """One PG(1, score) draw each: the first of a series' exponential draws, and the mean of those that are left out."""
-    k = torch.arange(1, SERIES + 1, device=score.device).double()
-    below = (k - 0.5).square() + (score / (2 * math.pi)).square()[..., None]  # (B, c, SERIES)
-    drawn = -uniform(generator, tuple(below.shape), 1e-7, 1.0).double().log()
-    # Its mean is tanh(c / 2) / 2c.
-    half = score.abs().clamp_min(1e-4) / 2
-    left = torch.tanh(half) / (4 * half) - (1 / below).sum(-1) / (2 * math.pi**2)
-    return (drawn / below).sum(-1) / (2 * math.pi**2) + left.clamp_min(0.0)
 
 
 def _continuous_answers(form: Form, known: Tensor, y: Tensor, seen: Tensor, generator: torch.Generator) -> Tensor:

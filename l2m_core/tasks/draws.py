@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
+
+SERIES = 24  # terms of a Pólya-Gamma draw
 
 
 def uniform(generator: torch.Generator, shape: tuple[int, ...], low: float = 0.0, high: float = 1.0) -> Tensor:
@@ -74,3 +78,14 @@ def standardise(x: Tensor, recorded: Tensor | None = None, dim: int = 1, limit: 
     constant = std <= 1e-6 * mean.abs().clamp_min(1.0)
     scaled = torch.where(constant, torch.zeros_like(x), centred / std.clamp_min(1e-30))
     return scaled if limit is None else scaled.clamp(-limit, limit)
+
+
+def polya_gamma(generator: torch.Generator, score: Tensor) -> Tensor:
+    """One PG(1, score) draw each: the first of a series' exponential draws, and the mean of those that are left out."""
+    k = torch.arange(1, SERIES + 1, device=score.device).double()
+    below = (k - 0.5).square() + (score / (2 * math.pi)).square()[..., None]  # (..., SERIES)
+    drawn = -uniform(generator, tuple(below.shape), 1e-7, 1.0).double().log()
+    # Its mean is tanh(c / 2) / 2c.
+    half = score.abs().clamp_min(1e-4) / 2
+    left = torch.tanh(half) / (4 * half) - (1 / below).sum(-1) / (2 * math.pi**2)
+    return (drawn / below).sum(-1) / (2 * math.pi**2) + left.clamp_min(0.0)

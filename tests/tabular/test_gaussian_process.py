@@ -11,7 +11,8 @@ import torch
 from l2m_core.cohort import Cohort
 from l2m_core.metrics import row_losses
 from l2m_core.tabular import gaussian_process
-from l2m_core.tabular.gaussian_process import GaussianProcess, Imputation, Imputed, Kernel
+from l2m_core.tabular.gaussian_process import GaussianProcess, Kernel
+from l2m_core.tabular.imputation import Imputed
 from l2m_core.tabular.linear import FittedLinear, LinearSettings
 from l2m_core.tabular.preparation import Context, prepare
 from tests.methods.cohorts import LEVELS, learnable
@@ -60,20 +61,6 @@ def test_whole_rows_have_the_covariance_of_a_process_without_holes():
     x = torch.randn(5, FEATURES, generator=torch.Generator().manual_seed(1)).double()
     rows = Imputed(x, torch.zeros_like(x))
     assert torch.allclose(KERNEL.between(rows, rows), by_hand(x[:, None], x[None]))
-
-
-def test_what_is_unknown_follows_from_what_is_known():
-    generator = np.random.default_rng(2)
-    shared = generator.normal(size=(2000, 1))
-    x = (0.8**0.5 * shared + 0.2**0.5 * generator.normal(size=(2000, 2))).astype(np.float32)
-    x[generator.random(x.shape) < 0.2] = np.nan
-    x = np.column_stack([x, generator.normal(size=2000)]).astype(np.float32)
-    context = prepare(Cohort.from_arrays(x, generator.integers(0, 2, 2000)))
-    asked = np.array([[2.0, np.nan, np.nan]], dtype=np.float32)
-    imputed = Imputation(context)(asked, np.ones_like(asked, dtype=bool))
-    # A correlation of 0.8: the middle follows by so much, and 1 − 0.8² of the variance is left.
-    assert imputed.middle[0].tolist() == pytest.approx([2.0, 1.6, 0.0], abs=0.15)
-    assert imputed.variance[0].tolist() == pytest.approx([0.0, 0.36, 1.0], abs=0.08)
 
 
 def test_it_foresees_what_features_tell_together_only():

@@ -97,15 +97,15 @@ def measure(model: L2M, table: Table, rows: int, test_rows: int, seed: int) -> d
     cohort, x, y = draw(table, rows, test_rows, seed)
     memory = model.condition(cohort, rank=False)
     losses = {MODEL: mean_loss(memory, x, y)}
-    for voice, members in variants(table.kind).items():
+    for voice, members in variants(cohort).items():
         council = memory.fit_council(seed, members=members)
         losses[voice] = mean_loss(memory.with_council(council), x, y)
     return losses
 
 
-def variants(kind: str) -> dict[str, dict[str, float]]:
+def variants(cohort: Cohort) -> dict[str, dict[str, float]]:
     """The council whole, with nothing expected of any member where anything is, and without each member in turn."""
-    whole = expected_weights(kind)
+    whole = expected_weights(cohort)
     found = {COUNCIL: whole}
     if any(whole.values()):
         found[NOTHING_EXPECTED] = dict.fromkeys(whole, 0.0)
