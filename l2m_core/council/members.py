@@ -63,8 +63,8 @@ FITTED_BY: dict[str, Callable[[Context, np.random.Generator], Fitted]] = {
 
 
 def members_of(kind: str) -> tuple[str, ...]:
-    """Of MEMBERS, those that are fitted to such an outcome. With classes a Gaussian process added nothing, and a regression nothing
-    beside the Bayesian one."""
+    """Of MEMBERS, those that are fitted to such an outcome. With classes a Gaussian process added nothing, and
+    beside the Bayesian regression the other one nothing."""
     elsewhere = ("Bayesian regression",) if kind == "continuous" else ("regression", "Gaussian process")
     return tuple(name for name in MEMBERS if name not in elsewhere)
 

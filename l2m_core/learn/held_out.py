@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -75,19 +76,31 @@ class TaskLosses:
     model: Tensor
     base_rate: Tensor
     classes: Tensor
+    least: Tensor
+    """What the truth's own probabilities expect of themselves; NaN where there are none."""
 
 
 @torch.no_grad()
-def losses_of(model: nn.Module, group: HeldOut) -> TaskLosses:
-    loss, base, classes = [], [], []
+def losses_of(model: nn.Module, group: HeldOut, expected: bool = False) -> TaskLosses:
+    """expected: the model's losses are those that the truth expects, not of the outcomes drawn (soft_log_loss)."""
+    loss, base, classes, least = [], [], [], []
     for episode in group.episodes:
         tasks = episode.tasks
-        losses, memory = query_losses(model, episode)
+        losses, memory = query_losses(model, episode, expected=expected)
         loss.append(losses.mean(1))
         base.append(base_rate_loss(tasks, episode.context, memory))
         count = tasks.n_classes
         classes.append(torch.zeros(len(tasks.x), dtype=torch.int64) if count is None else count.cpu())
-    return TaskLosses(torch.cat(loss), torch.cat(base), torch.cat(classes))
+        least.append(_least_loss(tasks, episode.context))
+    return TaskLosses(torch.cat(loss), torch.cat(base), torch.cat(classes), torch.cat(least))
+
+
+def _least_loss(tasks: TaskBatch, context: int) -> Tensor:
+    """(B,) mean entropy of the truth's probabilities of the queries after `context`."""
+    p = None if tasks.truth is None else tasks.truth.probabilities
+    if p is None:
+        return torch.full((len(tasks.x),), math.nan)
+    return torch.special.entr(p[:, context:]).sum(-1).mean(1).cpu()
 
 
 REVEALS = 1  # tests of each query whose gains are computed

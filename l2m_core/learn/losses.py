@@ -52,12 +52,17 @@ def soft_log_loss(output: Output, memory: Memory, tasks: TaskBatch, context: int
     return -(drawn * torch.where(drawn > 0, log_p, 0.0)).sum(-1)
 
 
-def query_losses(model: nn.Module, episode: Episode, rank: bool = False) -> tuple[Tensor, Memory]:
-    """(B, n) log loss of the episode's queries, and the memory of its context; rank: see Encoder."""
+def query_losses(
+    model: nn.Module, episode: Episode, rank: bool = False, expected: bool = False
+) -> tuple[Tensor, Memory]:
+    """(B, n) log loss of the episode's queries, and the memory of its context.
+
+    rank: see Encoder; expected: as the truth expects it (soft_log_loss), not of the outcomes that were drawn.
+    """
     tasks, n = episode.tasks, episode.context
     memory = model.condition(context_of(tasks, n), rank=rank)  # type: ignore[operator]
     output = model.query(memory, tasks.x[:, n:], episode.a, rank=rank)  # type: ignore[operator]
-    return log_loss(output, memory, tasks.y[:, n:]), memory
+    return (soft_log_loss(output, memory, tasks, n) if expected else log_loss(output, memory, tasks.y[:, n:])), memory
 
 
 class PredictorLoss(nn.Module):

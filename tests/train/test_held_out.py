@@ -17,8 +17,8 @@ from l2m_core.learn.stages import Stage
 from tests.learn.examples import fresh_model, shaken_model
 from train.__main__ import main
 from train.initial_model import load_initial_model
-from train.priors import priors_of
-from train.study.held_out import BASE_RATE, mean_and_error, page, prior_of, task_losses
+from train.priors import PriorChoice, priors_of
+from train.study.held_out import BASE_RATE, LEAST, mean_and_error, page, prior_of, task_losses
 
 SHAPES = {
     "small": Stage(steps=1, tasks=12, rows=(24,), features=(3,), continuous=0.0),
@@ -87,6 +87,23 @@ def test_tasks_are_also_told_apart_by_their_number_of_classes(models: list[str])
     assert float(row(text, "3–5")[models[0]]) == pytest.approx(several[models[0]].mean(), abs=1e-4)
     counted = [line for line in text.splitlines() if line.startswith(("| 2 ", "| 3–5 ", "| 6–10 "))]
     assert sum(int(line.split("|")[2]) for line in counted) == (losses.classes > 0).sum() == 24
+
+
+def test_losses_that_the_truth_expects_are_those_drawn_on_average_and_never_below_the_least(
+    models: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shaken = models[1]
+    drawn = held_out.draw_held_out(priors_of(PriorChoice("additive")), pools=20)
+    outcomes, expected = (task_losses([shaken], drawn, expected=is_expected) for is_expected in (False, True))
+    of_classes = expected.classes > 0
+    assert expected[LEAST].isna().equals(~of_classes)
+    assert (expected[shaken] > expected[LEAST])[of_classes].all()
+    off = (outcomes[shaken] - expected[shaken])[of_classes]
+    assert abs(off.mean()) < 4 * off.std() / len(off) ** 0.5 and off.std() > 0.01
+    assert main(["held_out", "--expected", "--prior", "additive", "--pools", "1", "--model", shaken]) == 0
+    text = capsys.readouterr().out
+    assert "no lower" in text and float(row(text, "small")[LEAST]) < float(row(text, "small")[shaken])
+    assert "nan" not in row(text, "2")[LEAST]
 
 
 def test_the_standard_error_is_that_of_the_mean_of_differences() -> None:

@@ -1,7 +1,9 @@
 """`python -m train held_out`: log loss of one or more models on the held-out synthetic tasks of a training run.
 
 All models answer the same tasks, so that a difference between two of them is one between pairs. With `--gains` it is
-the gain heads that are compared: how far each is off the gain that its own model's answers give.
+the gain heads that are compared: how far each is off the gain that its own model's answers give. With `--expected` losses
+are those that the truth expects instead of those of the outcomes drawn, which are noisier: the prior's own probabilities, or of a
+prior whose best answers are known (additive, discriminant) what the context tells.
 """
 
 from __future__ import annotations
@@ -26,19 +28,20 @@ from train.study.markdown import markdown_table
 # Name → fewest and most classes of a task.
 CLASSES = {"2": (2, 2), "3–5": (3, 5), "6–10": (6, 10)}
 BASE_RATE = "base rate"
+LEAST = "least possible"
 DEFAULT = "general"
 
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     device = for_training(given.device)
-    priors = priors_of(prior_of(given.config))
+    priors = priors_of(PriorChoice(given.prior) if given.prior else prior_of(given.config))
     held_out = draw_held_out(priors, device, given.pools, by_frequency=given.classes_by_frequency)
     models = list(dict.fromkeys(given.model or [DEFAULT]))
     if given.gains:
         print(gains_page(gain_errors(models, held_out, device)))
     else:
-        print(page(task_losses(models, held_out, device)))
+        print(page(task_losses(models, held_out, device, given.expected), given.expected))
     return 0
 
 
@@ -52,12 +55,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         help="released models, folders of models, folders of runs, or single checkpoints (general)",
     )
     parser.add_argument("--pools", type=int, default=2, help="batches of tasks of each shape")
-    parser.add_argument("--config", type=Path, help="a job's settings: the tasks are drawn from its prior")
+    drawn_from = parser.add_mutually_exclusive_group()
+    drawn_from.add_argument("--config", type=Path, help="a job's settings: the tasks are drawn from its prior")
+    drawn_from.add_argument("--prior", help="the tasks are drawn from this prior, as it is by default (synthetic)")
     parser.add_argument(
         "--classes-by-frequency", action="store_true", help="code classes from the most to the least frequent"
     )
     parser.add_argument(
         "--gains", action="store_true", help="compare the gain heads with the gains that each model's own answers give"
+    )
+    parser.add_argument(
+        "--expected", action="store_true", help="score by what the truth expects, not by the outcomes drawn"
     )
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
     given = parser.parse_args(arguments)
@@ -75,16 +83,23 @@ def prior_of(config: Path | None) -> PriorChoice:
     return build_settings(PriorChoice, settings.get("prior") or {}, "config.prior")
 
 
-def task_losses(models: Sequence[str], held_out: Sequence[HeldOut], device: str = "cpu") -> pd.DataFrame:
-    """One row per task: its shape, its number of classes (0: continuous), the base rate's log loss and each model's."""
+def task_losses(
+    models: Sequence[str], held_out: Sequence[HeldOut], device: str = "cpu", expected: bool = False
+) -> pd.DataFrame:
+    """One row per task: its shape, its number of classes (0: continuous), the base rate's log loss and each model's.
+
+    expected: as of `losses_of`; a column more says how low any answer can be expected to be.
+    """
     found: dict[str, pd.DataFrame] = {}
     for name in models:
         model = load_initial_model(name, device).eval()
         for group in held_out:
             _check_classes(name, model, group)
-            losses = losses_of(model, group)
+            losses = losses_of(model, group, expected)
             if group.name not in found:
                 columns = {"shape": group.name, "classes": losses.classes.numpy(), BASE_RATE: losses.base_rate.cpu()}
+                if expected:
+                    columns[LEAST] = losses.least.numpy()
                 found[group.name] = pd.DataFrame(columns)
             found[group.name][name] = losses.model.cpu().numpy()
     return pd.concat(list(found.values()), ignore_index=True)
@@ -111,10 +126,15 @@ def _check_classes(name: str, model: nn.Module, group: HeldOut) -> None:
         )
 
 
-def page(losses: pd.DataFrame) -> str:
+def page(losses: pd.DataFrame, expected: bool = False) -> str:
     shapes = {str(name): part for name, part in losses.groupby("shape", sort=False)}
     classes = {name: losses[losses["classes"].between(*ends)] for name, ends in CLASSES.items()}
-    parts = [HEAD, markdown_table(summary("shape", shapes)), CLASSES_HEAD, markdown_table(summary("classes", classes))]
+    parts = [
+        HEAD + EXPECTED_HEAD * expected,
+        markdown_table(summary("shape", shapes)),
+        CLASSES_HEAD,
+        markdown_table(summary("classes", classes)),
+    ]
     return "\n\n".join(parts)
 
 
@@ -134,8 +154,10 @@ def summary(by: str, parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _means(part: pd.DataFrame) -> dict[str, object]:
-    first, *others = (name for name in part.columns if name not in ("shape", "classes", BASE_RATE))
-    row: dict[str, object] = {"tasks": len(part), BASE_RATE: part[BASE_RATE].mean()}
+    first, *others = (name for name in part.columns if name not in ("shape", "classes", BASE_RATE, LEAST))
+    row: dict[str, object] = {"tasks": len(part)} | {
+        name: part[name].mean() for name in (BASE_RATE, LEAST) if name in part
+    }
     row |= {name: part[name].mean() for name in (first, *others)}
     row |= {f"{name}, under base rate": (part[BASE_RATE] - part[name]).mean() for name in (first, *others)}
     return row | _differences(part, first, others)
@@ -155,6 +177,9 @@ def mean_and_error(differences: np.ndarray) -> str:
 
 HEAD = """Log loss in nats on held-out synthetic tasks, mean over tasks; of a continuous outcome in standard deviations of the
 context's. A difference is ± its standard error over the same tasks; below zero the first-named model is better."""
+EXPECTED_HEAD = """ Models' losses
+are those that the truth expects, which can be no lower than "least possible"; of a prior whose best answers are known, the truth
+is what the context tells one who knows the form of its tasks. The base rate's are of the outcomes drawn."""
 CLASSES_HEAD = "By the task's number of classes, all shapes together:"
 GAINS_HEAD = """Squared error of the gain head on a log scale, against the mutual information under the results that its model
 foresees and the model's own answers to them; held-out synthetic tasks, mean over tasks, one open test for each patient. A
