@@ -89,10 +89,10 @@ class Recipe:
 
     @property
     def in_brief(self) -> str:
-        """What is told beside the model's name."""
+        """What is told beside the model's name: those who are heard most first."""
         if not self.members:
             return "sharpened to this cohort" if self.weights[MODEL] > 1 else "softened to this cohort"
-        *first, last = self.members
+        *first, last = sorted(self.members, key=lambda name: -self.weights[name])
         return f"with {', '.join(first)} and {last}" if first else f"with {last}"
 
     @property

@@ -101,7 +101,7 @@ def test_the_first_answer_waits_for_no_council(here, owner: str, ward: StoredCoh
 def test_a_step_through_names_its_council_and_is_replayed_with_it(here, owner: str, ward, heard: AppTest) -> None:
     record = recorded(owner, heard)
     assert record.council is not None and dict(record.council.weights) == WEIGHTS
-    assert "model general with trees and Bayesian regression" in texts(heard)
+    assert "model general with Bayesian regression and trees" in texts(heard)
     (believed,) = record.believed
     plain = record.patient(services.get().conditioned(owner, ward, services.get().model(owner)).memory)
     assert believed["yes"] != pytest.approx(float(plain.posterior[1]), abs=1e-6)
@@ -124,7 +124,7 @@ def test_one_that_began_with_a_council_keeps_it_where_councils_are_off_by_now(he
     here(council=False)
     assert posteriors(owner, heard) == before
     app = check(heard.run())
-    assert "model general with trees and Bayesian regression" in texts(app)
+    assert "model general with Bayesian regression and trees" in texts(app)
 
 
 def test_an_installation_may_be_without(here, owner: str, ward: StoredCohort) -> None:

@@ -169,5 +169,5 @@ Tables drawn by scikit-learn's generators, which no model was trained on. Of eac
 cells never recorded; others are asked about, with random parts of them known. Log loss in nats, lower is better; of a continuous
 outcome in standard deviations of the cohort's. Each seed draws another table, and intervals (95%, Student's t) are over tables
 drawn: of a few generators, so they tell of these and no others. "Nothing expected": every member begins with a weight of 0, where
-otherwise some begin with more (`EXPECTED` in `l2m_core/council/fitting.py`). That weight was chosen on tables of the same
-generators, so what it saves here is no independent measure of it."""
+otherwise some begin with more (`EXPECTED` in `l2m_core/council/fitting.py`). The Gaussian process's was chosen on
+tables of the same generators, so what it saves here is no independent measure of it; the Bayesian regression's was not."""
