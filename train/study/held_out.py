@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.gains:
         print(gains_page(gain_errors(models, held_out, device)))
     else:
-        print(page(task_losses(models, held_out, device, given.expected), given.expected))
+        print(page(task_losses(models, held_out, device, given.expected)))
     return 0
 
 
@@ -126,11 +126,11 @@ def _check_classes(name: str, model: nn.Module, group: HeldOut) -> None:
         )
 
 
-def page(losses: pd.DataFrame, expected: bool = False) -> str:
+def page(losses: pd.DataFrame) -> str:
     shapes = {str(name): part for name, part in losses.groupby("shape", sort=False)}
     classes = {name: losses[losses["classes"].between(*ends)] for name, ends in CLASSES.items()}
     parts = [
-        HEAD + EXPECTED_HEAD * expected,
+        HEAD + EXPECTED_HEAD * (LEAST in losses),
         markdown_table(summary("shape", shapes)),
         CLASSES_HEAD,
         markdown_table(summary("classes", classes)),
