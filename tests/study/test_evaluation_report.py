@@ -33,6 +33,7 @@ def test_a_summary_counts_what_it_claims(records):
     assert summary.information["l2m"] == pytest.approx((0.20 - 0.01) / 2)
     assert summary.ratio == pytest.approx(summary.information["l2m"] / summary.information["gdfs"])
     assert summary.hindsight == pytest.approx((0.20 + 0.01) / 2 / summary.information["gdfs"])  # l2m of a, gdfs of b
+    assert summary.hindsight_skill == pytest.approx((1 - 0.40 / 0.60 + 1 - 0.28 / 0.29) / 2)
     assert summary.share_lowest == 0.5
     assert list(summary.worse_than_base_rate["cohort"]) == ["b"]
     assert list(summary.losing["cohort"]) == ["b"]

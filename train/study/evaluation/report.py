@@ -154,7 +154,7 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
             lines.append(
                 f"- Against the best task-specific acquisition method ({best}, {summary.information[best]:.4f}): "
                 f"**{summary.ratio:.2f} times**. Who knew the lowest method of each cell beforehand, {lead} among them, would "
-                f"come to {summary.hindsight:.2f} times."
+                f"come to {summary.hindsight:.2f} times, and to a skill of {summary.hindsight_skill:.4f}."
             )
         lines += _binary_alone(records, lead)
         above = [name for name in summary.information.index if summary.information[name] > summary.information[lead]]

@@ -53,8 +53,17 @@ class Summary:
         best = self.best_task_specific
         if best is None or BASE_RATE not in self.cells:
             return float("nan")
-        lowest = self.cells[[name for name in self.methods.index if name != BASE_RATE]].min(axis=1)
-        return float((self.cells[BASE_RATE] - lowest).mean() / self.information[best])
+        return float((self.cells[BASE_RATE] - self._lowest).mean() / self.information[best])
+
+    @property
+    def hindsight_skill(self) -> float:
+        """The skill of whoever knew that."""
+        return float((1 - self._lowest / self.cells[BASE_RATE]).mean())
+
+    @property
+    def _lowest(self) -> pd.Series:
+        """The lowest method's loss in each cell."""
+        return self.cells[[name for name in self.methods.index if name != BASE_RATE]].min(axis=1)
 
     @property
     def share_lowest(self) -> float:
