@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -19,7 +18,7 @@ from tests.e2e.test_layout import BEYOND, CUT
 
 pytestmark = pytest.mark.browser
 
-MOST_CLICKS, MOST_SECONDS = 4, 60
+MOST_CLICKS = 4
 WIDTHS = (1440, 820, 390)
 # Cohorts of different shapes: many holes, a continuous outcome, six classes, text levels, 490 columns, no baseline.
 COHORTS = (
@@ -77,7 +76,6 @@ def test_an_own_file_gives_its_first_suggestion_in_four_clicks(
     page.evaluate(
         """() => { window.clicks = 0; document.addEventListener('click', () => { window.clicks += 1; }, true); }"""
     )
-    began = time.monotonic()
     choose_file(page, ward_csv(tmp_path))
     expect(
         page.get_by_text(re.compile(r"3 known at the start, 3 can be measured, 3 ignored; outcome died"))
@@ -86,9 +84,7 @@ def test_an_own_file_gives_its_first_suggestion_in_four_clicks(
         press(page, name)
     events(page, 1)
     expect(page.get_by_role("button", name="Record")).to_be_visible()
-    clicks, seconds = page.evaluate("window.clicks"), time.monotonic() - began
-    print(f"{clicks} clicks, {seconds:.0f} s")
-    assert 0 < clicks <= MOST_CLICKS and seconds < MOST_SECONDS
+    assert 0 < page.evaluate("window.clicks") <= MOST_CLICKS
     page.close()
 
 

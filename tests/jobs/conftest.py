@@ -71,7 +71,7 @@ def long_ward(services: Services) -> StoredCohort:
     return services.add_cohort(OWNER, cohort_of(400, 12))
 
 
-LONG = {"folds": 4, "budget": 6, "most_rows": 200, "draws": 100}
+LONG = {**SETTINGS, "folds": 4, "budget": 6, "most_rows": 100}
 
 
 def ask(runner: Runner, cohort: StoredCohort, settings: dict | None = None, owner: str = OWNER) -> Job:

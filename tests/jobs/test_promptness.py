@@ -26,7 +26,7 @@ def test_a_dead_worker_is_looked_for_often_enough_without_a_page_open() -> None:
 
 @pytest.mark.reliability
 def test_a_stopped_evidence_job_ends_soon(runner: Runner, long_ward, figure: Keep) -> None:
-    job = ask(runner, long_ward, LONG)
+    job = ask(runner, long_ward, {**LONG, "most_rows": 200, "council": True, "conventional": True})
     wait_until(lambda: runner.store.jobs.get(OWNER, job.id).progress > 0)
     began = time.monotonic()
     runner.stop(OWNER, job.id)

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,13 @@ from l2m_core import cli, paths
 from tests.prerequisites import REPOSITORY
 
 
+@cache  # each start imports much, and is asked about more than once
+def run_module(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "l2m_core.cli", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    return run_module("l2m_core.cli", *words)
 
 
 @pytest.fixture
@@ -58,10 +62,7 @@ def test_help_answers_without_loading_the_library() -> None:
 
 @pytest.mark.parametrize("command", sorted(cli.LAUNCHES))
 def test_every_command_explains_itself(command: str) -> None:
-    module, *words = cli.LAUNCHES[command]
-    answer = subprocess.run(
-        [sys.executable, "-m", module, *words, "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=False
-    )
+    answer = run_module(*cli.LAUNCHES[command], "--help")
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("usage: ")
 
@@ -102,11 +103,8 @@ def test_a_command_hands_over_all_its_words(launched: list[list[str]], words: li
 )
 def test_a_command_names_itself_as_it_was_typed(words: list[str], name: str) -> None:
     assert run(*words, "--help").stdout.startswith(f"usage: {name} [-h]")
-    module, *rest = [*cli.LAUNCHES[words[0]], *words[1:]]
-    answer = subprocess.run(
-        [sys.executable, "-m", module, *rest, "--help"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
-    assert answer.stdout.startswith(f"usage: python -m {' '.join([module, *rest])} [-h]")
+    started = [*cli.LAUNCHES[words[0]], *words[1:]]
+    assert run_module(*started, "--help").stdout.startswith(f"usage: python -m {' '.join(started)} [-h]")
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "reproduce"])
