@@ -57,12 +57,12 @@ class Summary:
 
     @property
     def hindsight_skill(self) -> float:
-        """The skill of whoever knew that."""
+        """The skill of whoever knew beforehand which method is the lowest of each cell."""
         return float((1 - self._lowest / self.cells[BASE_RATE]).mean())
 
     @property
     def _lowest(self) -> pd.Series:
-        """The lowest method's loss in each cell."""
+        """The lowest loss in each cell, the base rate left out."""
         return self.cells[[name for name in self.methods.index if name != BASE_RATE]].min(axis=1)
 
     @property
