@@ -123,15 +123,17 @@ class Cohort:
         decimal: str | None = None,
         missing: Iterable[str] = (),
         censored: str = "refuse",
+        units: str = "refuse",
     ) -> Cohort:
         """What `schema` (a Schema, YAML text, a path to YAML, or nested dicts) leaves out is inferred.
 
         outcome: the column to predict; positive: the class that counts as positive;
         baseline: features known from the start; costs: cost of a feature;
         decimal: '.' or ',' where the cells cannot tell; missing: further texts that mean "not recorded";
-        censored: 'refuse' cells such as '<5', or take their 'limit'. New rows are read likewise.
+        censored: 'refuse' cells such as '<5', or take their 'limit'; units: 'refuse' cells such as '5 mg/L', or 'drop' the
+        unit where a column has one and take the number. New rows are read likewise.
         """
-        rules = ReadingRules(decimal, missing, censored)
+        rules = ReadingRules(decimal, missing, censored, units)
         content = infer(table, combine(schema, outcome, positive, baseline, costs or {}), rules)
         return cls(
             content.schema,

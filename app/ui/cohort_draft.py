@@ -20,7 +20,9 @@ from app.ui.draft_cohort import (
     feature_names,
     guess_roles,
     look_at,
+    perhaps_missing,
     read_cohort,
+    with_missing,
 )
 from l2m_core.cohort import Cohort
 from l2m_core.diagnostics import SENTINEL, Diagnostics
@@ -38,7 +40,9 @@ SCHEMA_UPLOAD = "cohort-draft-schema"
 SECTION = "draft"
 AS_EXPECTED = ("number", "level")  # kinds of notes on the reading that say nothing new
 MOST_PANELS = 6
+MOST_ASKED = 6  # texts that may mean "not measured"
 CENSORED = {"refuse": "refuse them", "limit": "read as the limit"}
+UNITS = {"refuse": "refuse them", "drop": "take the number"}
 DECIMALS = {"told from the cells": None, "point: 1.5": ".", "comma: 1,5": ","}
 
 
@@ -64,6 +68,7 @@ def begin() -> None:
         "positive": None,
         "kind": None,
         "censored": "refuse",
+        "units": "refuse",
         "missing": "",
         "decimal": None,
         "features": {},  # column → what was stated of it
@@ -111,6 +116,7 @@ def _show(table: Table, draft: Draft) -> None:
     _ask_for_outcome(table, draft, cohort, refusal)
     if refusal is not None:
         notices.show("error", refusal)
+    _ask_about_missing(perhaps_missing(look, settled))
     if cohort is not None and diagnostics is not None:
         _sum_up(cohort, diagnostics, {name: said["role"] for name, said in settled.items()}, guesses, decided)
     with st.container(horizontal=True):
@@ -143,7 +149,7 @@ def _ask_for_outcome(table: Table, draft: Draft, cohort: Cohort | None, refusal:
 
 
 def _ask_how_to_read() -> None:
-    kinds, texts, limits, signs = st.columns([1.6, 2.4, 1.4, 1.8])
+    kinds, texts, signs = st.columns([1.6, 2.4, 1.8])
     kinds.selectbox(
         "Kind of outcome",
         ("detect from the values", "binary", "multiclass", "continuous"),
@@ -158,6 +164,7 @@ def _ask_how_to_read() -> None:
         placeholder="such as -999, not done",
         help="Separated by commas; empty cells, NA and the like are recognised anyway",
     )
+    limits, units, _ = st.columns([1.6, 2.4, 1.8])
     limits.selectbox(
         "Cells such as <5",
         tuple(CENSORED),
@@ -165,6 +172,15 @@ def _ask_how_to_read() -> None:
         on_change=_restate,
         format_func=CENSORED.__getitem__,
         help="A detection limit is no number. Refuse the file and say where they stand, or read <5 as 5",
+    )
+    units.selectbox(
+        "Cells such as 5 mg/L",
+        tuple(UNITS),
+        key="draft-units",
+        on_change=_restate,
+        format_func=UNITS.__getitem__,
+        help="Refuse the file and say where they stand, or take the numbers, where a column has one and the same unit: it "
+        "becomes the column's",
     )
     signs.selectbox(
         "Decimal sign",
@@ -192,9 +208,25 @@ def _restate() -> None:
         "kind": kind if kind in ("binary", "multiclass", "continuous") else None,
         "positive": st.session_state.get("draft-positive") if same else None,
         "censored": st.session_state.get("draft-censored", draft["censored"]),
+        "units": st.session_state.get("draft-units", draft["units"]),
         "missing": st.session_state.get("draft-missing", draft["missing"]),
         "decimal": DECIMALS.get(st.session_state.get("draft-decimal", "")),
     }
+
+
+def _ask_about_missing(found: Mapping[str, list[str]]) -> None:
+    """Texts that may mean "not measured", each with a press that says so."""
+    for number, (text, names) in enumerate(list(found.items())[:MOST_ASKED]):
+        shown = labels.markdown(labels.short(text, 40))
+        columns = ", ".join(labels.markdown(labels.short(name)) for name in names[:MOST_ASKED])
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"Does '{shown}' mean not measured? It stands in {columns}.", width="content")
+            st.button("Yes, not measured", key=f"draft-missing-{number}", on_click=_take_as_missing, args=(text,))
+
+
+def _take_as_missing(text: str) -> None:
+    st.session_state["draft-missing"] = with_missing(st.session_state.get("draft-missing", ""), text)
+    _restate()
 
 
 # -- what was understood --------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from l2m_core.tables.role_guesses import GIVES_AWAY, RoleGuess, gives_away
 from l2m_core.tables.table import Table
 
 Draft = dict[str, Any]
+SEPARATOR = ","  # of codes for "not measured", as a person writes them
 
 
 def editors_of(draft: Draft) -> Editors:
@@ -105,6 +106,20 @@ def _build(table: Table, draft: Draft, features: list[dict[str, Any]]) -> tuple[
         return None, str(refusal)
 
 
+def perhaps_missing(look: FirstLook, settled: column_editor.Settings) -> dict[str, list[str]]:
+    """Text that may mean "not measured" → the columns that are used and hold it."""
+    found: dict[str, list[str]] = {}
+    for name, column in look.items():
+        for text in column.perhaps_missing if settled[name]["role"] != "ignored" else ():
+            found.setdefault(text, []).append(name)
+    return {text: names for text, names in found.items() if SEPARATOR not in text}
+
+
+def with_missing(codes: str, text: str) -> str:
+    """Codes for "not measured", as a person writes them, and one more."""
+    return f"{codes.strip().rstrip(SEPARATOR)}{SEPARATOR} {text}" if codes.strip() else text
+
+
 def _outcome(draft: Draft) -> dict[str, Any]:
     if draft["kind"]:
         return {"name": draft["outcome"], "kind": draft["kind"]}
@@ -112,12 +127,12 @@ def _outcome(draft: Draft) -> dict[str, Any]:
 
 
 def _rules(draft: Draft) -> dict[str, Any]:
-    missing = tuple(text.strip() for text in draft["missing"].split(",") if text.strip())
-    return {"decimal": draft["decimal"], "missing": missing, "censored": draft["censored"]}
+    missing = tuple(text.strip() for text in draft["missing"].split(SEPARATOR) if text.strip())
+    return {"decimal": draft["decimal"], "missing": missing, "censored": draft["censored"], "units": draft["units"]}
 
 
 def _how(draft: Draft) -> tuple[str | None, ...]:
-    return draft["missing"], draft["decimal"], draft["censored"]
+    return draft["missing"], draft["decimal"], draft["censored"], draft["units"]
 
 
 def completed_cohort(table: Table, draft: Draft) -> Cohort | None:

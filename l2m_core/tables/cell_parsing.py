@@ -17,6 +17,25 @@ MISSING = frozenset(
 MISSING_AMONG_NUMBERS = frozenset(
     ("none", "missing", "unknown", "not done", "not measured", "not available", "nil", "n.d.", "nd")
 )
+# Words that often mean "not measured", of several languages: whether they do, in a column of words, is for a person to say.
+PERHAPS_MISSING = MISSING_AMONG_NUMBERS | frozenset(
+    (
+        *(
+            "unk",
+            "not known",
+            "not recorded",
+            "not tested",
+            "not performed",
+            "not assessed",
+            "not applicable",
+            "no data",
+        ),
+        *("no answer", "pending", "refused", "declined", "k.a.", "keine angabe", "keine angaben", "unbekannt", "fehlt"),
+        *("nicht gemessen", "nicht bestimmt", "nicht erhoben", "nicht durchgeführt", "nicht beurteilbar", "ausstehend"),
+        *("inconnu", "inconnue", "non fait", "non réalisé", "non renseigné", "manquant", "n.r.", "desconocido"),
+        *("no realizado", "no disponible", "sin dato", "sin datos", "sconosciuto", "non eseguito", "non disponibile"),
+    )
+)
 # Numbers that often stand for "not measured".
 SENTINELS = (-1.0, -9.0, -99.0, -999.0, -9999.0, 99.0, 999.0, 9999.0, 99999.0)
 LARGEST_WHOLE = 2**53  # up to here every whole number is a 64-bit float
@@ -35,6 +54,12 @@ _MEASURE = re.compile(
     r"[-+]?\d[\d.,]*\s*(?:[%*!#\u2020\u2021]|[a-zA-Z\u00b5\u03bc\u00b0][^\d\s]*)"
     r"|[$\u20ac\u00a3\u00a5]\s*\d[\d.,]*|\d[\d.,]*\s*[$\u20ac\u00a3\u00a5]|\(\d[\d.,]*\)"
 )
+_WITH_UNIT = re.compile(
+    r"([<>\u2264\u2265]?=?\s*[-+\u2212]?\s*\d[\d.,' \u00a0\u202f]*)"
+    r"([%a-zA-Z\u00b5\u03bc\u00b0](?:[^\d\s]*|\S*/\S+))"  # mmol/L, %, and with digits such as kg/m2
+)
+_FLAGS = ("h", "hh", "l", "ll", "n", "a", "ok")  # marks of a laboratory: high, low, normal, abnormal
+LONGEST_UNIT = 16  # characters
 _PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
 _MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 # What spreadsheets make of 3-20 and 10-14.
@@ -63,7 +88,9 @@ DATE_ADVICE = "Turn it into a number, such as days since admission or age in yea
 ADVICE = {
     "date": "is a date or a time. " + DATE_ADVICE,
     "pair": "holds two numbers. Split the column into two.",
-    "measure": "is a number with a unit or a mark. Keep the number; the unit belongs in the schema.",
+    "unit": "is a number with a unit. Keep the number, as the unit belongs in the schema, or have the numbers taken (on the "
+    "page: 'Cells such as 5 mg/L'; in Python: units='drop').",
+    "mark": "is a number with a unit or a mark. Keep the number; the unit belongs in the schema.",
     "trailing minus": "has its minus behind the number. Write it in front.",
 }
 
@@ -232,4 +259,25 @@ def in_need_of_advice(text: str) -> str | None:
         return "trailing minus"
     if any(pattern.fullmatch(text) for pattern in _DATES):
         return "date"
-    return "pair" if _PAIR.fullmatch(text) else "measure" if _MEASURE.fullmatch(text) else None
+    if _PAIR.fullmatch(text):
+        return "pair"
+    return "unit" if number_and_unit(text) is not None else "mark" if _MEASURE.fullmatch(text) else None
+
+
+def number_and_unit(text: str) -> tuple[str, str] | None:
+    """'<5.2 mmol/L' as '<5.2' and 'mmol/L'; None where no unit stands behind a number."""
+    text = text if text.isascii() else in_ascii(text)
+    found = None if len(text) > LONGEST_NUMBER or parse_both(text) != (None, None) else _WITH_UNIT.fullmatch(text)
+    if found is None or len(found[2]) > LONGEST_UNIT or found[2].casefold() in _FLAGS:
+        return None
+    number = found[1].strip()
+    return None if parse_both(without_limit_sign(number)) == (None, None) else (number, found[2])
+
+
+def unit_key(unit: str) -> str:
+    """Equal for the same unit, however its letters are written."""
+    return unit.replace("\u03bc", "\u00b5").replace(" ", "").casefold()
+
+
+def may_mean_missing(text: str) -> bool:
+    return " ".join(text.split()).casefold() in PERHAPS_MISSING

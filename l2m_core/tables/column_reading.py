@@ -16,18 +16,21 @@ from l2m_core.tables.cell_parsing import number_text, parse_number
 from l2m_core.tables.reading_notes import CellNote, missing_notes
 
 CENSORED_RULES = ("refuse", "limit")
+UNIT_RULES = ("refuse", "drop")
 PAIRS = ({0.0, 1.0}, {1.0, 2.0}, {-1.0, 1.0})  # numbers that stand for two levels
 
 
 @dataclass(frozen=True)
 class ReadingRules:
     """How to read cells. decimal: '.' or ',' or None (told by the cells); missing: further texts for "not recorded";
-    censored: what a cell such as '<5' becomes: 'refuse' names it, 'limit' takes the limit (5) and warns;
+    censored: what a cell such as '<5' becomes: 'refuse' names it, 'limit' takes the limit (5) and warns; units: the same
+    of '5 mg/L', of which 'drop' takes the 5 where a column has one unit;
     joined: texts of one column that are spellings of a level."""
 
     decimal: str | None = None
     missing: Iterable[Any] = frozenset()
     censored: str = "refuse"
+    units: str = "refuse"
     joined: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self):
@@ -35,6 +38,8 @@ class ReadingRules:
             raise CohortError(f"decimal is {self.decimal!r}; it must be '.' or ',' (or None: told by the cells).")
         if self.censored not in CENSORED_RULES:
             raise CohortError(f"censored is {self.censored!r}; it must be one of {', '.join(CENSORED_RULES)}.")
+        if self.units not in UNIT_RULES:
+            raise CohortError(f"units is {self.units!r}; it must be one of {', '.join(UNIT_RULES)}.")
         if isinstance(self.missing, str):
             raise CohortError("missing must be a list of texts, such as ['-999'].")
         texts = (text.strip() if isinstance(text, str) else number_text(text) for text in self.missing)
@@ -67,6 +72,8 @@ class Reading:
     warnings: tuple[str, ...] = ()
     decimal: str | None = None  # evidence: '.', ',', 'either' (in doubt, which is its problem), None (no sign at all)
     notes: tuple[CellNote, ...] = ()  # how cells were read
+    unit: str = ""  # that stood behind its numbers
+    perhaps_missing: tuple[str, ...] = ()  # texts that may mean "not recorded", which nobody has said
 
     @lazy
     def present(self) -> np.ndarray:

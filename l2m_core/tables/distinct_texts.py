@@ -23,8 +23,12 @@ from l2m_core.tables.cell_parsing import (
     is_missing,
     is_short_date,
     is_unusual,
+    may_mean_missing,
+    number_and_unit,
     number_text,
+    parse_both,
     parse_number,
+    unit_key,
     unwrapped,
     without_limit_sign,
 )
@@ -36,8 +40,10 @@ from l2m_core.tables.reading_notes import CellNote, missing_notes
 from l2m_core.tables.region_codes import are_short_codes, is_a_region
 from l2m_core.tables.result_signs import is_minus, is_plus, minus_is_a_result
 from l2m_core.tables.synonyms import said_twice, spellings_of_two
+from l2m_core.tables.unit_guesses import as_shown
 
 MOST_TWINS = 20  # pairs that a column's warnings show
+MOST_REMARKS = 3  # different words among numbers that may be remarks, such as 'pending'
 
 
 @dataclass
@@ -52,6 +58,9 @@ class DistinctTexts:
     warnings: list[str] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)  # texts read as not recorded, with their cells
     notes: list[CellNote] = field(default_factory=list)
+    certain: frozenset[str] = frozenset()  # texts that were stated, or understood before, to be levels
+    unit: str = ""  # that stood behind the numbers
+    perhaps_missing: tuple[str, ...] = ()  # texts that may mean "not recorded"
 
     @classmethod
     def of(cls, name, column, rows, rules, levels=()) -> DistinctTexts:
@@ -74,7 +83,7 @@ class DistinctTexts:
         for text, count, code in zip(stripped, counts, mapping, strict=False):
             if text and code < 0:
                 missing[text] += int(count)
-        made = cls(name, mapping[codes], list(found), rows, rules, missing=missing)
+        made = cls(name, mapping[codes], list(found), rows, rules, missing=missing, certain=frozenset(certain))
         made._tell_of_regions(region, stripped)
         made._tell_of_wrapped(written, stripped, counts)
         return made
@@ -86,7 +95,7 @@ class DistinctTexts:
         texts = [cell for cell in cells if cell]
         code_of = {text: i for i, text in enumerate(texts)}
         mapping = np.array([code_of.get(cell, -1) for cell in cells] + [-1], dtype=np.int64)
-        return cls(name, mapping[codes], texts, rows, rules)
+        return cls(name, mapping[codes], texts, rows, rules, certain=frozenset(texts))
 
     def read(self, kind: str | None) -> Reading:
         if not self.texts:
@@ -100,7 +109,37 @@ class DistinctTexts:
             return self.levels()
         if len(self.texts) >= 5 and all(map(is_compact_date, self.texts)):
             return self._problem(f"'{self.texts[0]}' is a date. {DATE_ADVICE}", 0)
+        if self.rules.units == "drop":
+            return self._without_unit(kind)
         return self._written_numbers(kind)
+
+    def _without_unit(self, kind: str | None) -> Reading:
+        """Read with the unit taken off, where most cells are numbers and those with a unit have one and the same."""
+        split = {i: found for i, text in enumerate(self.texts) if (found := number_and_unit(text)) is not None}
+        plain = [i for i, text in enumerate(self.texts) if parse_both(without_limit_sign(text)) != (None, None)]
+        counts = self._counts()
+        if not split or 2 * counts[[*split, *plain]].sum() < counts.sum():
+            return self._written_numbers(kind)
+        first, *others = split
+        unit = split[first][1]
+        other = next((i for i in others if unit_key(split[i][1]) != unit_key(unit)), None)
+        if other is not None:
+            sentence = f"has another unit than '{self.texts[first]}'. Use one in the whole column."
+            return self._problem(f"'{self.texts[other]}' {sentence}", other)
+        self.unit = as_shown(unit)
+        self._tell_of_unit(self.texts[first], split[first][0], int(counts[[*split]].sum()), int(counts[plain].sum()))
+        # '5 mg/L' and '5' become one text.
+        texts: dict[str, int] = {}
+        index = [texts.setdefault(split[i][0] if i in split else text, len(texts)) for i, text in enumerate(self.texts)]
+        codes = np.array([*index, -1])[self.codes]
+        return replace(self, codes=codes, texts=list(texts))._written_numbers(kind)
+
+    def _tell_of_unit(self, text: str, number: str, cells: int, without: int):
+        bare = f"; {without} have no unit and are taken to have the same" if without else ""
+        self.warnings.append(
+            f"Column '{self.name}': {cells} cells such as '{text}' were read as the number alone, in {self.unit}{bare}."
+        )
+        self.notes.append(CellNote("unit", text, number, cells))
 
     def _cells_by_text(self) -> dict[str, int]:
         return dict(zip(self.texts, self._counts().tolist(), strict=True)) if len(self.texts) < MOST_TWINS else {}
@@ -116,7 +155,7 @@ class DistinctTexts:
         found = ParsedTexts.of(self.texts, self.rules.decimal)
         counts = self._counts()
         mostly_numbers = counts[found.numbers].sum() >= counts[found.words].sum()
-        remarks = len(found.plain) >= 10 and len(found.words) <= 3  # numbers, however few, beside such as 'pending'
+        remarks = len(found.plain) >= 10 and len(found.words) <= MOST_REMARKS  # numbers, however few, beside 'pending'
         if found.disguised:
             first = found.disguised[0]
             advice = "." if kind == "number" else ", or state kind: category."
@@ -202,9 +241,15 @@ class DistinctTexts:
             )
             self.notes.append(CellNote("code", self.texts[found.plain[0]]))
             return self.levels()
+        wordy = [self.texts[i] for i in found.words if not any(map(str.isdecimal, self.texts[i]))]
+        if len(found.words) <= MOST_REMARKS:
+            self.perhaps_missing = tuple(wordy)
+        word = in_quotes(self.texts[first])
+        cells = int(self._counts()[first])
         return self._problem(
-            f"{in_quotes(self.texts[first])} is not a number, unlike most cells of the column. "
-            "Correct it, leave it empty, or state kind: category.",
+            f"{word} is not a number, unlike most cells of the column ({cells} such cell{'s' if cells > 1 else ''}). Correct "
+            f"it, leave it empty, have it read as not recorded ({_how_to_say_missing(self.texts[first])}), or state kind: "
+            "category.",
             first,
         )
 
@@ -234,6 +279,7 @@ class DistinctTexts:
         """Texts as they are; those that look the same stay apart, with a warning."""
         self._tell_of_signs()
         self._tell_of_mangled_bands()
+        self._tell_of_perhaps_missing()
         for twin, text in islice(twins(self.texts), MOST_TWINS):
             first, second = both_shown(twin, text)
             self.warnings.append(
@@ -269,6 +315,19 @@ class DistinctTexts:
                 f"(missing=['{self.texts[minus[0]]}'])."
             )
 
+    def _tell_of_perhaps_missing(self):
+        """Levels such as 'n.d.' or 'unknown', which may mean that nothing was recorded."""
+        said = self.certain | self.rules.missing
+        found = [i for i, text in enumerate(self.texts) if text not in said and may_mean_missing(text)]
+        self.perhaps_missing = tuple(self.texts[i] for i in found)
+        for i in found:
+            text, cells = self.texts[i], int((self.codes == i).sum())
+            self.warnings.append(
+                f"Column '{self.name}': {cells} cell{'s' if cells > 1 else ''} '{text}' {'are' if cells > 1 else 'is'} read as "
+                f"a level. If '{text}' means not recorded, say so ({_how_to_say_missing(text)})."
+            )
+            self.notes.append(CellNote("perhaps", text, "a level", cells))
+
     def _tell_of_regions(self, is_region: bool, texts: Collection[str]):
         if is_region:
             cells = int((self.codes == self.texts.index("NA")).sum())
@@ -302,10 +361,21 @@ class DistinctTexts:
 
     def _reading(self, **content) -> Reading:
         notes = (*missing_notes(self.missing), *self.notes)
-        return Reading(self.name, warnings=tuple(self.warnings), notes=notes, **content)
+        return Reading(
+            self.name,
+            warnings=tuple(self.warnings),
+            notes=notes,
+            unit=self.unit,
+            perhaps_missing=self.perhaps_missing,
+            **content,
+        )
 
     def _problem(self, sentence, index) -> Reading:
         row = self.rows[int(np.argmax(self.codes == index))]
         return self._reading(
             codes=self.codes, texts=tuple(self.texts), problem=f"Column '{self.name}', row {row}: {sentence}"
         )
+
+
+def _how_to_say_missing(text: str) -> str:
+    return f"on the page: 'Other codes for not measured'; in Python: missing=[{text!r}]"

@@ -18,9 +18,11 @@ from l2m_core.tables.cell_parsing import (
     are_numbers,
     is_limit,
     is_missing,
+    number_and_unit,
     number_text,
     parse_both,
     parse_number,
+    unit_key,
     unwrapped,
     whole_text,
     without_limit_sign,
@@ -137,6 +139,12 @@ def _code_of_number(feature, value, rules) -> float:
 def _parse(feature, text, rules) -> float | None:
     """A number as the cohort's cells write it. Where they do not tell the decimal sign it may have either, but one that
     could be both, such as 1,234, is refused."""
+    if rules.units == "drop" and (found := number_and_unit(text)) is not None:
+        if unit_key(found[1]) != unit_key(feature.unit):
+            raise FeatureError(
+                f"'{feature.name}' = {text!r:.60} has another unit than the cohort ({feature.unit or 'none'})."
+            )
+        text = found[0]
     if rules.censored == "limit":
         text = without_limit_sign(text)
     if rules.decimal is not None:

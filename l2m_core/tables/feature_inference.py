@@ -10,6 +10,7 @@ import numpy as np
 from l2m_core.errors import CohortError
 from l2m_core.schema import MOST_LEVELS, Feature, Overrides
 from l2m_core.tables.allowed_numbers import is_outside, of_merged_codes, of_rounding
+from l2m_core.tables.cell_parsing import unit_key
 from l2m_core.tables.column_reading import PAIRS, Reading
 from l2m_core.tables.entered_values import codes_of
 from l2m_core.tables.level_order import join_spellings, merge_case, order_levels
@@ -36,7 +37,9 @@ def infer_feature(reading: Reading, stated: Overrides, rows) -> tuple[Feature, n
         warnings = [f"Column '{name}' {reason} and is not used."]
         return Feature(**{**settings, "name": name, "kind": kind, "role": "ignored"}), np.zeros(0), warnings
     if kind == "number":
-        feature = Feature(**{**settings, "name": name, "kind": kind})
+        feature = Feature(**{"unit": reading.unit, **settings, "name": name, "kind": kind})
+        if reading.unit and unit_key(feature.unit) != unit_key(reading.unit):
+            warnings.append(f"Column '{name}' is in {reading.unit} by its cells, and in '{feature.unit}' as stated.")
         _check_range(feature, reading.numbers, rows)
         return feature, _to_float32(reading, warnings), warnings
     if reading.numbers is not None:

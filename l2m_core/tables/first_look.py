@@ -18,11 +18,12 @@ from l2m_core.tables.unit_guesses import guess_unit
 
 @dataclass(frozen=True)
 class ColumnLook:
-    """unit: empty where nothing tells it."""
+    """unit: empty where nothing tells it; perhaps_missing: texts that may mean "not recorded", which nobody has said."""
 
     summary: ColumnSummary
     guess: RoleGuess
     unit: str
+    perhaps_missing: tuple[str, ...] = ()
 
     @property
     def is_empty_of_news(self) -> bool:
@@ -45,5 +46,7 @@ def first_look(table: Table, stated: Overrides, rules: ReadingRules = DEFAULT_RU
 
 def _look(reading: Reading, stated_kind: str | None, outcome: str) -> ColumnLook:
     kind = stated_kind or ("number" if reading.problem is not None else feature_kind(reading))
-    unit = "" if reading.numbers is None or kind != "number" else guess_unit(reading.name, reading.numbers)
-    return ColumnLook(summarise_column(reading, kind), guess_role(reading, outcome), unit)
+    unit = ""
+    if reading.numbers is not None and kind == "number":
+        unit = reading.unit or guess_unit(reading.name, reading.numbers)
+    return ColumnLook(summarise_column(reading, kind), guess_role(reading, outcome), unit, reading.perhaps_missing)

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 # Kind of a note → what its cells are read as, in words. The liberties that change most come first.
 KINDS: Mapping[str, str] = {
     "limit": "Detection limits, read as the limit itself",
+    "unit": "Numbers with a unit, read as the number alone",
     "unusual": "Unusual forms, read plainly",
     "minus": "A minus, read as a result",
     "missing": "Texts that mean not recorded",
+    "perhaps": "Texts that may mean not recorded, read as levels",
     "repeated": "Patients with several rows",
     "joined": "Spellings joined into one level",
     "lookalike": "Texts that look or mean the same, kept apart",
@@ -35,7 +37,7 @@ KINDS: Mapping[str, str] = {
     "number": "Plain numbers",
     "level": "Levels, as they are written",
 }
-BY_CELL = ("minus", "missing")  # kinds of which each text has a note of its own
+BY_CELL = ("minus", "missing", "perhaps")  # kinds of which each text has a note of its own
 MOST_COLUMNS = 5  # that a sentence names
 
 
@@ -88,7 +90,7 @@ def reading_report(cohort: Cohort) -> list[ReadingNote]:
 
 
 def _grouped(kind: str, entries: list[tuple[str, CellNote]]) -> ReadingNote:
-    columns = tuple(name for name, _ in entries)
+    columns = tuple(dict.fromkeys(name for name, _ in entries))
     first, cells = entries[0][1], sum(note.cells for _, note in entries)
     example = f"{first.written} → {first.read_as}" if first.read_as else first.written
     text = _SENTENCES[kind].format(
@@ -99,9 +101,11 @@ def _grouped(kind: str, entries: list[tuple[str, CellNote]]) -> ReadingNote:
 
 _SENTENCES = {
     "limit": "{cells} such as '{written}' are read as the limit itself ({read_as}), in {where}.",
+    "unit": "{cells} such as '{written}' are read as the number alone ({read_as}), in {where}.",
     "unusual": "{cells} such as '{written}' are read as {read_as}, in {where}.",
     "minus": "'{written}' is read as a result in {cells} of {where}, because it stands beside a plus.",
     "missing": "'{written}' is read as not recorded, in {cells} of {where}.",
+    "perhaps": "'{written}' is read as a level, in {cells} of {where}. If it means not recorded, say so.",
     "repeated": "{written} have several rows ({cells} of {where}).",
     "joined": "Spellings such as '{written}' are read as '{read_as}', in {cells} of {where}.",
     "lookalike": "Texts such as {written} and {read_as} look or mean the same and are read as different levels, in {where}.",
@@ -145,7 +149,7 @@ def notes_of_feature(reading: Reading, levels: Sequence[str], values: np.ndarray
         number = float(reading.numbers[int(np.argmax(changed))])
         rounded = number_text(float(np.float32(number)))
         notes.append(CellNote("rounded", number_text(number), rounded, int(changed.sum())))
-    if not {"limit", "unusual", "comma", "thousands", "code"} & {note.kind for note in notes}:
+    if not {"limit", "unit", "unusual", "comma", "thousands", "code"} & {note.kind for note in notes}:
         notes.append(CellNote("level" if levels else "number"))
     return tuple(notes)
 

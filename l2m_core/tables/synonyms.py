@@ -8,8 +8,8 @@ from l2m_core.tables.lookalikes import twin_key
 
 NO = frozenset(("0", "no", "n", "false", "negative", "neg", "neg.", "absent", "-", "nein", "non"))
 YES = frozenset(("1", "yes", "y", "true", "positive", "pos", "pos.", "present", "+", "ja", "oui"))
-FEMALE = frozenset(("female", "f", "w", "woman"))
-MALE = frozenset(("male", "m", "man"))
+FEMALE = frozenset(("female", "f", "w", "woman", "weiblich", "frau", "femme", "mujer"))
+MALE = frozenset(("male", "m", "man", "männlich", "mann", "homme", "hombre"))
 SYNONYMS = (
     NO,
     YES,

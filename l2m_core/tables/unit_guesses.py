@@ -98,5 +98,10 @@ def _written_unit(name: str) -> str:
     return ""
 
 
+def as_shown(unit: str) -> str:
+    """A unit as it is shown, however it is written."""
+    return WRITTEN.get(_bare(unit), unit) if "/" in unit else unit
+
+
 def _bare(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.casefold().replace("µ", "u").replace("μ", "u").replace("²", "2"))

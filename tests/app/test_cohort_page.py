@@ -84,6 +84,35 @@ def test_further_texts_for_not_measured_can_be_stated(shared_services: Services,
     assert np.nanmin(cohort.x[:, cohort.names.index("lactate")]) > 0
 
 
+def test_a_text_that_may_mean_not_measured_is_asked_about_and_one_press_takes_it_so(
+    shared_services: Services, owner: str
+) -> None:
+    frame = small_frame().astype({"lactate": object})
+    frame["nyha"] = ["I", "II", "k.A.", "III"] * (len(frame) // 4)
+    frame.loc[::5, "lactate"] = "k.A."
+    app = upload(open_app(), "words.csv", csv(frame))
+    assert "'k.A.' is not a number" in texts(app) and "not measured? It stands in lactate, nyha." in texts(app)
+    app = press(app, "draft-missing-0")
+    assert app.text_input(key="draft-missing").value == "k.A." and "mean not measured?" not in texts(app)
+    app = press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    cohort = shared_services.cohort(owner, stored)
+    assert cohort.feature("nyha").levels == ("I", "II", "III")
+    assert np.isnan(cohort.x[0, cohort.names.index("lactate")])
+
+
+def test_cells_with_a_unit_are_read_as_numbers_where_a_person_says_so(shared_services: Services, owner: str) -> None:
+    frame = small_frame()
+    frame["lactate"] = [f"{1 + i % 7} mmol/l" for i in range(len(frame))]
+    app = upload(open_app(), "units.csv", csv(frame))
+    assert "is a number with a unit" in texts(app)
+    app = check(app.selectbox(key="draft-units").set_value("drop").run())
+    assert "Numbers with a unit, read as the number alone" in texts(app)
+    app = press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert Schema.from_yaml(stored.schema_yaml).feature("lactate").unit == "mmol/L"
+
+
 def edit(app: AppTest, content: bytes, edits: dict[str, dict[str, str]], editing: int = 0) -> AppTest:
     """What the browser sends when rows of columns are changed. editing: how often columns were looked over anew."""
     app.session_state[f"draft-rows-{hashlib.sha256(content).hexdigest()[:12]}-{editing}"] = {"edits": edits}

@@ -69,7 +69,8 @@ def test_a_wrapped_text_that_the_schema_states_as_a_level_stays():
     [
         (("5.3-", "4.2-"), "has its minus behind the number"),
         (("5.3-", *"789123456"), "has its minus behind the number"),
-        (("80\uff05", "70\uff05"), "number with a unit or a mark"),
+        (("80\uff05", "70\uff05"), "is a number with a unit"),
+        (("5.3*", "4.2*", "1.2*"), "number with a unit or a mark"),
         (("2021-01", "2021-02", "2020-12"), "is a date"),
         (("Mar-20", "Apr-20", "14-Oct"), "is a date"),
         (("1600000000", "1500000000", "1700000001", "1600000007", "1600099999"), "seconds or milliseconds since 1970"),
