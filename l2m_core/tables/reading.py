@@ -37,6 +37,7 @@ from l2m_core.tables.table import (
 
 CHUNK = 20_000  # cells that are held as Python strings at a time
 PIECE = 1 << 20  # bytes that are decoded at a time
+FEWEST_AS_CELLS = 3  # names that stand among their columns' cells, of a first row that may be a patient
 FED = 4096  # bytes of a gzip file that are unpacked at a time, into some 4 MB at most
 
 
@@ -293,6 +294,7 @@ def _read_csv(data, delimiter, limits, name) -> Table:
     delimiter = delimiter or stated or _find_delimiter(opener, encoding, skip, limits)
     rows = _Rows(opener, encoding, delimiter, skip)
     header, columns, numbers = _collect(rows, limits)
+    _refuse_without_names(header, columns)
     names, repeated, header_warnings = clean_names(header)
     return Table(
         names, columns, numbers, tuple(warnings + header_warnings), name, delimiter, repeated, ENCODINGS[encoding]
@@ -350,6 +352,33 @@ def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np
     while pieces:
         columns.append(TextColumn(SEPARATOR.join(pieces.pop(0)), len(numbers)))
     return header, tuple(columns), np.array(numbers, dtype=np.int64)
+
+
+def _refuse_without_names(header: list[str], columns: tuple[TextColumn, ...]) -> None:
+    """A file that begins with a patient would lose that one, who would name the columns."""
+    found = [i for i, (name, column) in enumerate(zip(header, columns, strict=True)) if name and _holds(column, name)]
+    if len(found) < FEWEST_AS_CELLS or 2 * len(found) < len(header) or _are_numbered(header):
+        return
+    # A row of names that is written again further down has all of them in the same rows.
+    rows = {tuple(row for row, cell in enumerate(columns[i].cells()) if cell == header[i]) for i in found}
+    if len(rows) > 1:
+        cells = f"{len(found)} of its {len(header)} cells, such as '{header[found[0]].strip():.40}',"
+        raise CohortError(
+            f"The first row seems to be a patient, not the names of the columns: {cells} also stand further down in their "
+            "columns. Add a row of names at the top."
+        )
+
+
+def _holds(column: TextColumn, text: str) -> bool:
+    """Whether a cell is just this text; without a list of the cells, which may be many."""
+    joined, inner = column.joined, f"{SEPARATOR}{text}{SEPARATOR}"
+    return joined == text or joined.startswith(inner[1:]) or joined.endswith(inner[:-1]) or inner in joined
+
+
+def _are_numbered(header: list[str]) -> bool:
+    """Columns that are called 0, 1, 2 …, as those of an image."""
+    numbers = [int(name) for name in header if name.strip().isdecimal()]
+    return 2 * len(numbers) >= len(header) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _chunks(iterator, rows, width, numbers, limits) -> Iterator[list[list[str]]]:

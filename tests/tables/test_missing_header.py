@@ -1,0 +1,44 @@
+"""A file whose first row is a patient is refused: nobody is lost, and no column is called 38.5."""
+
+import pytest
+
+from l2m_core.errors import CohortError
+from l2m_core.tables.reading import read_table
+
+NAMES = ["age", "sex", "ward", "died"]
+PATIENTS = [[str(40 + i % 7), "FM"[i % 2], ("icu", "normal", "step-down")[i % 3], str(i % 2)] for i in range(30)]
+
+
+def written(rows) -> bytes:
+    return "\n".join(",".join(row) for row in rows).encode()
+
+
+def test_a_file_without_names_is_refused_with_a_cell_and_the_remedy():
+    with pytest.raises(CohortError) as refusal:
+        read_table(written(PATIENTS))
+    for words in ("The first row seems to be a patient", "4 of its 4 cells, such as '40'", "Add a row of names"):
+        assert words in str(refusal.value)
+
+
+def test_the_first_patient_may_stand_there_twice():
+    with pytest.raises(CohortError, match="first row seems to be a patient"):
+        read_table(written([*PATIENTS, PATIENTS[0]]))
+
+
+def test_a_file_with_names_is_read_whatever_its_cells_say():
+    assert read_table(written([NAMES, *PATIENTS])).names == tuple(NAMES)
+    some = ["yes", "no", "other", "died"]  # two of them are cells too
+    rows = [["yes", "no", "a", "1"], ["no", "yes", "b", "0"], ["yes", "yes", "a", "1"]] * 5
+    assert read_table(written([some, *rows])).names == tuple(some)
+
+
+def test_names_that_are_written_again_further_down_are_no_patient():
+    again = [NAMES, *PATIENTS[:15], NAMES, *PATIENTS[15:], NAMES]
+    assert read_table(written(again)).names == tuple(NAMES)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbered_columns_may_hold_their_numbers(first):
+    header = [str(first + i) for i in range(8)] + ["digit"]
+    rows = [[str((i * j) % 9) for j in range(8)] + [str(i % 10)] for i in range(40)]
+    assert read_table(written([header, *rows])).names == tuple(header)
