@@ -31,6 +31,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError, DeviceWarning
 from l2m_core.memory import CohortMemory, load
 from l2m_core.schema import did_you_mean
+from l2m_core.tables import reading_options
 from l2m_core.tables.reading import RowStream, clean_names
 from l2m_core.tables.spreadsheet_cells import plain_frame
 from train.engines import ENGINES, cores, fan_out
@@ -64,7 +65,10 @@ class AcquireSettings:
     keep: tuple[str, ...] = ()
     """Columns of the patients that are copied to the answers: identifiers, say."""
     decimal: str | None = None
-    """The decimal sign of the cohort, where its cells do not tell it."""
+    """This and what follows: how the cohort's cells are read, as `Cohort.from_file` has it."""
+    missing: tuple[str, ...] = ()
+    censored: str = "refuse"
+    units: str = "refuse"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -82,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
         given.least_gain,
         given.threads,
         tuple(given.keep),
-        given.decimal,
+        **reading_options.chosen(given),
     )
     start = time.perf_counter()
     patients = acquire(
@@ -104,9 +108,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--outcome", help="the column to predict; not needed when the schema names it")
     parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
     parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
-    parser.add_argument(
-        "--decimal", choices=(".", ","), help="decimal sign of the cohort, where its cells do not tell it"
-    )
+    reading_options.add_options(parser)
     parser.add_argument("--patients", type=Path, required=True, help="CSV of patients whose values may be asked for")
     parser.add_argument(
         "--keep", nargs="*", default=[], help="columns of the patients copied to the answers, such as ids"
@@ -253,6 +255,9 @@ def _read_context(settings: AcquireSettings) -> Cohort:
         baseline=settings.baseline,
         schema=settings.schema or None,
         decimal=settings.decimal,
+        missing=settings.missing,
+        censored=settings.censored,
+        units=settings.units,
     )
 
 

@@ -19,6 +19,7 @@ from l2m_core.evidence.duration import expected_seconds, in_words
 from l2m_core.evidence.folds import EvidenceSettings
 from l2m_core.evidence.sentences import at_threshold, check_threshold
 from l2m_core.memory import load
+from l2m_core.tables import reading_options
 
 DEFAULTS = EvidenceSettings()
 FIRST_ESTIMATE = 1.0  # seconds of work before the pace says anything
@@ -39,9 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--outcome", help="the column to predict; not needed when the schema names it")
     parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
     parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
-    parser.add_argument(
-        "--decimal", choices=(".", ","), help="decimal sign of the file, where its cells do not tell it"
-    )
+    reading_options.add_options(parser)
     parser.add_argument(
         "--model", default="general", help="a released model's name, or a folder (default: %(default)s)"
     )
@@ -130,7 +129,7 @@ def run(given: argparse.Namespace) -> int:
         given.outcome,
         baseline=given.baseline,
         schema=str(given.schema) if given.schema else None,
-        decimal=given.decimal,
+        **reading_options.chosen(given),
     )
     for note in (*cohort.warnings, *model.check(cohort)):
         print(f"note: {note}", file=sys.stderr)

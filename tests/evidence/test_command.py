@@ -48,6 +48,17 @@ def test_time_left_is_in_words_a_person_uses(passed, share, words):
     assert time_left(passed, share) == words
 
 
+def test_a_file_as_a_hospital_writes_it_is_read_as_the_options_say(tmp_path, capsys):
+    table, frame = tmp_path / "ward.csv", small_frame().drop(columns="record")
+    frame["lactate"] = ["k.A." if i % 9 == 0 else f"{1 + i % 7},5 mmol/l" for i in range(len(frame))]
+    frame.to_csv(table, index=False, sep=";")
+    assert main([str(table), "--outcome", "died", *QUICK]) == 2
+    assert "'lactate', row 3: '2,5 mmol/l' is a number with a unit" in capsys.readouterr().err
+    how = ["--missing", "k.A.", "--units", "drop"]
+    assert main([str(table), "--outcome", "died", *how, *QUICK]) == 0
+    assert "'2,5 mmol/l' were read as the number alone, in mmol/L" in capsys.readouterr().err
+
+
 def test_what_cannot_be_used_is_one_sentence(tmp_path, capsys):
     table = tmp_path / "ward.csv"
     small_frame().drop(columns="record").to_csv(table, index=False)

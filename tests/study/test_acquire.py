@@ -48,6 +48,19 @@ def context(cohort: Path, model: Path, **settings) -> AcquireSettings:
     return AcquireSettings(**{**given, **settings})  # type: ignore[arg-type]
 
 
+def test_a_cohort_as_a_hospital_writes_it_is_read_as_the_options_say(files, tiny_model, tmp_path, capsys):
+    cohort, patients = files
+    frame = pd.read_csv(cohort)
+    frame["lactate"] = [f"{value} mmol/L" if value > -1 else "k.A." for value in frame["lactate"]]
+    frame.to_csv(cohort, index=False)
+    files_given = ["--cohort", cohort, "--patients", patients, "--out", tmp_path / "out.csv", "--model", tiny_model]
+    arguments = [str(word) for word in (*files_given, "--outcome", "died", "--budget", 1, "--engine", "processes")]
+    with pytest.raises(CohortError, match="'lactate', row 2: .* is a number with a unit"):
+        main(arguments)
+    assert main([*arguments, "--missing", "k.A.", "--units", "drop"]) == 0
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 25
+
+
 def test_the_command_answers_for_every_patient_in_order(files, tiny_model, tmp_path, capsys):
     cohort, patients = files
     arguments = [

@@ -1,0 +1,34 @@
+"""How the cells of a cohort's file are read, as options of a command: the same words as in Python."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from l2m_core.tables.column_reading import CENSORED_RULES, UNIT_RULES
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--decimal", choices=(".", ","), help="decimal sign of the cohort, where its cells do not tell it"
+    )
+    parser.add_argument(
+        "--missing", nargs="*", default=[], metavar="TEXT", help="further texts that mean not measured, such as k.A."
+    )
+    parser.add_argument(
+        "--censored",
+        choices=CENSORED_RULES,
+        default=CENSORED_RULES[0],
+        help="cells such as <5: refuse them, or take the limit (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--units",
+        choices=UNIT_RULES,
+        default=UNIT_RULES[0],
+        help="cells such as '5 mg/L': refuse them, or drop the unit where a column has one (default: %(default)s)",
+    )
+
+
+def chosen(given: argparse.Namespace) -> dict[str, Any]:
+    """What `Cohort.from_file` takes."""
+    return {"decimal": given.decimal, "missing": tuple(given.missing), "censored": given.censored, "units": given.units}
