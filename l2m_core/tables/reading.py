@@ -359,6 +359,9 @@ def _refuse_without_names(header: list[str], columns: tuple[TextColumn, ...]) ->
     found = [i for i, (name, column) in enumerate(zip(header, columns, strict=True)) if name and _holds(column, name)]
     if len(found) < FEWEST_AS_CELLS or 2 * len(found) < len(header) or _are_numbered(header):
         return
+    names = [header[i].strip() for i in found]
+    if len({*names}) == len(names) and not any(name.strip("'\"")[:1].isdecimal() for name in names):
+        return  # 'fever' in the column 'fever', as a form writes what was ticked
     # A row of names that is written again further down has all of them in the same rows.
     rows = {tuple(row for row, cell in enumerate(columns[i].cells()) if cell == header[i]) for i in found}
     if len(rows) > 1:

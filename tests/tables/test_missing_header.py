@@ -42,3 +42,14 @@ def test_numbered_columns_may_hold_their_numbers(first):
     header = [str(first + i) for i in range(8)] + ["digit"]
     rows = [[str((i * j) % 9) for j in range(8)] + [str(i % 10)] for i in range(40)]
     assert read_table(written([header, *rows])).names == tuple(header)
+
+
+def test_a_form_that_writes_the_name_where_it_was_ticked_has_names():
+    names = ["fever", "cough", "rash", "died"]
+    rows = [[name if (i + j) % 3 else "" for j, name in enumerate(names[:3])] + [str(i % 2)] for i in range(30)]
+    assert read_table(written([names, *rows])).names == tuple(names)
+
+
+def test_words_that_stand_twice_in_the_first_row_are_no_names():
+    with pytest.raises(CohortError, match="first row seems to be a patient"):
+        read_table(written([["yn"[i % 2], "yn"[i % 3 == 0], "yn"[i % 5 == 0], "ab"[i % 2]] for i in range(30)]))
