@@ -68,10 +68,12 @@ class Cohort:
         name: str | None = None,
         delimiter: str | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        sheet: str | None = None,
         **options,
     ) -> Cohort:
-        """CSV, gzipped CSV or Parquet, told by the content. `source` is a path, bytes or an open file."""
-        return cls.from_table(read_table(source, delimiter, limits, name), outcome, **options)
+        """CSV, gzipped CSV, Parquet or an Excel workbook, told by the content. `source` is a path, bytes or an open file;
+        `sheet` is read of a workbook that has several."""
+        return cls.from_table(read_table(source, delimiter, limits, name, sheet), outcome, **options)
 
     @classmethod
     def from_csv(
@@ -84,7 +86,7 @@ class Cohort:
         name: str | None = None,
         **options,
     ) -> Cohort:
-        """Like `from_table`; further options are `delimiter`, `limits`, and those of `ReadingRules`.
+        """Like `from_table`; further options are `delimiter`, `limits`, `sheet`, and those of `ReadingRules`.
 
         >>> rows = "\\n".join(f"{40 + i},{i % 3}.5,{i % 2}" for i in range(20))
         >>> cohort = Cohort.from_csv(f"age,lactate,died\\n{rows}".encode(), outcome="died", baseline=["age"])
@@ -93,7 +95,7 @@ class Cohort:
         """
         return cls.from_file(source, outcome, baseline=baseline, costs=costs, schema=schema, name=name, **options)
 
-    from_parquet = from_csv
+    from_excel = from_parquet = from_csv
 
     @classmethod
     def from_frame(

@@ -104,7 +104,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program("train", "acquire"), description=purpose(__doc__))
-    parser.add_argument("--cohort", type=Path, required=True, help="CSV with known outcomes: the context")
+    parser.add_argument(
+        "--cohort", type=Path, required=True, help="CSV, Excel or Parquet with known outcomes: the context"
+    )
     parser.add_argument("--outcome", help="the column to predict; not needed when the schema names it")
     parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
     parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")

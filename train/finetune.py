@@ -27,7 +27,7 @@ class FinetuneJob:
     folder: str
     """Where checkpoints and the log are written, and the fine-tuned model in `model`."""
     cohort: str
-    """A CSV or Parquet file."""
+    """A CSV or Parquet file, or an Excel workbook of one sheet."""
     outcome: str = ""
     """The column to predict; not needed when the schema names it."""
     baseline: tuple[str, ...] = ()

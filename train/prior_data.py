@@ -15,7 +15,7 @@ from l2m_core.schema import did_you_mean
 from train.data_plugins import find_loader, load_with, offered_loaders
 
 LAYOUTS = {
-    "table": "a CSV or Parquet file, with `schema` (a YAML file) or `outcome` (a column's name)",
+    "table": "a CSV, Parquet or Excel file (of one sheet), with `schema` (a YAML file) or `outcome` (a column's name)",
     "metabric": "Kaggle's METABRIC_RNA_Mutation.csv",
     "miniboone": "UCI's MiniBooNE_PID.txt",
     "hospital": "a MEDS folder of MIMIC-IV, with `outcome`: long_stay, died_in_hospital or readmitted",

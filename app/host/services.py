@@ -130,9 +130,9 @@ class Services(Catalogue):
 
     # -- cohorts ----------------------------------------------------------------------------------------------------
 
-    def table(self, name: str, data: bytes, key: tuple[Hashable, ...]) -> Table:
-        """An uploaded file as a table of texts."""
-        return self._tables.get(key, lambda: read_table(io.BytesIO(data), name=name))
+    def table(self, name: str, data: bytes, key: tuple[Hashable, ...], sheet: str | None = None) -> Table:
+        """An uploaded file, or a sheet of it, as a table of cells."""
+        return self._tables.get(key, lambda: read_table(io.BytesIO(data), name=name, sheet=sheet))
 
     def known_table(self, key: tuple[Hashable, ...]) -> Table | None:
         """A table read earlier, if it is still in memory."""

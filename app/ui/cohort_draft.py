@@ -30,6 +30,7 @@ from l2m_core.errors import CohortError, L2MError
 from l2m_core.schema import Overrides
 from l2m_core.tables.first_look import FirstLook
 from l2m_core.tables.panels import recorded_together
+from l2m_core.tables.reading import sheets_of
 from l2m_core.tables.reading_notes import KINDS, reading_report
 from l2m_core.tables.role_guesses import RoleGuess, guess_outcome
 from l2m_core.tables.table import Table
@@ -39,6 +40,16 @@ UPLOAD = "cohort-upload"
 SCHEMA_UPLOAD = "cohort-draft-schema"
 SECTION = "draft"
 AS_EXPECTED = ("number", "level")  # kinds of notes on the reading that say nothing new
+MOST_SHEETS = 20
+OF_ONE_SHEET = (
+    "draft-outcome",
+    "draft-positive",
+    "draft-kind",
+    "draft-missing",
+    "draft-censored",
+    "draft-units",
+    "draft-decimal",
+)
 MOST_PANELS = 6
 MOST_ASKED = 6  # texts that may mean "not measured"
 CENSORED = {"refuse": "refuse them", "limit": "read as the limit"}
@@ -52,18 +63,45 @@ def begin() -> None:
     upload = st.session_state[UPLOAD]
     if upload is None:
         return
-    data = upload.getvalue()
-    key = [state.owner(), hashlib.sha256(data).hexdigest()]
     name = labels.plain(upload.name).split(".")[0] or "cohort"
     try:
-        table = services.get().table(name, data, tuple(key))
+        keys, refused = _read_sheets(name, upload.getvalue())
     except L2MError as refusal:
         state.notify("error", f"{labels.plain(upload.name)}: {refusal}", SECTION)
         return
-    st.session_state[DRAFT] = {
-        "key": key,
-        "name": name[:120],
-        "outcome": guess_outcome(table.names),
+    largest = max(keys, key=lambda sheet: _cells(keys[sheet]))
+    st.session_state[DRAFT] = _new_draft(name[:120], keys, largest, refused)
+
+
+def _read_sheets(name: str, data: bytes) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The key of each table that was read, by its sheet, and why others were not; a file without sheets is one, called ''."""
+    hashed = hashlib.sha256(data).hexdigest()
+    keys, refused = {}, {}
+    for sheet in sheets_of(data)[:MOST_SHEETS] or ("",):
+        key = [state.owner(), hashlib.sha256(f"{hashed} {sheet}".encode()).hexdigest() if sheet else hashed]
+        try:
+            services.get().table(name, data, tuple(key), sheet or None)
+            keys[sheet] = key
+        except CohortError as refusal:
+            refused[sheet] = str(refusal)
+    if not keys:
+        raise CohortError(next(iter(refused.values())))
+    return keys, refused
+
+
+def _cells(key: list[str]) -> int:
+    table = services.get().known_table(tuple(key))
+    return 0 if table is None else table.rows * len(table.names)
+
+
+def _new_draft(name: str, keys: Mapping[str, list[str]], sheet: str, refused: Mapping[str, str]) -> Draft:
+    table = services.get().known_table(tuple(keys[sheet]))
+    return {
+        "key": keys[sheet],
+        "keys": keys,  # of all sheets
+        "refused": refused,  # sheets, and why
+        "name": name,
+        "outcome": None if table is None else guess_outcome(table.names),
         "of_outcome": {},  # further settings of the outcome, from a YAML file
         "positive": None,
         "kind": None,
@@ -79,7 +117,8 @@ def begin() -> None:
 def discard() -> None:
     draft = st.session_state.pop(DRAFT, None)
     if draft is not None:
-        services.get().forget_table(tuple(draft["key"]))
+        for key in draft["keys"].values():
+            services.get().forget_table(tuple(key))
 
 
 def is_open() -> bool:
@@ -101,8 +140,36 @@ def show() -> None:
     with st.container(key="draft"):
         st.subheader(f"New cohort from {labels.markdown(draft['name'])}", anchor=False)
         st.caption(f"{table.rows:,} rows, {len(table.names)} columns. Nothing is stored until you save.")
+        _ask_for_sheet(draft)
         with notices.shown_refusals():
             _show(table, draft)
+
+
+def _ask_for_sheet(draft: Draft) -> None:
+    """Of a workbook with several sheets; the largest one that can be read is shown first."""
+    sheets = list(draft["keys"])
+    if len(sheets) > 1:
+        st.selectbox(
+            "Sheet of the workbook",
+            sheets,
+            key="draft-sheet",
+            index=[*draft["keys"].values()].index(draft["key"]),
+            format_func=labels.plain,
+            on_change=_turn_to_sheet,
+        )
+    for sheet, reason in draft["refused"].items():
+        name = labels.markdown(labels.short(sheet, 40))
+        st.caption(f":material/info: The sheet {name} is not offered: {labels.markdown(reason)}")
+
+
+def _turn_to_sheet() -> None:
+    """Callback: what was stated of another sheet's columns goes, and so do the fields that it was stated in."""
+    draft = st.session_state[DRAFT]
+    for field in OF_ONE_SHEET:
+        st.session_state.pop(field, None)
+    st.session_state[DRAFT] = _new_draft(
+        draft["name"], draft["keys"], st.session_state["draft-sheet"], draft["refused"]
+    )
 
 
 def _show(table: Table, draft: Draft) -> None:

@@ -82,9 +82,9 @@ def _ways_to_open(owner: str, stored: tuple[StoredCohort, ...], narrow: bool = F
                 args=(number,),
             )
     st.file_uploader(
-        "Or your own: CSV, gzipped CSV or Parquet, up to 50 MB",
+        "Or your own: Excel, CSV, gzipped CSV or Parquet, up to 50 MB",
         key=cohort_draft.UPLOAD,
-        type=["csv", "gz", "tsv", "txt", "parquet"],
+        type=["csv", "xlsx", "xlsm", "gz", "tsv", "txt", "parquet"],
         on_change=cohort_draft.begin,
         help="One row for each earlier patient, one column for each feature, one for the outcome. Missing values are fine. "
         "Leave out names and record numbers.",

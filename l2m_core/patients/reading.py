@@ -1,4 +1,5 @@
-"""Reads patients from a text or a file: CSV as the cohort's own, JSON records, or a FHIR R4 Bundle. The content tells which.
+"""Reads patients from a text or a file: CSV as the cohort's own, an Excel workbook, JSON records, or a FHIR R4 Bundle. The
+content tells which.
 
 Values are read by the cohort's own rules. What cannot be used is listed with its reason and never guessed.
 """
@@ -14,8 +15,8 @@ from l2m_core.patients.fhir import read_bundle
 from l2m_core.patients.records import BroughtPatients, PatientRecord, RecordMaker
 from l2m_core.schema import did_you_mean
 from l2m_core.step_through.strict_json import read_json
-from l2m_core.tables.reading import DELIMITERS, read_table
-from l2m_core.tables.table import Limits, Table, TextColumn
+from l2m_core.tables.reading import DELIMITERS, read_table, sheets_of
+from l2m_core.tables.table import Column, Limits, NumberColumn, RefusedColumn, Table, TextColumn
 
 MEGABYTES = 5
 MOST_PATIENTS = 1000
@@ -32,7 +33,7 @@ def read_patients(source: str | bytes, cohort: Cohort) -> BroughtPatients:
         raise InputError("There is nothing to read. Paste a row with its column names, JSON, or a FHIR Bundle.")
     if data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         return _from_json(data, cohort)
-    return _from_table(data, cohort)
+    return _from_table(_table_of(data), cohort)
 
 
 def records_of(rows: list[Mapping[str, Any]], cohort: Cohort) -> tuple[PatientRecord, ...]:
@@ -44,31 +45,45 @@ def records_of(rows: list[Mapping[str, Any]], cohort: Cohort) -> tuple[PatientRe
 # Tables
 
 
-def _from_table(data: bytes, cohort: Cohort) -> BroughtPatients:
+def _table_of(data: bytes) -> Table:
+    if data.startswith(b"PAR1"):
+        raise InputError("This is a Parquet file, which holds a cohort. Bring a patient as CSV, JSON or a FHIR Bundle.")
+    sheets = sheets_of(data, LIMITS)
+    if len(sheets) > 1:
+        raise InputError("The Excel workbook has several sheets with cells. Keep the one with the patients.")
+    if sheets:
+        return read_table(data, limits=LIMITS)
     lines = [line for line in data.splitlines() if line.strip()]
     if len(lines) == 1:
         raise InputError(
             "There is one line only. The first line names the columns, and each one below it is a patient."
         )
     has_columns = any(sign.encode() in lines[0] for sign in DELIMITERS)
-    table = read_table(data, None if has_columns else ",", LIMITS)
+    return read_table(data, None if has_columns else ",", LIMITS)
+
+
+def _from_table(table: Table, cohort: Cohort) -> BroughtPatients:
     _check_names(table.names, cohort)
-    cells = {name: _cells(table, name) for name in table.names}
+    cells = {name: _cells(column) for name, column in zip(table.names, table.columns, strict=True)}
     makers = [RecordMaker(cohort, f"row {number}") for number in table.row_numbers.tolist()]
     for row, maker in enumerate(makers):
-        for name, column in cells.items():
+        for name, values in cells.items():
             if name in table.repeated:
                 maker.leave(name, "The name stands more than once, so it is not clear which column counts.", "doubt")
-            elif column[row].strip():
-                maker.take(name, column[row])
+            elif isinstance(values, RefusedColumn) and name in cohort.names:
+                maker.leave(name, values.problem, "value")
+            elif isinstance(values, RefusedColumn):
+                maker.take(name, "")  # which says why it is not read
+            elif values[row] is not None:
+                maker.take(name, values[row])
     return BroughtPatients("table", tuple(maker.done() for maker in makers), table.warnings)
 
 
-def _cells(table: Table, name: str) -> list[str]:
-    column = table.column(name)
-    if not isinstance(column, TextColumn):
-        raise InputError("This is a Parquet file, which holds a cohort. Bring a patient as CSV, JSON or a FHIR Bundle.")
-    return column.cells()
+def _cells(column: Column) -> list[str | float | None] | RefusedColumn:
+    """None where nothing is written. Numbers of a workbook stay numbers, so that no decimal sign is looked for in them."""
+    if isinstance(column, NumberColumn):
+        return [None if number != number else number for number in column.values.tolist()]
+    return [cell if cell.strip() else None for cell in column.cells()] if isinstance(column, TextColumn) else column
 
 
 def _check_names(names: tuple[str, ...], cohort: Cohort) -> None:

@@ -1,4 +1,4 @@
-"""A file becomes a table of texts: exactly what is written in it, or a refusal that says where and why.
+"""A file becomes a table of cells: exactly what is written in it, or a refusal that says where and why.
 
 What a file is, is told by its content, never by its name. Rows that are shorter or longer than the header are refused,
 because no repair of them is safe. Sizes are bounded before memory is spent.
@@ -24,6 +24,7 @@ import numpy as np
 
 from l2m_core.errors import CohortError
 from l2m_core.tables.parquet import table_from_parquet
+from l2m_core.tables.row_of_names import refuse_without_names
 from l2m_core.tables.table import (
     DEFAULT_LIMITS,
     DELIMITERS,
@@ -34,24 +35,41 @@ from l2m_core.tables.table import (
     check_width,
     clean_names,
 )
+from l2m_core.tables.workbook import sheets_with_cells, table_from_workbook
 
 CHUNK = 20_000  # cells that are held as Python strings at a time
 PIECE = 1 << 20  # bytes that are decoded at a time
-FEWEST_AS_CELLS = 3  # names that stand among their columns' cells, of a first row that may be a patient
 FED = 4096  # bytes of a gzip file that are unpacked at a time, into some 4 MB at most
 
 
 def read_table(
-    source: Any, delimiter: str | None = None, limits: Limits = DEFAULT_LIMITS, name: str | None = None
+    source: Any,
+    delimiter: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    name: str | None = None,
+    sheet: str | None = None,
 ) -> Table:
-    """A path, bytes, or an open file that holds CSV, gzipped CSV or Parquet."""
+    """A path, bytes, or an open file that holds CSV, gzipped CSV, Parquet, or an Excel workbook, of which one `sheet` is read."""
     data, found_name = _read_bytes(source, limits)
     name = name or found_name
     data = _gunzip(data, limits) if data[:2] == b"\x1f\x8b" else data
+    if _is_archive(data):
+        return table_from_workbook(data, limits, name, sheet)
+    if sheet is not None:
+        raise CohortError(f"This is no Excel workbook, so it has no sheet '{sheet:.40}'. Leave the sheet out.")
     if data[:4] == b"PAR1":
         return table_from_parquet(data, limits, name)
     _refuse_other_formats(data)
     return _read_csv(data, delimiter, limits, name)
+
+
+def sheets_of(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:
+    """The sheets of an Excel workbook that can be seen and have cells; none of any other file."""
+    return sheets_with_cells(data, limits) if _is_archive(data) else ()
+
+
+def _is_archive(data: bytes) -> bool:
+    return data[:4] == b"PK\x03\x04"
 
 
 def _read_bytes(source, limits) -> tuple[bytes, str]:
@@ -77,7 +95,7 @@ def _read_path(source, limits) -> tuple[bytes, str]:
         path = Path(source)
         if not path.is_file():
             reason = "is a folder" if path.is_dir() else "does not exist"
-            raise CohortError(f"'{path}' {reason}. Give the path of a CSV or Parquet file.")
+            raise CohortError(f"'{path}' {reason}. Give the path of a CSV, Excel or Parquet file.")
         if path.stat().st_size > limits.size:
             raise CohortError(_too_large(limits))
         return path.read_bytes(), path.name.split(".")[0] or "cohort"
@@ -127,7 +145,6 @@ def _gunzip(data, limits) -> bytes:
 
 _FORMATS = (
     (b"PK\x03\x04", "an Excel workbook or a zip archive"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel or Office file"),
     (b"%PDF", "a PDF"),
     (b"\x89PNG", "an image"),
     (b"\xff\xd8\xff", "an image"),
@@ -145,6 +162,11 @@ _FORMATS = (
 
 
 def _refuse_other_formats(data):
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise CohortError(
+            "This is an old Excel or Office file (.xls), or one with a password. Save it as an Excel workbook (.xlsx) without a "
+            "password, or as CSV (UTF-8)."
+        )
     for magic, what in _FORMATS:
         if data.startswith(magic):
             raise CohortError(f"This is {what}, not a table of text. Save it as CSV (UTF-8) and read that.")
@@ -294,7 +316,7 @@ def _read_csv(data, delimiter, limits, name) -> Table:
     delimiter = delimiter or stated or _find_delimiter(opener, encoding, skip, limits)
     rows = _Rows(opener, encoding, delimiter, skip)
     header, columns, numbers = _collect(rows, limits)
-    _refuse_without_names(header, columns)
+    refuse_without_names(header, columns)
     names, repeated, header_warnings = clean_names(header)
     return Table(
         names, columns, numbers, tuple(warnings + header_warnings), name, delimiter, repeated, ENCODINGS[encoding]
@@ -352,36 +374,6 @@ def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np
     while pieces:
         columns.append(TextColumn(SEPARATOR.join(pieces.pop(0)), len(numbers)))
     return header, tuple(columns), np.array(numbers, dtype=np.int64)
-
-
-def _refuse_without_names(header: list[str], columns: tuple[TextColumn, ...]) -> None:
-    """A file that begins with a patient would lose that one, who would name the columns."""
-    found = [i for i, (name, column) in enumerate(zip(header, columns, strict=True)) if name and _holds(column, name)]
-    if len(found) < FEWEST_AS_CELLS or 2 * len(found) < len(header) or _are_numbered(header):
-        return
-    names = [header[i].strip() for i in found]
-    if len({*names}) == len(names) and not any(name.strip("'\"")[:1].isdecimal() for name in names):
-        return  # 'fever' in the column 'fever', as a form writes what was ticked
-    # A row of names that is written again further down has all of them in the same rows.
-    rows = {tuple(row for row, cell in enumerate(columns[i].cells()) if cell == header[i]) for i in found}
-    if len(rows) > 1:
-        cells = f"{len(found)} of its {len(header)} cells, such as '{header[found[0]].strip():.40}',"
-        raise CohortError(
-            f"The first row seems to be a patient, not the names of the columns: {cells} also stand further down in their "
-            "columns. Add a row of names at the top."
-        )
-
-
-def _holds(column: TextColumn, text: str) -> bool:
-    """Whether a cell is just this text; without a list of the cells, which may be many."""
-    joined, inner = column.joined, f"{SEPARATOR}{text}{SEPARATOR}"
-    return joined == text or joined.startswith(inner[1:]) or joined.endswith(inner[:-1]) or inner in joined
-
-
-def _are_numbered(header: list[str]) -> bool:
-    """Columns that are called 0, 1, 2 …, as those of an image."""
-    numbers = [int(name) for name in header if name.strip().isdecimal()]
-    return 2 * len(numbers) >= len(header) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def _chunks(iterator, rows, width, numbers, limits) -> Iterator[list[list[str]]]:

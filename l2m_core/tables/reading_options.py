@@ -9,6 +9,7 @@ from l2m_core.tables.column_reading import CENSORED_RULES, UNIT_RULES
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sheet", help="the sheet that is read, of an Excel workbook that has several")
     parser.add_argument(
         "--decimal", choices=(".", ","), help="decimal sign of the cohort, where its cells do not tell it"
     )
@@ -31,4 +32,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def chosen(given: argparse.Namespace) -> dict[str, Any]:
     """What `Cohort.from_file` takes."""
-    return {"decimal": given.decimal, "missing": tuple(given.missing), "censored": given.censored, "units": given.units}
+    rules = {
+        "decimal": given.decimal,
+        "missing": tuple(given.missing),
+        "censored": given.censored,
+        "units": given.units,
+    }
+    return rules | {"sheet": given.sheet}

@@ -1,6 +1,6 @@
 """A table before anything in it is understood: named columns of one length, within limits of size.
 
-CSV, Parquet and DataFrames all become a `Table`; `column_parsing` then says what its cells mean.
+CSV, Excel workbooks, Parquet and DataFrames all become a `Table`; `column_parsing` then says what its cells mean.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class TextColumn:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """A column that came as numbers (from a DataFrame or Parquet); NaN where missing."""
+    """A column that came as numbers (from a DataFrame, Parquet or a workbook); NaN where missing."""
 
     values: np.ndarray  # (N,) float64
 
@@ -88,6 +88,7 @@ class Table:
     delimiter: str | None = None
     repeated: frozenset[str] = frozenset()  # names that stood more than once in the header
     encoding: str | None = None  # of a file of text, in words
+    sheet: str | None = None  # of a workbook
     reading: int = READING  # which version of the rules its cells were read by
 
     @property
@@ -95,7 +96,9 @@ class Table:
         return len(self.row_numbers)
 
     def how_read(self) -> list[str]:
-        """How a file of text was taken apart, in sentences."""
+        """How a file of text or a workbook was taken apart, in sentences."""
+        if self.sheet is not None:
+            return [f"Read from the sheet '{self.sheet}' of an Excel workbook."]
         if self.delimiter is None:
             return []
         return [f"Read as {self.encoding}, with columns separated by {DELIMITERS[self.delimiter]}."]

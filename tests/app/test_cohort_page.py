@@ -16,6 +16,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.schema import Schema
 from tests.app.conftest import check, open_app, press, small_cohort, small_frame, texts
 from tests.tables.test_restoring import FRAME, HASH, SCHEMA
+from tests.tables.workbooks import workbook
 
 
 def upload(app: AppTest, name: str, content: bytes) -> AppTest:
@@ -322,6 +323,39 @@ def test_a_gzipped_file_and_parquet_are_read_too(shared_services: Services, owne
     small_frame().to_parquet(buffer)
     app = upload(open_app(), "ward.parquet", buffer.getvalue())
     assert app.selectbox(key="draft-outcome").value == "died"
+
+
+def test_a_workbook_shows_its_largest_sheet_and_another_can_be_chosen(shared_services: Services, owner: str) -> None:
+    rows = [[*small_frame().columns], *small_frame().astype(object).where(small_frame().notna(), None).values.tolist()]
+    young = [rows[0], *rows[1:31]]
+    data = workbook(Legend=[["code", "meaning", "more"], ["m"], [], ["Source: ward"]], Young=young, All=rows)
+    app = upload(open_app(), "ward.xlsx", data)
+    assert app.selectbox(key="draft-sheet").options == ["Young", "All"]
+    assert app.selectbox(key="draft-sheet").value == "All"
+    assert "The sheet Legend is not offered: Row 4" in texts(app)
+    app = check(app.selectbox(key="draft-outcome").set_value("sex").run())
+    app = check(app.selectbox(key="draft-sheet").set_value("Young").run())
+    assert "30 rows" in texts(app) and app.selectbox(key="draft-outcome").value == "died"
+    app = check(app.selectbox(key="draft-sheet").set_value("All").run())
+    assert f"{len(rows) - 1:,} rows" in texts(app)
+    press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert stored.name == "ward"
+    assert len(shared_services.cohort(owner, stored)) == len(rows) - 1
+
+
+def test_a_workbook_with_one_sheet_asks_nothing(shared_services: Services, owner: str) -> None:
+    buffer = io.BytesIO()
+    small_frame().to_excel(buffer, index=False)
+    app = upload(open_app(), "ward.xlsx", buffer.getvalue())
+    assert app.selectbox(key="draft-outcome").value == "died"
+    assert not [box for box in app.selectbox if box.key == "draft-sheet"]
+    assert "Read from the sheet 'Sheet1' of an Excel workbook" in texts(app)
+
+
+def test_a_workbook_without_a_table_is_refused_in_words(shared_services: Services, owner: str) -> None:
+    app = upload(open_app(), "title.xlsx", workbook(Data=[["A title"], ["age", "crp", "died"], [50, 1.5, "no"]]))
+    assert "title.xlsx: Row 1 of the sheet 'Data' names 1 of 3 columns" in texts(app)
 
 
 def rows_of(*columns: list[str]) -> bytes:

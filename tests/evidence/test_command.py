@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
 from l2m_core.evidence import Evidence
@@ -57,6 +58,16 @@ def test_a_file_as_a_hospital_writes_it_is_read_as_the_options_say(tmp_path, cap
     how = ["--missing", "k.A.", "--units", "drop"]
     assert main([str(table), "--outcome", "died", *how, *QUICK]) == 0
     assert "'2,5 mmol/l' were read as the number alone, in mmol/L" in capsys.readouterr().err
+
+
+def test_a_sheet_of_a_workbook_can_be_stated(tmp_path, capsys):
+    table, frame = tmp_path / "ward.xlsx", small_frame().drop(columns="record")
+    with pd.ExcelWriter(table) as writer:
+        frame.to_excel(writer, sheet_name="Data", index=False)
+        frame.head(3).to_excel(writer, sheet_name="Codes", index=False)
+    assert main([str(table), "--outcome", "died", *QUICK]) == 2
+    assert "several sheets with cells: 'Data', 'Codes'" in capsys.readouterr().err
+    assert main([str(table), "--outcome", "died", "--sheet", "Data", *QUICK]) == 0
 
 
 def test_what_cannot_be_used_is_one_sentence(tmp_path, capsys):

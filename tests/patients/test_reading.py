@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import pytest
 
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.patients import read_patients
 from tests.patients.ward import ward
+from tests.tables.workbooks import workbook
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,37 @@ def test_every_row_is_a_patient_and_empty_cells_are_not_measured(cohort):
 
 def test_one_column_is_enough(cohort):
     assert read_patients("age\n71", cohort).patients[0].values == {"age": 71}
+
+
+def test_a_workbook_is_a_table_too(cohort):
+    rows = [
+        ["age", "sex", "lactate", "sodium", "seen"],
+        [71, "m", 1.125, "<140", date(2024, 1, 2)],
+        [55, "f", None, 138],
+    ]
+    first, second = read_patients(workbook(Data=rows), cohort).patients
+    assert first.values == {"age": 71, "sex": "m", "lactate": 1.125, "sodium": 140} and first.limits == {
+        "sodium": "below"
+    }
+    assert (first.label, why(first)) == ("row 2", {"seen": "unknown"})
+    assert second.values == {"age": 55, "sex": "f", "sodium": 138}
+
+
+def test_numbers_of_a_workbook_need_no_decimal_sign():
+    """Of a cohort with decimal commas, 1.125 as text would be more than a thousand."""
+    of_commas = ward(decimal=",", missing=["-999"])
+    first, second = read_patients(workbook(Data=[["age", "lactate"], [71, 1.125], [55, -999]]), of_commas).patients
+    assert first.values == {"age": 71, "lactate": 1.125} and second.values == {"age": 55}
+
+
+def test_a_date_where_a_result_belongs_is_not_used(cohort):
+    (record,) = read_patients(workbook(Data=[["age", "lactate"], [71, date(2024, 2, 1)]]), cohort).patients
+    assert record.values == {"age": 71} and "dates or times" in record.unused[0].why
+
+
+def test_a_workbook_of_several_sheets_is_refused(cohort):
+    with pytest.raises(InputError, match="several sheets"):
+        read_patients(workbook(A=[["age"], [71]], B=[["age"], [72]]), cohort)
 
 
 def test_json_is_one_record_or_several(cohort):

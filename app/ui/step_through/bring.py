@@ -75,7 +75,9 @@ def _ask(stored: StoredCohort, cohort: Cohort) -> None:
         max_chars=LONGEST_PASTE,
         placeholder=labels.plain(",".join(cohort.names[:4])) + ", …",
     )
-    st.file_uploader("Or choose a file", type=["csv", "tsv", "txt", "json"], key=FILE, max_upload_size=MEGABYTES)
+    st.file_uploader(
+        "Or choose a file", type=["csv", "xlsx", "xlsm", "tsv", "txt", "json"], key=FILE, max_upload_size=MEGABYTES
+    )
     st.button("Read", key="bring-read", icon=":material/input:", on_click=_read, args=(stored.id,))
 
 
