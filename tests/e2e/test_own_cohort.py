@@ -1,9 +1,9 @@
-"""A person's own CSV: to the first suggestion in few clicks, roles changed by one press, every screen looked at."""
+"""A person's own file: to the first suggestion in few clicks, roles changed by one press, every screen looked at."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -37,12 +37,31 @@ def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield found
 
 
-def ward_csv(folder: Path, rows: int = 300) -> Path:
+def ward_csv(folder: Path) -> Path:
+    file = folder / "ward.csv"
+    ward().to_csv(file, index=False)
+    return file
+
+
+def ward_workbook(folder: Path) -> Path:
+    """With dates that are dates, and a sheet that explains the columns."""
+    file, frame = folder / "ward.xlsx", ward()
+    with pd.ExcelWriter(file) as writer:
+        pd.DataFrame({"column": frame.columns, "meaning": "as it says"}).to_excel(
+            writer, sheet_name="Legend", index=False
+        )
+        frame.assign(**{"admission date": pd.to_datetime(frame["admission date"])}).to_excel(
+            writer, sheet_name="Ward", index=False
+        )
+    return file
+
+
+def ward(rows: int = 300) -> pd.DataFrame:
     """A cohort that a hospital could have: an identifier, a date, panels, holes, a leak by its name."""
     generator = np.random.default_rng(3)
     severity = generator.normal(size=rows)
     labs = generator.random((rows, 2)) < 0.7
-    frame = pd.DataFrame(
+    return pd.DataFrame(
         {
             "patient id": np.arange(5000, 5000 + rows),
             "admission date": [f"2023-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(rows)],
@@ -56,9 +75,6 @@ def ward_csv(folder: Path, rows: int = 300) -> Path:
             "died": np.where(severity + generator.normal(size=rows) > 1, "yes", "no"),
         }
     )
-    file = folder / "ward.csv"
-    frame.to_csv(file, index=False)
-    return file
 
 
 def choose_file(page: Page, file: Path) -> None:
@@ -67,8 +83,9 @@ def choose_file(page: Page, file: Path) -> None:
     expect(page.locator(".l2m-columns li").first).to_be_visible()
 
 
+@pytest.mark.parametrize("write", [ward_csv, ward_workbook])
 def test_an_own_file_gives_its_first_suggestion_in_four_clicks(
-    browser: Browser, served: Served, tmp_path: Path
+    browser: Browser, served: Served, tmp_path: Path, write: Callable[[Path], Path]
 ) -> None:
     page = new_page(browser)
     page.goto(served.address)
@@ -76,7 +93,7 @@ def test_an_own_file_gives_its_first_suggestion_in_four_clicks(
     page.evaluate(
         """() => { window.clicks = 0; document.addEventListener('click', () => { window.clicks += 1; }, true); }"""
     )
-    choose_file(page, ward_csv(tmp_path))
+    choose_file(page, write(tmp_path))
     expect(
         page.get_by_text(re.compile(r"3 known at the start, 3 can be measured, 3 ignored; outcome died"))
     ).to_be_visible()
