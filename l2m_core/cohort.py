@@ -20,13 +20,14 @@ from l2m_core.tables.column_parsing import read_columns
 from l2m_core.tables.column_reading import DEFAULT_RULES, ReadingRules
 from l2m_core.tables.entered_values import UnseenLevelWarning, code_of, codes_of, encode_values, value_text
 from l2m_core.tables.frames import table_from_frame
+from l2m_core.tables.measurements import as_they_are, find_measurements, one_row_each
 from l2m_core.tables.outcome_inference import FEWEST_ROWS
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.reading_notes import CellNote, joined_texts
 from l2m_core.tables.restoring import READ_BY, newer_readings, understood
 from l2m_core.tables.schema_inference import infer
 from l2m_core.tables.stated_settings import combine, how_to_read, levels_of
-from l2m_core.tables.table import DEFAULT_LIMITS, Limits, Table
+from l2m_core.tables.table import DEFAULT_LIMITS, Limits, Table, check_size
 
 __all__ = ["Cohort", "UnseenLevelWarning"]
 
@@ -69,11 +70,23 @@ class Cohort:
         delimiter: str | None = None,
         limits: Limits = DEFAULT_LIMITS,
         sheet: str | None = None,
+        measurements: str | None = None,
         **options,
     ) -> Cohort:
         """CSV, gzipped CSV, Parquet or an Excel workbook, told by the content. `source` is a path, bytes or an open file;
-        `sheet` is read of a workbook that has several."""
-        return cls.from_table(read_table(source, delimiter, limits, name, sheet), outcome, **options)
+        `sheet` is read of a workbook that has several; measurements: 'first' or 'last' result of each test, of a table with a
+        row for each measurement, which becomes one with a row for each patient."""
+        table = read_table(source, delimiter, limits, name, sheet)
+        if measurements is not None:
+            return cls.from_table(one_row_each(table, measurements, limits=limits), outcome, **options)
+        found = find_measurements(table)
+        if found is None:
+            return cls.from_table(table, outcome, **options)
+        check_size(table.rows, len(table.names), limits)
+        try:
+            return cls.from_table(replace(table, warnings=(*table.warnings, as_they_are(found))), outcome, **options)
+        except CohortError as refusal:
+            raise CohortError(f"{refusal} {as_they_are(found)}") from refusal
 
     @classmethod
     def from_csv(
@@ -86,7 +99,7 @@ class Cohort:
         name: str | None = None,
         **options,
     ) -> Cohort:
-        """Like `from_table`; further options are `delimiter`, `limits`, `sheet`, and those of `ReadingRules`.
+        """Like `from_table`; further options are those of `from_file` and of `ReadingRules`.
 
         >>> rows = "\\n".join(f"{40 + i},{i % 3}.5,{i % 2}" for i in range(20))
         >>> cohort = Cohort.from_csv(f"age,lactate,died\\n{rows}".encode(), outcome="died", baseline=["age"])

@@ -134,6 +134,10 @@ class Services(Catalogue):
         """An uploaded file, or a sheet of it, as a table of cells."""
         return self._tables.get(key, lambda: read_table(io.BytesIO(data), name=name, sheet=sheet))
 
+    def turned_table(self, key: tuple[Hashable, ...], make: Callable[[], Table]) -> Table:
+        """A table made of an uploaded one. `key` begins with that one's."""
+        return self._tables.get(key, make)
+
     def known_table(self, key: tuple[Hashable, ...]) -> Table | None:
         """A table read earlier, if it is still in memory."""
         return self._tables.peek(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 
 import streamlit as st
@@ -29,11 +30,12 @@ from l2m_core.diagnostics import SENTINEL, Diagnostics
 from l2m_core.errors import CohortError, L2MError
 from l2m_core.schema import Overrides
 from l2m_core.tables.first_look import FirstLook
+from l2m_core.tables.measurements import FIRST, LAST, find_measurements, one_row_each
 from l2m_core.tables.panels import recorded_together
 from l2m_core.tables.reading import sheets_of
 from l2m_core.tables.reading_notes import KINDS, reading_report
 from l2m_core.tables.role_guesses import RoleGuess, guess_outcome
-from l2m_core.tables.table import Table
+from l2m_core.tables.table import DEFAULT_LIMITS, Table, check_size
 
 DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"
@@ -41,7 +43,14 @@ SCHEMA_UPLOAD = "cohort-draft-schema"
 SECTION = "draft"
 AS_EXPECTED = ("number", "level")  # kinds of notes on the reading that say nothing new
 MOST_SHEETS = 20
-OF_ONE_SHEET = (
+AS_IN_FILE = "as in the file"
+ROWS = {
+    FIRST: "a row for each patient, with the first result of each test",
+    LAST: "a row for each patient, with the last result of each test",
+    AS_IN_FILE: "it is in the file: a row for each measurement",
+}
+OF_ONE_TABLE = (
+    "draft-rows",
     "draft-outcome",
     "draft-positive",
     "draft-kind",
@@ -66,11 +75,10 @@ def begin() -> None:
     name = labels.plain(upload.name).split(".")[0] or "cohort"
     try:
         keys, refused = _read_sheets(name, upload.getvalue())
+        largest = max(keys, key=lambda sheet: _cells(keys[sheet]))
+        st.session_state[DRAFT] = _new_draft(name[:120], keys, largest, refused)
     except L2MError as refusal:
         state.notify("error", f"{labels.plain(upload.name)}: {refusal}", SECTION)
-        return
-    largest = max(keys, key=lambda sheet: _cells(keys[sheet]))
-    st.session_state[DRAFT] = _new_draft(name[:120], keys, largest, refused)
 
 
 def _read_sheets(name: str, data: bytes) -> tuple[dict[str, list[str]], dict[str, str]]:
@@ -94,12 +102,26 @@ def _cells(key: list[str]) -> int:
     return 0 if table is None else table.rows * len(table.names)
 
 
-def _new_draft(name: str, keys: Mapping[str, list[str]], sheet: str, refused: Mapping[str, str]) -> Draft:
-    table = services.get().known_table(tuple(keys[sheet]))
+def _new_draft(
+    name: str, keys: Mapping[str, list[str]], sheet: str, refused: Mapping[str, str], rows: str | None = None
+) -> Draft:
+    """rows: what a row of the cohort is, of ROWS; None: a patient, where the file has a row for each measurement."""
+    key, here = keys[sheet], services.get()
+    table = here.known_table(tuple(key))
+    found = None if table is None else find_measurements(table)
+    rows = rows or (FIRST if found else AS_IN_FILE)
+    if table is not None and rows != AS_IN_FILE:
+        key = [*key, rows]
+        table = here.turned_table(tuple(key), partial(one_row_each, table, rows, found))
+    if table is not None:
+        check_size(table.rows, len(table.names), DEFAULT_LIMITS)
     return {
-        "key": keys[sheet],
+        "key": key,
         "keys": keys,  # of all sheets
         "refused": refused,  # sheets, and why
+        "sheet": sheet,
+        "measurements": found,  # what tells that the file has a row for each of them
+        "rows": rows,
         "name": name,
         "outcome": None if table is None else guess_outcome(table.names),
         "of_outcome": {},  # further settings of the outcome, from a YAML file
@@ -141,6 +163,7 @@ def show() -> None:
         st.subheader(f"New cohort from {labels.markdown(draft['name'])}", anchor=False)
         st.caption(f"{table.rows:,} rows, {len(table.names)} columns. Nothing is stored until you save.")
         _ask_for_sheet(draft)
+        _ask_for_rows(draft)
         with notices.shown_refusals():
             _show(table, draft)
 
@@ -153,23 +176,38 @@ def _ask_for_sheet(draft: Draft) -> None:
             "Sheet of the workbook",
             sheets,
             key="draft-sheet",
-            index=[*draft["keys"].values()].index(draft["key"]),
+            index=sheets.index(draft["sheet"]),
             format_func=labels.plain,
-            on_change=_turn_to_sheet,
+            on_change=_turn_to,
         )
     for sheet, reason in draft["refused"].items():
         name = labels.markdown(labels.short(sheet, 40))
         st.caption(f":material/info: The sheet {name} is not offered: {labels.markdown(reason)}")
 
 
-def _turn_to_sheet() -> None:
-    """Callback: what was stated of another sheet's columns goes, and so do the fields that it was stated in."""
+def _ask_for_rows(draft: Draft) -> None:
+    """Of a file with a row for each measurement."""
+    if draft["measurements"] is not None:
+        st.selectbox(
+            f"Each row of the file seems to be one measurement: {labels.plain(str(draft['measurements']))}. Read it as",
+            list(ROWS),
+            key="draft-rows",
+            index=list(ROWS).index(draft["rows"]),
+            format_func=ROWS.__getitem__,
+            on_change=_turn_to,
+            help="A cohort has a row for each patient. First and last are in the order of the file",
+        )
+
+
+def _turn_to() -> None:
+    """Callback: what was stated of another table's columns goes, and so do the fields that it was stated in."""
     draft = st.session_state[DRAFT]
-    for field in OF_ONE_SHEET:
+    sheet = st.session_state.get("draft-sheet", draft["sheet"])
+    rows = st.session_state.get("draft-rows") if sheet == draft["sheet"] else None
+    for field in OF_ONE_TABLE:
         st.session_state.pop(field, None)
-    st.session_state[DRAFT] = _new_draft(
-        draft["name"], draft["keys"], st.session_state["draft-sheet"], draft["refused"]
-    )
+    with notices.refusals(SECTION):
+        st.session_state[DRAFT] = _new_draft(draft["name"], draft["keys"], sheet, draft["refused"], rows)
 
 
 def _show(table: Table, draft: Draft) -> None:

@@ -27,7 +27,8 @@ SEPARATOR = ","  # of codes for "not measured", as a person writes them
 
 
 def editors_of(draft: Draft) -> Editors:
-    name = f"{draft['key'][1][:12]}-{draft['round']}"
+    _, hashed, *turned = draft["key"]
+    name = "-".join([hashed[:12], *turned, str(draft["round"])])
     return Editors(f"draft-rows-{name}", f"draft-editor-{name}")
 
 

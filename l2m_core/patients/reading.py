@@ -20,7 +20,7 @@ from l2m_core.tables.table import Column, Limits, NumberColumn, RefusedColumn, T
 
 MEGABYTES = 5
 MOST_PATIENTS = 1000
-LIMITS = Limits(megabytes=MEGABYTES, rows=MOST_PATIENTS)
+LIMITS = Limits(megabytes=MEGABYTES, rows=MOST_PATIENTS, measurements=MOST_PATIENTS)
 HINT = "Give one object of feature: value, a list of them, or a FHIR Bundle."
 
 

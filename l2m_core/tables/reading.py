@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from l2m_core.errors import CohortError
+from l2m_core.tables.measurements import find_measurements, may_be_measurements
 from l2m_core.tables.parquet import table_from_parquet
 from l2m_core.tables.row_of_names import refuse_without_names
 from l2m_core.tables.table import (
@@ -60,7 +61,10 @@ def read_table(
     if data[:4] == b"PAR1":
         return table_from_parquet(data, limits, name)
     _refuse_other_formats(data)
-    return _read_csv(data, delimiter, limits, name)
+    table = _read_csv(data, delimiter, limits, name)
+    if table.rows > limits.rows and find_measurements(table) is None:
+        raise CohortError(_too_many(limits.rows))
+    return table
 
 
 def sheets_of(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:
@@ -365,7 +369,8 @@ def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np
     check_width(len(header), limits)
     pieces: list[list[str]] = [[] for _ in header]
     numbers: list[int] = []
-    for chunk in _chunks(iterator, rows, len(header), numbers, limits):
+    most = limits.measurements if may_be_measurements(header) else limits.rows
+    for chunk in _chunks(iterator, rows, len(header), numbers, most):
         for column, cells in zip(pieces, zip(*chunk, strict=True), strict=True):
             column.append(SEPARATOR.join(cells))
     if not numbers:
@@ -376,20 +381,24 @@ def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np
     return header, tuple(columns), np.array(numbers, dtype=np.int64)
 
 
-def _chunks(iterator, rows, width, numbers, limits) -> Iterator[list[list[str]]]:
+def _chunks(iterator, rows, width, numbers, most) -> Iterator[list[list[str]]]:
     chunk: list[list[str]] = []
     for row in iterator:
         if len(row) != width:
             raise CohortError(_ragged(row, width, rows))
         numbers.append(rows.number)
-        if len(numbers) > limits.rows:
-            raise CohortError(f"The table has more than {limits.rows:,} rows. Keep a random sample of them.")
+        if len(numbers) > most:
+            raise CohortError(_too_many(most))
         chunk.append(row)
         if len(chunk) * width >= CHUNK:
             yield chunk
             chunk = []
     if chunk:
         yield chunk
+
+
+def _too_many(most: int) -> str:
+    return f"The table has more than {most:,} rows. Keep those of a random sample of the patients."
 
 
 def _ragged(row, width, rows) -> str:

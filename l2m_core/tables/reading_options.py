@@ -6,10 +6,16 @@ import argparse
 from typing import Any
 
 from l2m_core.tables.column_reading import CENSORED_RULES, UNIT_RULES
+from l2m_core.tables.measurements import WHICH
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sheet", help="the sheet that is read, of an Excel workbook that has several")
+    parser.add_argument(
+        "--measurements",
+        choices=WHICH,
+        help="make a row for each patient of a table with a row for each measurement, with the first or last result of each test",
+    )
     parser.add_argument(
         "--decimal", choices=(".", ","), help="decimal sign of the cohort, where its cells do not tell it"
     )
@@ -38,4 +44,4 @@ def chosen(given: argparse.Namespace) -> dict[str, Any]:
         "censored": given.censored,
         "units": given.units,
     }
-    return rules | {"sheet": given.sheet}
+    return rules | {"sheet": given.sheet, "measurements": given.measurements}

@@ -21,6 +21,11 @@ from l2m_core.tables.feature_inference import reason_to_ignore
 
 GIVES_AWAY = 0.9  # share of the outcome's uncertainty that a column alone takes away: then it was hardly known before
 USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died", "death", "mortality", "event")
+# Words of an end that one may want to foresee, in the five languages.
+END = frozenset(
+    "death died mortality readmitted outcome verstorben gestorben tod mortalitat ausgang deces decede mort mortalite fallecido "
+    "fallecimiento exitus muerte mortalidad deceduto decesso morto mortalita".split()
+)
 
 # Groups of words, each with its role and its reason. Words of one group are separated by blanks; an underscore joins
 # those of a phrase. They are without accents and plural endings, as `words_of_name` has them.
@@ -195,9 +200,7 @@ def guess_outcome(names: Sequence[str]) -> str:
     usual = [name for name in names if name.casefold().strip() in USUAL_OUTCOMES]
     if usual:
         return usual[-1]
-    ends = [
-        name for name in names if {"death", "died", "mortality", "readmitted", "outcome"} & set(words_of_name(name))
-    ]
+    ends = [name for name in names if END & set(words_of_name(name))]
     return ends[-1] if ends else names[-1]
 
 

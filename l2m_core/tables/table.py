@@ -28,6 +28,7 @@ class Limits:
     megabytes: int = 50
     rows: int = 200_000
     columns: int = 500
+    measurements: int = 1_000_000  # rows of a CSV that has one for each of them, and not for each patient
     cells: int = 25_000_000
 
     @property
@@ -120,7 +121,9 @@ def check_width(columns: int, limits: Limits):
 def check_size(rows: int, columns: int, limits: Limits):
     check_width(columns, limits)
     if rows > limits.rows:
-        raise CohortError(f"The table has {rows:,} rows; at most {limits.rows:,} are read. Keep a random sample.")
+        raise CohortError(
+            f"The table has {rows:,} rows; at most {limits.rows:,} are read. Keep those of a random sample of the patients."
+        )
     if rows * columns > limits.cells:
         raise CohortError(f"The table has {rows * columns:,} cells; at most {limits.cells:,} are read.")
     if rows == 0 or columns == 0:

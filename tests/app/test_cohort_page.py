@@ -15,6 +15,7 @@ from app.ui import labels
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Schema
 from tests.app.conftest import check, open_app, press, small_cohort, small_frame, texts
+from tests.tables.test_measurements import long_frame, result
 from tests.tables.test_restoring import FRAME, HASH, SCHEMA
 from tests.tables.workbooks import workbook
 
@@ -351,6 +352,25 @@ def test_a_workbook_with_one_sheet_asks_nothing(shared_services: Services, owner
     assert app.selectbox(key="draft-outcome").value == "died"
     assert not [box for box in app.selectbox if box.key == "draft-sheet"]
     assert "Read from the sheet 'Sheet1' of an Excel workbook" in texts(app)
+
+
+def test_a_file_with_a_row_for_each_measurement_becomes_one_of_patients(shared_services: Services, owner: str) -> None:
+    app = upload(open_app(), "laboratory.csv", long_frame().to_csv(index=False).encode())
+    assert (
+        "Each row of the file seems to be one measurement: 'test' names the test"
+        in app.selectbox(key="draft-rows").label
+    )
+    assert app.selectbox(key="draft-rows").value == "first" and "24 rows, 6 columns" in texts(app)
+    app = check(app.selectbox(key="draft-rows").set_value("as in the file").run())
+    assert "96 rows, 7 columns" in texts(app)
+    app = check(app.selectbox(key="draft-rows").set_value("last").run())
+    assert "24 rows, 6 columns" in texts(app) and "last in the file was taken: 48 more were not" in texts(app)
+    assert app.selectbox(key="draft-outcome").value == "died"
+    press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    cohort = shared_services.cohort(owner, stored)
+    assert len(cohort) == 24 and cohort.feature("crp (mg/L)").unit == "mg/L"
+    assert cohort.x[1, cohort.names.index("crp (mg/L)")] == np.float32(result(1, "crp", 1))
 
 
 def test_a_workbook_without_a_table_is_refused_in_words(shared_services: Services, owner: str) -> None:

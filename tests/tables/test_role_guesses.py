@@ -148,3 +148,8 @@ def test_a_name_that_says_two_things_is_to_be_looked_at() -> None:
 def test_a_column_with_a_doubtful_cell_keeps_its_role_for_a_person_to_mend() -> None:
     reading = read("crp", [*NUMBERS[:39], "<5"])
     assert reading.problem is not None and guess_role(reading, "died").role == "acquirable"
+
+
+@pytest.mark.parametrize("name", ["verstorben", "30-Tage-Mortalität", "décès à J28", "Exitus", "deceduto"])
+def test_the_outcome_is_guessed_from_words_of_an_end_in_several_languages(name):
+    assert guess_outcome(["age", name, "lactate"]) == name
