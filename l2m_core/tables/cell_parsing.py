@@ -77,6 +77,7 @@ _DATES = (
     _SHORT_DATE,
     re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:\s*[aApP][mM])?"),
 )
+_TITRE = re.compile(r"[<>\u2264\u2265]?=?\s*1\s*:\s*\d{1,7}")
 _TRAILING_MINUS = re.compile(r"\d[\d.,]*-")
 _FORMULA_TEXT = re.compile(r'="([^"]*)"')
 _QUOTED = re.compile(r"'(.+)|\"(.+)\"")
@@ -242,6 +243,11 @@ def is_band(text: str) -> bool:
 def is_short_date(text: str) -> bool:
     """Mar-20 or 14-Oct, which a spreadsheet may have made of 3-20 or 10-14."""
     return _SHORT_DATE.fullmatch(text) is not None
+
+
+def is_titre(text: str) -> bool:
+    """1:80, as a serum was diluted; of a clock that shows one it would be 01:20 or 1:20 among other hours."""
+    return _TITRE.fullmatch(text) is not None
 
 
 def is_compact_date(text: str) -> bool:

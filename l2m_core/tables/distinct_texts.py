@@ -22,6 +22,7 @@ from l2m_core.tables.cell_parsing import (
     is_compact_date,
     is_missing,
     is_short_date,
+    is_titre,
     is_unusual,
     may_mean_missing,
     number_and_unit,
@@ -269,6 +270,8 @@ class DistinctTexts:
     def _special(self, indices) -> Reading | None:
         """Dates, pairs such as 120/80, and numbers with their unit are refused with advice, if they are the rule."""
         needs = {i: need for i in indices if (need := in_need_of_advice(self.texts[i])) is not None}
+        if all(is_titre(self.texts[i]) for i in needs if needs[i] == "date"):
+            needs = {i: need for i, need in needs.items() if need != "date"}
         for need, advice in ADVICE.items():
             such = [i for i in needs if needs[i] == need]
             if such and len(such) * 2 >= len(indices):

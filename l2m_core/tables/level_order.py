@@ -60,6 +60,7 @@ NEGATIVE = NO | frozenset(
         "benigno",
     )
 )
+_DIGITS = re.compile(r"([0-9]{1,18})")
 BOOLEANS = frozenset(
     (
         "no",
@@ -90,13 +91,26 @@ def order_levels(texts) -> tuple[tuple[str, ...], bool]:
     numbers = [parse_number(text) for text in texts]
     if all(number is not None for number in numbers):
         return tuple(text for _, text in sorted(zip(numbers, texts, strict=True))), True
-    ordered = sorted(texts, key=lambda text: (text.casefold(), text))
+    ordered = sorted(texts, key=_by_words_and_numbers)
     if len(ordered) != 2:
         return tuple(ordered), False
     negative = [_means_no(text, ordered[1 - i]) for i, text in enumerate(ordered)]
     if negative[1] and not negative[0]:
         ordered.reverse()
     return tuple(ordered), negative[0] != negative[1]
+
+
+def _by_words_and_numbers(text: str) -> tuple:
+    """Alphabetical, but numbers by their size: 1:80 before 1:160, 6-10 before 11-20, <40 before 40-59, 80+ after 80."""
+    pieces = _DIGITS.split(text.casefold())  # words and digits in turn, a word (perhaps empty) first
+    before = pieces[0].strip()
+    sign = {"<": -1, "\u2264": -1, "<=": -1, ">": 1, "\u2265": 1, ">=": 1}.get(before)
+    if sign is not None:
+        pieces[0] = ""
+    elif len(pieces) == 3 and not before and pieces[2].strip() == "+":
+        sign = 1
+    in_turn = [int(piece) if number % 2 else piece for number, piece in enumerate(pieces)]
+    return (in_turn[:2], sign or 0, in_turn[2:], text)
 
 
 def _means_no(text, other) -> bool:

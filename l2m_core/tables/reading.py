@@ -25,7 +25,7 @@ import numpy as np
 from l2m_core.errors import CohortError
 from l2m_core.tables.measurements import find_measurements, may_be_measurements
 from l2m_core.tables.parquet import table_from_parquet
-from l2m_core.tables.row_of_names import refuse_without_names
+from l2m_core.tables.row_of_names import refuse_title, refuse_without_names
 from l2m_core.tables.table import (
     DEFAULT_LIMITS,
     DELIMITERS,
@@ -38,6 +38,7 @@ from l2m_core.tables.table import (
 )
 from l2m_core.tables.workbook import sheets_with_cells, table_from_workbook
 
+BLANK = f"{SEPARATOR} \t"  # a column of nothing else has no cells
 CHUNK = 20_000  # cells that are held as Python strings at a time
 PIECE = 1 << 20  # bytes that are decoded at a time
 FED = 4096  # bytes of a gzip file that are unpacked at a time, into some 4 MB at most
@@ -294,7 +295,7 @@ def _find_delimiter(opener: Opener, encoding, skip, limits) -> str:
     if not scores:
         raise CohortError(
             "The first row holds a single column. Columns are separated by comma, semicolon or tab; "
-            "a cohort needs an outcome and at least one feature."
+            "a cohort needs an outcome and at least one feature. If the row is a title, delete what stands above the names."
         )
     best = sorted(scores, key=lambda delimiter: scores[delimiter], reverse=True)
     if len(best) > 1 and scores[best[0]][:2] == scores[best[1]][:2] and scores[best[0]][0] == 1:
@@ -320,6 +321,8 @@ def _read_csv(data, delimiter, limits, name) -> Table:
     delimiter = delimiter or stated or _find_delimiter(opener, encoding, skip, limits)
     rows = _Rows(opener, encoding, delimiter, skip)
     header, columns, numbers = _collect(rows, limits)
+    used = [bool(name.strip() or column.joined.strip(BLANK)) for name, column in zip(header, columns, strict=True)]
+    refuse_title(sum(bool(name.strip()) for name in header), sum(used), skip + 1, "the file")
     refuse_without_names(header, columns)
     names, repeated, header_warnings = clean_names(header)
     return Table(

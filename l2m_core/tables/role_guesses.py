@@ -21,6 +21,13 @@ from l2m_core.tables.feature_inference import reason_to_ignore
 
 GIVES_AWAY = 0.9  # share of the outcome's uncertainty that a column alone takes away: then it was hardly known before
 USUAL_OUTCOMES = ("outcome", "target", "label", "class", "y", "diagnosis", "died", "death", "mortality", "event")
+# Beside an outcome that tells whether something happened, a column of such a name tells until when one has watched.
+HOW_LONG = frozenset(
+    "time t tte duration days months years pfs os dfs rfs efs zeit dauer temps duree tiempo tempo".split()
+)
+WHETHER = frozenset(
+    "event status censor cens death died dead progression relapse failure ereignis evento evenement".split()
+)
 # Words of an end that one may want to foresee, in the five languages.
 END = frozenset(
     "death died mortality readmitted outcome verstorben gestorben tod mortalitat ausgang deces decede mort mortalite fallecido "
@@ -175,6 +182,8 @@ def guess_role(reading: Reading, outcome: str, explained: float = np.nan) -> Rol
         return RoleGuess("ignored", "a date or a time, which cannot be used as it stands")
     if reading.problem is None and (reason := reason_to_ignore(reading)) is not None:
         return RoleGuess("ignored", reason)
+    if reading.name.casefold().strip() in HOW_LONG and WHETHER & set(words_of_name(outcome)):
+        return RoleGuess("ignored", "sounds like how long a patient was followed, known only afterwards", is_sure=False)
     groups = groups_of(reading.name)
     if AFTER in groups and _is_about_leaving(outcome) and not _is_about_dying(reading.name):
         groups = [STAY, *(group for group in groups if group not in (AFTER, STAY))]  # the stay is over by then

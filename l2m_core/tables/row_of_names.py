@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from l2m_core.errors import CohortError
 from l2m_core.tables.table import SEPARATOR, TextColumn
 
+FEWEST_NAMED = 0.5  # of the columns, by the first row: fewer are a title, not names
 FEWEST_AS_CELLS = 3  # names that stand among their columns' cells, of a first row that may be a patient
+
+
+def refuse_title(named: int, columns: int, row: int, where: str) -> None:
+    """Of a table whose first row names few of the columns that have cells, the rest would become patients."""
+    if named < FEWEST_NAMED * columns:
+        raise CohortError(
+            f"Row {row} of {where} names {named} of {columns} columns, so it seems to be a title. The first row must name the "
+            "columns: delete what stands above and beside the table."
+        )
 
 
 def refuse_without_names(header: list[str], columns: Sequence[TextColumn]) -> None:

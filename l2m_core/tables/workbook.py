@@ -12,7 +12,7 @@ import numpy as np
 
 from l2m_core.errors import CohortError
 from l2m_core.tables.cell_parsing import DATE_ADVICE, is_missing, number_text
-from l2m_core.tables.row_of_names import refuse_without_names
+from l2m_core.tables.row_of_names import refuse_title, refuse_without_names
 from l2m_core.tables.table import (
     SEPARATOR,
     Column,
@@ -27,7 +27,6 @@ from l2m_core.tables.table import (
 )
 from l2m_core.tables.workbook_parts import Moment, Sheet, Value, Workbook, letters, reading_workbook, reference
 
-FEWEST_NAMED = 0.5  # of the columns, by the first row: fewer are a title, not names
 ALONE = 1  # cells of a row that is a note
 NARROW = 3  # columns; in a narrower table a row with one cell may well be a patient
 MOST_NAMED = 5  # hidden columns, by name
@@ -88,7 +87,7 @@ class _SheetTable:
         check_size(len(self.rows), len(self.places), limits)
 
     def table(self, name: str) -> Table:
-        self._refuse_titles()
+        self._refuse_title()
         self._refuse_notes()
         self._refuse_merged()
         self._refuse_not_computed()
@@ -145,13 +144,9 @@ class _SheetTable:
 
     # -- what would be read as something else
 
-    def _refuse_titles(self) -> None:
+    def _refuse_title(self) -> None:
         named = sum(self._value_at(self.first, place) is not None for place in self.places)
-        if named < FEWEST_NAMED * len(self.places):
-            raise CohortError(
-                f"Row {self.first} of the sheet '{self.title:.40}' names {named} of {len(self.places)} columns, so it seems to "
-                "be a title. The first row must name the columns: delete what stands above and beside the table."
-            )
+        refuse_title(named, len(self.places), self.first, f"the sheet '{self.title:.40}'")
 
     def _refuse_notes(self) -> None:
         """A note below the table, after an empty row, would become a patient."""

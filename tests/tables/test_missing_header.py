@@ -53,3 +53,15 @@ def test_a_form_that_writes_the_name_where_it_was_ticked_has_names():
 def test_words_that_stand_twice_in_the_first_row_are_no_names():
     with pytest.raises(CohortError, match="first row seems to be a patient"):
         read_table(written([["yn"[i % 2], "yn"[i % 3 == 0], "yn"[i % 5 == 0], "ab"[i % 2]] for i in range(30)]))
+
+
+def test_a_title_above_the_names_is_refused():
+    rows = "\n".join(f"{40 + i},{i % 7},{i % 2}" for i in range(20))
+    with pytest.raises(CohortError, match="Row 1 of the file names 1 of 3 columns, so it seems to be a title"):
+        read_table(f"Registry 2024,,\n,,\nage,crp,died\n{rows}".encode())
+    with pytest.raises(CohortError, match="If the row is a title, delete what stands above the names"):
+        read_table(f"Registry 2024\nage,crp,died\n{rows}".encode())
+    # Empty columns behind the last one have no names, and an index may have none.
+    padded = rows.replace("\n", ",,,,\n") + ",,,,"
+    assert read_table(f"age,crp,died,,,,\n{padded}".encode()).rows == 20
+    assert read_table(f",crp,died\n{rows}".encode()).names == ("column 1", "crp", "died")

@@ -153,3 +153,11 @@ def test_a_column_with_a_doubtful_cell_keeps_its_role_for_a_person_to_mend() -> 
 @pytest.mark.parametrize("name", ["verstorben", "30-Tage-Mortalität", "décès à J28", "Exitus", "deceduto"])
 def test_the_outcome_is_guessed_from_words_of_an_end_in_several_languages(name):
     assert guess_outcome(["age", name, "lactate"]) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "role"), [("time", "event", "ignored"), ("time", "diabetes", "acquirable")]
+)
+def test_how_long_a_patient_was_followed_is_known_only_afterwards(name, outcome, role):
+    reading = Reading(name, np.arange(40.0) % 37)
+    assert guess_role(reading, outcome).role == role
