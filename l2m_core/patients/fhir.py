@@ -13,7 +13,7 @@ from typing import Any
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
-from l2m_core.patients.records import BroughtPatients, PatientRecord, RecordMaker, shown, why_not_read
+from l2m_core.patients.records import BroughtPatients, PatientRecord, RecordMaker, other_unit, shown, why_not_read
 from l2m_core.patients.units import canonical_unit, same_unit
 from l2m_core.schema import Feature
 
@@ -232,17 +232,11 @@ def _take_quantity(result: Result, feature: Feature, quantity: Any, maker: Recor
     elif isinstance(number, bool) or not isinstance(number, int | float):
         maker.leave(result.name, "It has no value.", "value")
     elif not same_unit(written, feature.unit):
-        maker.leave(result.name, _other_unit(written, feature), "unit")
+        maker.leave(result.name, other_unit(written, feature), "unit")
     elif comparator and comparator not in COMPARATORS:
         maker.leave(result.name, f"The comparator '{shown(comparator)}' is not known.", "value")
     else:
         maker.take(feature.name, number, COMPARATORS.get(comparator))
-
-
-def _other_unit(written: str, feature: Feature) -> str:
-    ours = f"is in {feature.unit}" if feature.unit else "has no unit in the schema"
-    theirs = f"in {shown(written)}" if written else "without a unit"
-    return f"It is {theirs}, but '{feature.name}' {ours}. Nothing was converted."
 
 
 def _take_concept(result: Result, feature: Feature, concept: Any, maker: RecordMaker) -> None:

@@ -51,7 +51,7 @@ class PatientRecord:
 class BroughtPatients:
     """All patients of one text or file."""
 
-    form: Literal["table", "JSON", "FHIR"]
+    form: Literal["table", "results", "JSON", "FHIR"]
     patients: tuple[PatientRecord, ...]
     notes: tuple[str, ...] = ()
     """What concerns the file as a whole."""
@@ -116,3 +116,10 @@ def shown(text: str) -> str:
     """A text of somebody else's on one line and of bounded length."""
     plain = " ".join(text.split())
     return plain if len(plain) <= LONGEST_SHOWN else f"{plain[: LONGEST_SHOWN - 1]}…"
+
+
+def other_unit(written: str, feature: Feature) -> str:
+    """Why a result in this unit, or without one, is not used."""
+    ours = f"is in {feature.unit}" if feature.unit else "has no unit in the schema"
+    theirs = f"in {shown(written)}" if written else "without a unit"
+    return f"It is {theirs}, but '{feature.name}' {ours}. Nothing was converted."

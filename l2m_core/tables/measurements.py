@@ -70,29 +70,46 @@ def find_measurements(table: Table) -> Measurements | None:
     usable = [
         name for name, column in zip(table.names, table.columns, strict=True) if not isinstance(column, RefusedColumn)
     ]
-    if not may_be_measurements(usable):
+    named = named_columns(usable)
+    if named is None or not named.patients:
         return None
-    tests, values = _named(usable, _TEST_NAME), _named(usable, _VALUE_NAME)
-    patients = [name for name in usable if PATIENT_NAME.fullmatch(name) and name not in tests]
-    found = {name: _codes(table.column(name)) for name in {*tests, *values, *patients}}
+    found = {name: _codes(table.column(name)) for name in {*named.tests, *named.values, *named.patients}}
     codes = {name: codes for name, (codes, _) in found.items()}
     # Of several columns that name the test, a name tells more than a number; of several results the one with more of them.
-    tests.sort(key=lambda name: are_numbers(found[name][1]))
-    values.sort(key=lambda name: (-int((codes[name] >= 0).sum()), isinstance(table.column(name), TextColumn)))
-    unit = next(iter(_named(usable, _UNIT_NAME)), None)
-    for patient, test in product(patients, tests):
+    tests = sorted(named.tests, key=lambda name: are_numbers(found[name][1]))
+    values = sorted(
+        named.values, key=lambda name: (-int((codes[name] >= 0).sum()), isinstance(table.column(name), TextColumn))
+    )
+    for patient, test in product(named.patients, tests):
         results = [name for name in values if name != test]
         if results and _are_of_patients(codes[patient], codes[test]):
-            return Measurements(patient, test, results[0], unit)
+            return Measurements(patient, test, results[0], named.unit)
     return None
 
 
+@dataclass(frozen=True)
+class Named:
+    """Columns that may make a table one of measurements, by their names."""
+
+    tests: tuple[str, ...]
+    values: tuple[str, ...]
+    patients: tuple[str, ...]
+    unit: str | None
+
+
+def named_columns(names: Sequence[str]) -> Named | None:
+    """None where none names a test, or none its result."""
+    tests, values = _named(names, _TEST_NAME), _named(names, _VALUE_NAME)
+    patients = [name for name in names if PATIENT_NAME.fullmatch(name) and name not in tests]
+    unit = next(iter(_named(names, _UNIT_NAME)), None)
+    is_one = any(value != test for test in tests for value in values)
+    return Named(tuple(tests), tuple(values), tuple(patients), unit) if is_one else None
+
+
 def may_be_measurements(names: Sequence[str]) -> bool:
-    """Whether columns of these names could make a table one of measurements."""
-    tests = _named(names, _TEST_NAME)
-    return bool(tests and _named(names, _VALUE_NAME)) and any(
-        PATIENT_NAME.fullmatch(name) for name in names if name not in tests
-    )
+    """Of several patients."""
+    named = named_columns(names)
+    return named is not None and bool(named.patients)
 
 
 def as_they_are(found: Measurements) -> str:
@@ -166,7 +183,9 @@ class _Turned:
         units = list(self._units())
         # The tests stand where their names stood, so that what is known first stays first, and an outcome last.
         first = sum(self.source.names.index(name) < self.source.names.index(self.found.test) for name in kept)
-        tests = [self._name(test, unit) for test, unit in zip(self.tests, units, strict=True)]
+        tests = [
+            with_unit(test, unit[0] if len(unit) == 1 else "") for test, unit in zip(self.tests, units, strict=True)
+        ]
         names, repeated, warnings = clean_names([*kept[:first], *tests, *kept[first:]])
         of_patients = [self._take(_cells(self.source.column(name)), self._rows_of_patient(name)) for name in kept]
         columns: list[Column] = []
@@ -231,11 +250,6 @@ class _Turned:
             found = [texts[code] for code in pd.unique(of_rows[(self.of_test == number) & (of_rows >= 0)])]
             yield list({unit_key(unit): unit for unit in reversed(found)}.values())[::-1]
 
-    def _name(self, test: str, units: list[str]) -> str:
-        if len(units) != 1 or unit_key(units[0]) in unit_key(test):
-            return test
-        return f"{test} ({units[0]})"
-
     def _problem(self, name: str, units: list[str]) -> str | None:
         if len(units) < 2:
             return None
@@ -257,6 +271,11 @@ class _Turned:
             yield f"Left out, as they differ between rows of a patient or cannot be read: {listed}{more}."
         if without:
             yield f"{without:,} rows were left out, as they name no patient or no test."
+
+
+def with_unit(test: str, unit: str) -> str:
+    """What a column of a test is called: its unit joins the name, unless that says it already."""
+    return test if not unit or unit_key(unit) in unit_key(test) else f"{test} ({unit})"
 
 
 def _cells(column: Column) -> np.ndarray | list[str]:

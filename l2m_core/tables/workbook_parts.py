@@ -53,7 +53,7 @@ Value = float | str | Moment
 
 
 @dataclass
-class Column:
+class SheetColumn:
     """What one column has, by row: rows[i] has values[i]."""
 
     rows: array = field(default_factory=lambda: array("l"))
@@ -77,7 +77,7 @@ class Area:
 class Sheet:
     """The cells that have a value, and what a look at the sheet would not show or would show otherwise."""
 
-    columns: dict[int, Column] = field(default_factory=dict)
+    columns: dict[int, SheetColumn] = field(default_factory=dict)
     merged: list[Area] = field(default_factory=list)
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: list[tuple[int, int]] = field(default_factory=list)  # first and last of each stretch
@@ -411,7 +411,7 @@ class _Cells(_Text):
             if self._has_formula and self._kind != "str":
                 self.sheet.not_computed.append((self._row, self._column))
             return
-        column = self.sheet.columns.setdefault(self._column, Column())
+        column = self.sheet.columns.setdefault(self._column, SheetColumn())
         if self._row > LAST_ROW or (column.rows and column.rows[-1] >= self._row):
             raise ValueError("rows that are not in order")
         column.rows.append(self._row)

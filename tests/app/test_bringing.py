@@ -34,6 +34,15 @@ def test_a_pasted_row_begins_a_step_through(page: AppTest, owner: str) -> None:
     assert "Row 2, brought" in texts(page)
 
 
+def test_a_list_of_results_begins_a_step_through_and_what_is_in_doubt_is_told(page: AppTest, owner: str) -> None:
+    page = paste(page, "test\tresult\tunit\nLactate\t2.5\tmmol/L\nage\t71\tmonths\n")
+    assert "1 patient read from a list of results" in texts(page)
+    assert "It is in months, but 'age' is in years. Nothing was converted" in texts(page)
+    page = press(page, "bring-begin")
+    (event,) = recorded(owner, page).events
+    assert dict(event.values) == {"lactate": 2.5}
+
+
 def test_several_patients_are_a_list_to_work_through(page: AppTest, owner: str) -> None:
     page = paste(page, json.dumps([{"age": 71}, {"age": 44, "sex": "m"}]))
     assert "2 patients read from JSON" in texts(page)

@@ -25,7 +25,7 @@ CHOSEN = "bring-chosen"
 LONGEST_PASTE = 200_000  # characters; more comes as a file
 MOST_TOLD = 20  # things that were not used
 DOUBTFUL = ("value", "unit", "doubt")  # what a person may have meant to be used
-FORMS = {"table": "a table", "JSON": "JSON", "FHIR": "a FHIR Bundle"}
+FORMS = {"table": "a table", "results": "a list of results", "JSON": "JSON", "FHIR": "a FHIR Bundle"}
 
 Begin = Callable[[str, PatientRecord], bool]
 
@@ -65,8 +65,9 @@ def _brought(stored: StoredCohort) -> Brought | None:
 
 def _ask(stored: StoredCohort, cohort: Cohort) -> None:
     st.caption(
-        "A line of column names and a line for each patient, JSON, or a FHIR Bundle whose Observations have LOINC codes. "
-        "Columns are matched by name, results by code and unit; nothing is guessed. Leave out names and record numbers."
+        "A line of column names and a line for each patient; a list of results with their tests and units; JSON; or a FHIR "
+        "Bundle whose Observations have LOINC codes. Columns are matched by name, results by name or code and by unit; "
+        "nothing is guessed. Leave out names and record numbers."
     )
     st.text_area(
         "Paste here",
