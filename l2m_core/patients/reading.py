@@ -13,7 +13,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.patients.fhir import read_bundle
 from l2m_core.patients.records import BroughtPatients, PatientRecord, RecordMaker
-from l2m_core.patients.results import is_list_of_results, read_results
+from l2m_core.patients.results import columns_of_results, read_results
 from l2m_core.schema import did_you_mean
 from l2m_core.step_through.strict_json import read_json
 from l2m_core.tables.reading import DELIMITERS, read_table, sheets_of
@@ -65,9 +65,9 @@ def _table_of(data: bytes) -> Table:
 
 def _from_table(table: Table, cohort: Cohort) -> BroughtPatients:
     cells = {name: _cells(column) for name, column in zip(table.names, table.columns, strict=True)}
-    usable = {name: values for name, values in cells.items() if not isinstance(values, RefusedColumn)}
-    if is_list_of_results(list(usable), cohort):
-        return BroughtPatients("results", tuple(read_results(usable, cohort)), table.warnings)
+    if (named := columns_of_results(table, cohort)) is not None:
+        usable = {name: values for name, values in cells.items() if not isinstance(values, RefusedColumn)}
+        return BroughtPatients("results", tuple(read_results(usable, named, cohort)), table.warnings)
     _check_names(table.names, cohort)
     makers = [RecordMaker(cohort, f"row {number}") for number in table.row_numbers.tolist()]
     for row, maker in enumerate(makers):

@@ -10,10 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from l2m_core.cohort import Cohort
+from l2m_core.errors import InputError
 from l2m_core.patients.records import PatientRecord, RecordMaker, other_unit, shown
 from l2m_core.patients.units import same_unit
 from l2m_core.schema import Feature
-from l2m_core.tables.measurements import Named, named_columns, with_unit
+from l2m_core.tables.measurements import Named, columns_of_measurements, with_unit
+from l2m_core.tables.table import Table
 
 Cell = str | float | None
 
@@ -26,16 +28,18 @@ class Result:
     """None where the list has no units; empty where this result has none."""
 
 
-def is_list_of_results(names: Sequence[str], cohort: Cohort) -> bool:
-    named = named_columns(names)
-    return named is not None and not any(name in cohort.names for name in (*named.tests, *named.values))
+def columns_of_results(table: Table, cohort: Cohort) -> Named | None:
+    """None where the table is no list of results: a column that the cohort has as a feature names no test."""
+    named = columns_of_measurements(table)
+    is_feature = named is not None and any(name in cohort.names for name in (*named.tests, *named.values))
+    return None if is_feature else named
 
 
-def read_results(cells: Mapping[str, Sequence[Cell]], cohort: Cohort) -> Iterator[PatientRecord]:
+def read_results(cells: Mapping[str, Sequence[Cell]], named: Named, cohort: Cohort) -> Iterator[PatientRecord]:
     """One record for each patient, in the order of their first rows. cells: of each column."""
-    named = named_columns(list(cells))
-    assert named is not None
     patients = cells[named.patients[0]] if named.patients else [None] * len(cells[named.tests[0]])
+    if named.patients and None in patients:
+        raise InputError(f"Some results name no patient. Fill in the column '{named.patients[0]}', or leave it out.")
     of_patients: dict[Cell, list[int]] = {}
     for row, patient in enumerate(patients):
         of_patients.setdefault(patient, []).append(row)

@@ -1,9 +1,9 @@
 """A table with a row for each measurement, as laboratories export it, becomes one with a row for each patient.
 
-patient, test,    value, unit,   sex              patient, sex, sodium (mmol/L), crp (mg/L)
-1,       sodium,  139,   mmol/L, f           →    1,       f,   139,             4.2
-1,       crp,     4.2,   mg/L,   f                2,       m,   ,                0.9
-2,       crp,     0.9,   mg/L,   m
+patient, test,   value, unit,   sex          patient, sex, sodium (mmol/L), crp (mg/L)
+1,       sodium, 139,   mmol/L, f       →    1,       f,   139,             4.2
+1,       crp,    4.2,   mg/L,   f            2,       m,   ,                0.9
+2,       crp,    0.9,   mg/L,   m
 """
 
 from __future__ import annotations
@@ -65,28 +65,6 @@ class Measurements:
         return f"'{self.test}' names the test and '{self.value}' is its result"
 
 
-def find_measurements(table: Table) -> Measurements | None:
-    """By the names of the columns, and by whether patients have rows of several tests each."""
-    usable = [
-        name for name, column in zip(table.names, table.columns, strict=True) if not isinstance(column, RefusedColumn)
-    ]
-    named = named_columns(usable)
-    if named is None or not named.patients:
-        return None
-    found = {name: _codes(table.column(name)) for name in {*named.tests, *named.values, *named.patients}}
-    codes = {name: codes for name, (codes, _) in found.items()}
-    # Of several columns that name the test, a name tells more than a number; of several results the one with more of them.
-    tests = sorted(named.tests, key=lambda name: are_numbers(found[name][1]))
-    values = sorted(
-        named.values, key=lambda name: (-int((codes[name] >= 0).sum()), isinstance(table.column(name), TextColumn))
-    )
-    for patient, test in product(named.patients, tests):
-        results = [name for name in values if name != test]
-        if results and _are_of_patients(codes[patient], codes[test]):
-            return Measurements(patient, test, results[0], named.unit)
-    return None
-
-
 @dataclass(frozen=True)
 class Named:
     """Columns that may make a table one of measurements, by their names."""
@@ -97,19 +75,46 @@ class Named:
     unit: str | None
 
 
-def named_columns(names: Sequence[str]) -> Named | None:
-    """None where none names a test, or none its result."""
+def find_measurements(table: Table) -> Measurements | None:
+    """By the names of the columns, and by whether patients have rows of several tests each."""
+    named = columns_of_measurements(table)
+    if named is None:
+        return None
+    codes = {name: _codes(table.column(name))[0] for name in (*named.patients, *named.tests)}
+    for patient, test in product(named.patients, named.tests):
+        results = [name for name in named.values if name != test]
+        if results and _are_of_patients(codes[patient], codes[test]):
+            return Measurements(patient, test, results[0], named.unit)
+    return None
+
+
+def columns_of_measurements(table: Table) -> Named | None:
+    """Those of a table, the best first; None where none names a test, or none its result."""
+    columns = dict(zip(table.names, table.columns, strict=True))
+    named = _named_columns([name for name, column in columns.items() if not isinstance(column, RefusedColumn)])
+    if named is None:
+        return None
+    found = {name: _codes(columns[name]) for name in (*named.tests, *named.values)}
+    # Of several columns that name the test, a name tells more than a number; of several results the one with more of them.
+    tests = sorted(named.tests, key=lambda name: are_numbers(found[name][1]))
+    values = sorted(
+        named.values, key=lambda name: (-int((found[name][0] >= 0).sum()), isinstance(columns[name], TextColumn))
+    )
+    return replace(named, tests=tuple(tests), values=tuple(values))
+
+
+def may_be_measurements(names: Sequence[str]) -> bool:
+    """Whether columns of these names could make a table one of measurements of several patients."""
+    named = _named_columns(names)
+    return named is not None and bool(named.patients)
+
+
+def _named_columns(names: Sequence[str]) -> Named | None:
     tests, values = _named(names, _TEST_NAME), _named(names, _VALUE_NAME)
     patients = [name for name in names if PATIENT_NAME.fullmatch(name) and name not in tests]
     unit = next(iter(_named(names, _UNIT_NAME)), None)
     is_one = any(value != test for test in tests for value in values)
     return Named(tuple(tests), tuple(values), tuple(patients), unit) if is_one else None
-
-
-def may_be_measurements(names: Sequence[str]) -> bool:
-    """Of several patients."""
-    named = named_columns(names)
-    return named is not None and bool(named.patients)
 
 
 def as_they_are(found: Measurements) -> str:

@@ -69,7 +69,7 @@ class _SheetTable:
     """The cells of a sheet, in rows below a row of names. Columns without any cell are left out; so are empty rows."""
 
     def __init__(self, sheet: Sheet, title: str, limits: Limits) -> None:
-        self.sheet, self.title, self.limits = sheet, title, limits
+        self.sheet, self.title = sheet, title
         # (cells,) of each column the rows in which something is written; a text of blanks is nothing
         written = {
             place: np.array([row for row, value in zip(column.rows, column.values, strict=True) if _is_written(value)])

@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from l2m_core.cohort import Cohort
+from l2m_core.errors import InputError
 from l2m_core.patients import read_patients
 from tests.patients.ward import ward
 from tests.tables.test_measurements import csv, long_frame
@@ -58,6 +59,17 @@ def test_what_is_not_sure_is_left_out_with_its_reason(cohort):
     assert left["systolic"][0] == "unit" and left["ferritin"][0] == "unknown"
     twice = "test,value,unit\nlactate,3.2,mmol/L\nlactate,3.2,mmol/L\n"
     assert read_patients(twice, cohort).patients[0].values == {"lactate": 3.2}
+
+
+def test_a_test_is_called_as_in_a_cohort_that_was_such_a_list(cohort):
+    """By its name rather than its number, whichever column comes first."""
+    text = "itemid,label,value,valueuom\n50813,Lactate,3.2,mmol/L\n50983,Sodium,139,mmol/L\n"
+    assert read_patients(text, cohort).patients[0].values == {"lactate": 3.2, "sodium": 139}
+
+
+def test_results_that_name_no_patient_are_not_made_one_of_their_own(cohort):
+    with pytest.raises(InputError, match="Some results name no patient. Fill in the column 'patient_id'"):
+        read_patients("patient_id,test,value\n7,lactate,3.2\n,sodium,139\n", cohort)
 
 
 def test_a_list_without_units_is_read_as_a_table_is(cohort):
