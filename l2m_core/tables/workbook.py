@@ -25,7 +25,9 @@ from l2m_core.tables.table import (
     check_width,
     clean_names,
 )
-from l2m_core.tables.workbook_parts import Moment, Sheet, Value, Workbook, letters, reading_workbook, reference
+from l2m_core.tables.workbook_cells import Sheet, Value, letters, reference
+from l2m_core.tables.workbook_dates import Moment
+from l2m_core.tables.workbook_parts import Workbook, reading_workbook
 
 ALONE = 1  # cells of a row that is a note
 NARROW = 3  # columns; in a narrower table a row with one cell may well be a patient

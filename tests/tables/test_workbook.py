@@ -16,7 +16,7 @@ import l2m_core as l2m
 from l2m_core.errors import CohortError
 from l2m_core.tables.reading import read_table, sheets_of
 from l2m_core.tables.table import Limits, NumberColumn, RefusedColumn, TextColumn
-from l2m_core.tables.workbook_parts import moment, shown_as
+from l2m_core.tables.workbook_dates import moment, shown_as
 from tests.tables.workbooks import number, row, text, with_xml, workbook
 
 ROWS = 24
