@@ -1,17 +1,15 @@
-"""A cohort that is being made from an uploaded file, and what the person has stated about it so far."""
+"""The form in which an uploaded file is looked over, described and saved as a cohort."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 
 import streamlit as st
 
 from app.host import services
-from app.ui import cohort_words, column_editor, grouped_findings, labels, notices, schema_table, state
+from app.ui import cohort_words, column_editor, grouped_findings, labels, notices, schema_table, state, uploaded_file
 from app.ui.draft_cohort import (
     Draft,
     completed,
@@ -25,122 +23,24 @@ from app.ui.draft_cohort import (
     read_cohort,
     with_missing,
 )
+from app.ui.uploaded_file import DRAFT, SECTION
 from l2m_core.cohort import Cohort
 from l2m_core.diagnostics import SENTINEL, Diagnostics
-from l2m_core.errors import CohortError, L2MError
+from l2m_core.errors import CohortError
 from l2m_core.schema import Overrides
 from l2m_core.tables.first_look import FirstLook
-from l2m_core.tables.measurements import FIRST, LAST, find_measurements, one_row_each
 from l2m_core.tables.panels import recorded_together
-from l2m_core.tables.reading import sheets_of
 from l2m_core.tables.reading_notes import KINDS, reading_report
-from l2m_core.tables.role_guesses import RoleGuess, guess_outcome
-from l2m_core.tables.table import DEFAULT_LIMITS, Table, check_size
+from l2m_core.tables.role_guesses import RoleGuess
+from l2m_core.tables.table import Table
 
-DRAFT = "l2m.draft"
-UPLOAD = "cohort-upload"
 SCHEMA_UPLOAD = "cohort-draft-schema"
-SECTION = "draft"
 AS_EXPECTED = ("number", "level")  # kinds of notes on the reading that say nothing new
-MOST_SHEETS = 20
-AS_IN_FILE = "as in the file"
-ROWS = {
-    FIRST: "a row for each patient, with the first result of each test",
-    LAST: "a row for each patient, with the last result of each test",
-    AS_IN_FILE: "it is in the file: a row for each measurement",
-}
-OF_ONE_TABLE = (
-    "draft-rows",
-    "draft-outcome",
-    "draft-positive",
-    "draft-kind",
-    "draft-missing",
-    "draft-censored",
-    "draft-units",
-    "draft-decimal",
-)
 MOST_PANELS = 6
 MOST_ASKED = 6  # texts that may mean "not measured"
 CENSORED = {"refuse": "refuse them", "limit": "read as the limit"}
 UNITS = {"refuse": "refuse them", "drop": "take the number"}
 DECIMALS = {"told from the cells": None, "point: 1.5": ".", "comma: 1,5": ","}
-
-
-def begin() -> None:
-    """Callback of the uploader: a new file becomes the draft; removing it discards the draft."""
-    discard()
-    upload = st.session_state[UPLOAD]
-    if upload is None:
-        return
-    name = labels.plain(upload.name).split(".")[0] or "cohort"
-    try:
-        keys, refused = _read_sheets(name, upload.getvalue())
-        largest = max(keys, key=lambda sheet: _cells(keys[sheet]))
-        st.session_state[DRAFT] = _new_draft(name[:120], keys, largest, refused)
-    except L2MError as refusal:
-        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", SECTION)
-
-
-def _read_sheets(name: str, data: bytes) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """The key of each table that was read, by its sheet, and why others were not; a file without sheets is one, called ''."""
-    hashed = hashlib.sha256(data).hexdigest()
-    keys, refused = {}, {}
-    for sheet in sheets_of(data)[:MOST_SHEETS] or ("",):
-        key = [state.owner(), hashlib.sha256(f"{hashed} {sheet}".encode()).hexdigest() if sheet else hashed]
-        try:
-            services.get().table(name, data, tuple(key), sheet or None)
-            keys[sheet] = key
-        except CohortError as refusal:
-            refused[sheet] = str(refusal)
-    if not keys:
-        raise CohortError(next(iter(refused.values())))
-    return keys, refused
-
-
-def _cells(key: list[str]) -> int:
-    table = services.get().known_table(tuple(key))
-    return 0 if table is None else table.rows * len(table.names)
-
-
-def _new_draft(
-    name: str, keys: Mapping[str, list[str]], sheet: str, refused: Mapping[str, str], rows: str | None = None
-) -> Draft:
-    """rows: what a row of the cohort is, of ROWS; None: a patient, where the file has a row for each measurement."""
-    key, here = keys[sheet], services.get()
-    table = here.known_table(tuple(key))
-    found = None if table is None else find_measurements(table)
-    rows = rows or (FIRST if found else AS_IN_FILE)
-    if table is not None and rows != AS_IN_FILE:
-        key = [*key, rows]
-        table = here.turned_table(tuple(key), partial(one_row_each, table, rows, found))
-    if table is not None:
-        check_size(table.rows, len(table.names), DEFAULT_LIMITS)
-    return {
-        "key": key,
-        "keys": keys,  # of all sheets
-        "refused": refused,  # sheets, and why
-        "sheet": sheet,
-        "measurements": found,  # what tells that the file has a row for each of them
-        "rows": rows,
-        "name": name,
-        "outcome": None if table is None else guess_outcome(table.names),
-        "of_outcome": {},  # further settings of the outcome, from a YAML file
-        "positive": None,
-        "kind": None,
-        "censored": "refuse",
-        "units": "refuse",
-        "missing": "",
-        "decimal": None,
-        "features": {},  # column → what was stated of it
-        "round": 0,  # of the editors: they begin anew where columns change
-    }
-
-
-def discard() -> None:
-    draft = st.session_state.pop(DRAFT, None)
-    if draft is not None:
-        for key in draft["keys"].values():
-            services.get().forget_table(tuple(key))
 
 
 def is_open() -> bool:
@@ -162,52 +62,10 @@ def show() -> None:
     with st.container(key="draft"):
         st.subheader(f"New cohort from {labels.markdown(draft['name'])}", anchor=False)
         st.caption(f"{table.rows:,} rows, {len(table.names)} columns. Nothing is stored until you save.")
-        _ask_for_sheet(draft)
-        _ask_for_rows(draft)
+        uploaded_file.ask_for_sheet(draft)
+        uploaded_file.ask_for_rows(draft)
         with notices.shown_refusals():
             _show(table, draft)
-
-
-def _ask_for_sheet(draft: Draft) -> None:
-    """Of a workbook with several sheets; the largest one that can be read is shown first."""
-    sheets = list(draft["keys"])
-    if len(sheets) > 1:
-        st.selectbox(
-            "Sheet of the workbook",
-            sheets,
-            key="draft-sheet",
-            index=sheets.index(draft["sheet"]),
-            format_func=labels.plain,
-            on_change=_turn_to,
-        )
-    for sheet, reason in draft["refused"].items():
-        name = labels.markdown(labels.short(sheet, 40))
-        st.caption(f":material/info: The sheet {name} is not offered: {labels.markdown(reason)}")
-
-
-def _ask_for_rows(draft: Draft) -> None:
-    """Of a file with a row for each measurement."""
-    if draft["measurements"] is not None:
-        st.selectbox(
-            f"Each row of the file seems to be one measurement: {labels.plain(str(draft['measurements']))}. Read it as",
-            list(ROWS),
-            key="draft-rows",
-            index=list(ROWS).index(draft["rows"]),
-            format_func=ROWS.__getitem__,
-            on_change=_turn_to,
-            help="A cohort has a row for each patient. First and last are in the order of the file",
-        )
-
-
-def _turn_to() -> None:
-    """Callback: what was stated of another table's columns goes, and so do the fields that it was stated in."""
-    draft = st.session_state[DRAFT]
-    sheet = st.session_state.get("draft-sheet", draft["sheet"])
-    rows = st.session_state.get("draft-rows") if sheet == draft["sheet"] else None
-    for field in OF_ONE_TABLE:
-        st.session_state.pop(field, None)
-    with notices.refusals(SECTION):
-        st.session_state[DRAFT] = _new_draft(draft["name"], draft["keys"], sheet, draft["refused"], rows)
 
 
 def _show(table: Table, draft: Draft) -> None:
@@ -226,7 +84,7 @@ def _show(table: Table, draft: Draft) -> None:
         _sum_up(cohort, diagnostics, {name: said["role"] for name, said in settled.items()}, guesses, decided)
     with st.container(horizontal=True):
         st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:", on_click=_save)
-        st.button("Discard", key="draft-discard", on_click=discard)
+        st.button("Discard", key="draft-discard", on_click=uploaded_file.discard)
     if cohort is not None:
         _tell(cohort)
     _ask_for_columns(table, draft, look, settled, guesses, cohort)
@@ -473,4 +331,4 @@ def _save() -> None:
         state.acted("save cohort")
         state.open_id(state.COHORT, saved.id)
         state.notify("success", f"'{saved.name}' is stored as version {saved.version}.")
-        discard()
+        uploaded_file.discard()

@@ -19,6 +19,7 @@ from app.ui import (
     posterior_words,
     schema_editor,
     state,
+    uploaded_file,
 )
 from app.ui.metrics import metric
 from app.ui.step_through import conditioning
@@ -83,9 +84,9 @@ def _ways_to_open(owner: str, stored: tuple[StoredCohort, ...], narrow: bool = F
             )
     st.file_uploader(
         "Or your own: Excel, CSV, gzipped CSV or Parquet, up to 50 MB",
-        key=cohort_draft.UPLOAD,
+        key=uploaded_file.UPLOAD,
         type=["csv", "xlsx", "xlsm", "gz", "tsv", "txt", "parquet"],
-        on_change=cohort_draft.begin,
+        on_change=uploaded_file.begin,
         help="One row for each earlier patient, one column for each feature, one for the outcome. Missing values are fine. "
         "Leave out names and record numbers.",
     )
@@ -97,7 +98,7 @@ def _open_example(number: int) -> None:
         example = EXAMPLES[number]
         known = [c for c in services.get().store.cohorts.list(owner) if c.name == example.name and c.owner == owner]
         saved = known[0] if known else services.get().add_cohort(owner, example.make())
-        cohort_draft.discard()
+        uploaded_file.discard()
         state.open_id(state.COHORT, saved.id)
 
 
