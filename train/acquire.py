@@ -33,6 +33,7 @@ from l2m_core.memory import CohortMemory, load
 from l2m_core.schema import did_you_mean
 from l2m_core.tables import reading_options
 from l2m_core.tables.reading import RowStream, clean_names
+from l2m_core.tables.reading_options import ReadingOptions
 from l2m_core.tables.spreadsheet_cells import plain_frame
 from train.engines import ENGINES, cores, fan_out
 
@@ -64,11 +65,8 @@ class AcquireSettings:
     threads: int
     keep: tuple[str, ...] = ()
     """Columns of the patients that are copied to the answers: identifiers, say."""
-    decimal: str | None = None
-    """This and what follows: how the cohort's cells are read, as `Cohort.from_file` has it."""
-    missing: tuple[str, ...] = ()
-    censored: str = "refuse"
-    units: str = "refuse"
+    reading: ReadingOptions = ReadingOptions()
+    """Of the cohort's file."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -86,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
         given.least_gain,
         given.threads,
         tuple(given.keep),
-        **reading_options.chosen(given),
+        reading_options.chosen(given),
     )
     start = time.perf_counter()
     patients = acquire(
@@ -256,10 +254,7 @@ def _read_context(settings: AcquireSettings) -> Cohort:
         settings.outcome or None,
         baseline=settings.baseline,
         schema=settings.schema or None,
-        decimal=settings.decimal,
-        missing=settings.missing,
-        censored=settings.censored,
-        units=settings.units,
+        **settings.reading.keywords(),
     )
 
 

@@ -129,7 +129,7 @@ def run(given: argparse.Namespace) -> int:
         given.outcome,
         baseline=given.baseline,
         schema=str(given.schema) if given.schema else None,
-        **reading_options.chosen(given),
+        **reading_options.chosen(given).keywords(),
     )
     for note in (*cohort.warnings, *model.check(cohort)):
         print(f"note: {note}", file=sys.stderr)

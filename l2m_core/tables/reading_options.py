@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass, fields
 from typing import Any
 
 from l2m_core.tables.column_reading import CENSORED_RULES, UNIT_RULES
 from l2m_core.tables.measurements import WHICH
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """What a command was told of how to read a cohort's file; the names are those of `Cohort.from_file`."""
+
+    sheet: str | None = None
+    measurements: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+    censored: str = CENSORED_RULES[0]
+    units: str = UNIT_RULES[0]
+
+    def keywords(self) -> dict[str, Any]:
+        return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -36,12 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen(given: argparse.Namespace) -> dict[str, Any]:
-    """What `Cohort.from_file` takes."""
-    rules = {
-        "decimal": given.decimal,
-        "missing": tuple(given.missing),
-        "censored": given.censored,
-        "units": given.units,
-    }
-    return rules | {"sheet": given.sheet, "measurements": given.measurements}
+def chosen(given: argparse.Namespace) -> ReadingOptions:
+    return ReadingOptions(
+        given.sheet, given.measurements, given.decimal, tuple(given.missing), given.censored, given.units
+    )

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from l2m_core.errors import CohortError, ConfigError
+from l2m_core.tables.reading_options import ReadingOptions
 from train import acquire as command
 from train.acquire import AcquireSettings, acquire, identity, main, parse
 
@@ -58,6 +59,20 @@ def test_a_cohort_as_a_hospital_writes_it_is_read_as_the_options_say(files, tiny
     with pytest.raises(CohortError, match="'lactate', row 2: .* is a number with a unit"):
         main(arguments)
     assert main([*arguments, "--missing", "k.A.", "--units", "drop"]) == 0
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 25
+
+
+def test_the_cohort_may_be_a_sheet_of_a_workbook(files, tiny_model, tmp_path, capsys):
+    cohort, patients = files
+    book = tmp_path / "cohort.xlsx"
+    with pd.ExcelWriter(book) as writer:
+        pd.DataFrame({"note": ["see the next sheet"]}).to_excel(writer, sheet_name="About", index=False)
+        pd.read_csv(cohort).to_excel(writer, sheet_name="Patients", index=False)
+    files_given = ["--cohort", book, "--patients", patients, "--out", tmp_path / "out.csv", "--model", tiny_model]
+    arguments = [str(word) for word in (*files_given, "--outcome", "died", "--budget", 1)]
+    with pytest.raises(CohortError, match="several sheets with cells: 'About', 'Patients'"):
+        main(arguments)
+    assert main([*arguments, "--sheet", "Patients"]) == 0
     assert len(pd.read_csv(tmp_path / "out.csv")) == 25
 
 
@@ -231,10 +246,10 @@ def test_patients_are_read_by_the_decimal_sign_of_the_cohort(files, tiny_model, 
     with pytest.raises(CohortError, match="'sodium', row 3: '4.362' could be 4362 or 4.362"):
         acquire(context(commas[0], tiny_model), commas[1], tmp_path / "asked.csv")
     for (cohort, patients), name, sign in ((files, "points", None), (commas, "commas", ",")):
-        acquire(context(cohort, tiny_model, decimal=sign), patients, tmp_path / f"{name}.csv")
+        acquire(context(cohort, tiny_model, reading=ReadingOptions(decimal=sign)), patients, tmp_path / f"{name}.csv")
     assert (tmp_path / "points.csv").read_text() == (tmp_path / "commas.csv").read_text()
     with pytest.raises(CohortError, match="must be a number with a decimal comma"):
-        acquire(context(commas[0], tiny_model, decimal=","), files[1], tmp_path / "mixed.csv")
+        acquire(context(commas[0], tiny_model, reading=ReadingOptions(decimal=",")), files[1], tmp_path / "mixed.csv")
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_commands_take_the_same_words():
     frame = long_frame(times=1).astype({"value": object})
     frame.loc[frame.index[frame["test"] == "crp"][:4], "value"] = "k.A."
     frame = frame.drop(columns="taken")
-    cohort = l2m.Cohort.from_file(csv(frame), outcome="died", **options)
+    cohort = l2m.Cohort.from_file(csv(frame), outcome="died", **options.keywords())
     assert len(cohort) == PATIENTS and cohort.r[:, cohort.names.index("crp (mg/L)")].sum() == 12
 
 
