@@ -33,7 +33,6 @@ from l2m_core.memory import CohortMemory, load
 from l2m_core.schema import did_you_mean
 from l2m_core.tables import reading_options
 from l2m_core.tables.reading import RowStream, clean_names
-from l2m_core.tables.reading_options import ReadingOptions
 from l2m_core.tables.spreadsheet_cells import plain_frame
 from train.engines import ENGINES, cores, fan_out
 
@@ -65,8 +64,8 @@ class AcquireSettings:
     threads: int
     keep: tuple[str, ...] = ()
     """Columns of the patients that are copied to the answers: identifiers, say."""
-    reading: ReadingOptions = ReadingOptions()
-    """Of the cohort's file."""
+    reading: reading_options.ReadingOptions = reading_options.ReadingOptions()
+    """How the cohort's file is read."""
 
 
 def main(arguments: Sequence[str]) -> int:

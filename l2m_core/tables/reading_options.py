@@ -12,7 +12,7 @@ from l2m_core.tables.measurements import WHICH
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """What a command was told of how to read a cohort's file; the names are those of `Cohort.from_file`."""
+    """How a cohort's file is read, as a command was told; the names are those of `Cohort.from_file`."""
 
     sheet: str | None = None
     measurements: str | None = None
@@ -22,6 +22,7 @@ class ReadingOptions:
     units: str = UNIT_RULES[0]
 
     def keywords(self) -> dict[str, Any]:
+        """What `Cohort.from_file` takes."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
@@ -53,6 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(given: argparse.Namespace) -> ReadingOptions:
+    """From the arguments of a command that has the options of `add_options`."""
     return ReadingOptions(
         given.sheet, given.measurements, given.decimal, tuple(given.missing), given.censored, given.units
     )
