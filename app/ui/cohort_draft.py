@@ -157,9 +157,10 @@ def _ask_how_to_read() -> None:
 
 def _restate() -> None:
     """Callback of the outcome's fields; what was stated of the columns is kept."""
-    draft = st.session_state[DRAFT]
+    draft, outcome = st.session_state.get(DRAFT), st.session_state.get("draft-outcome")
+    if draft is None or outcome is None:  # late, see `state`
+        return
     kind = st.session_state.get("draft-kind")
-    outcome = st.session_state["draft-outcome"]
     same = outcome == draft["outcome"]
     table = services.get().known_table(tuple(draft["key"]))
     if not same and table is not None:
@@ -279,9 +280,9 @@ def _suggest_panels(cohort: Cohort, settings: column_editor.Settings) -> None:
 
 
 def _make_panel(members: tuple[str, ...]) -> None:
-    draft = st.session_state[DRAFT]
-    table = services.get().known_table(tuple(draft["key"]))
-    if table is None:
+    draft = st.session_state.get(DRAFT)
+    table = None if draft is None else services.get().known_table(tuple(draft["key"]))
+    if draft is None or table is None:
         return
     features = edited(table, draft)
     for name in members:
@@ -290,9 +291,8 @@ def _make_panel(members: tuple[str, ...]) -> None:
 
 
 def _take_yaml() -> None:
-    upload = st.session_state[SCHEMA_UPLOAD]
-    draft = st.session_state[DRAFT]
-    if upload is None:
+    draft, upload = st.session_state.get(DRAFT), st.session_state.get(SCHEMA_UPLOAD)
+    if draft is None or upload is None:
         return
     with notices.refusals(SECTION):
         stated = Overrides.from_yaml(read_text(upload.getvalue()))

@@ -32,4 +32,6 @@ def show(
 
 
 def _share(share: Callable[[str, bool], None], identifier: str, key: str) -> None:
-    share(identifier, bool(st.session_state[key]))
+    chosen = st.session_state.get(key)
+    if chosen is not None:  # late, see `state`
+        share(identifier, bool(chosen))

@@ -134,7 +134,7 @@ def _outcome(outcome: Outcome, positive: str | None) -> dict[str, Any]:
 
 
 def _take_yaml(cohort_id: str) -> None:
-    upload = st.session_state["schema-upload"]
+    upload = st.session_state.get("schema-upload")
     if upload is None:
         return
     with notices.refusals(SECTION):

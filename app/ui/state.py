@@ -2,6 +2,10 @@
 
 Streamlit's session state ends with a reload, so it holds only what may be lost: what is open, a message to show once, an
 entry not yet recorded. All else is in the store. The address holds opaque ids and nothing of a patient.
+
+A browser that has not drawn the page yet still shows what stood there before, and tells of it: of a press on a slow line, or with
+the next press. Streamlit then calls for a field that is gone. So a callback takes what it needs by `get`, and does nothing where
+it is there no more: such a call is *late*.
 """
 
 from __future__ import annotations
@@ -128,6 +132,12 @@ def open_id(what: str, identifier: str | None) -> None:
         st.query_params.pop(what, None)
     else:
         st.query_params[what] = identifier
+
+
+def turn_to(what: str, identifier: str | None) -> None:
+    """For the callback of a field in which one of them is chosen; None: a late call."""
+    if identifier is not None:
+        open_id(what, identifier)
 
 
 def is_id(text: str) -> bool:

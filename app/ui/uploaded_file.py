@@ -19,6 +19,7 @@ from l2m_core.tables.table import DEFAULT_LIMITS, check_size
 
 DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"
+TAKEN = "l2m.draft.taken"  # which file became the draft
 SECTION = "draft"
 MOST_SHEETS = 20
 AS_IN_FILE = "as in the file"
@@ -41,8 +42,11 @@ OF_ONE_TABLE = (
 
 def begin() -> None:
     """Callback of the uploader: a new file becomes the draft; removing it discards the draft."""
+    upload = st.session_state.get(UPLOAD)
+    if upload is not None and upload.file_id == st.session_state.get(TAKEN):  # late, see `state`
+        return
     discard()
-    upload = st.session_state[UPLOAD]
+    st.session_state[TAKEN] = None if upload is None else upload.file_id
     if upload is None:
         return
     name = labels.plain(upload.name).split(".")[0] or "cohort"
@@ -149,7 +153,9 @@ def ask_for_rows(draft: Draft) -> None:
 
 def _turn_to() -> None:
     """Callback: what was stated of another table's columns goes, and so do the fields that it was stated in."""
-    draft = st.session_state[DRAFT]
+    draft = st.session_state.get(DRAFT)
+    if draft is None:  # late, see `state`
+        return
     sheet = st.session_state.get("draft-sheet", draft["sheet"])
     rows = st.session_state.get("draft-rows") if sheet == draft["sheet"] else None
     for field in OF_ONE_TABLE:

@@ -120,7 +120,7 @@ def _choose(owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort:
 
 
 def _turn_to_chosen() -> None:
-    state.open_id(state.COHORT, st.session_state["cohort-chosen"])
+    state.turn_to(state.COHORT, st.session_state.get("cohort-chosen"))
 
 
 # -- one cohort -----------------------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ def _choose(owner: str, cohorts: dict[str, StoredCohort]) -> tuple[StoredCohort,
 
 
 def _turn_to() -> None:
-    state.open_id(state.COHORT, st.session_state["evidence-cohort"])
+    state.turn_to(state.COHORT, st.session_state.get("evidence-cohort"))
 
 
 def _pick(known: list[tuple[StoredEvidence, Evidence]]) -> tuple[StoredEvidence, Evidence]:

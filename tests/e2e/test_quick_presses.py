@@ -14,6 +14,7 @@ from app.settings import AppSettings
 from tests.app.conftest import small_cohort
 from tests.app.recorded import keep, memory_of
 from tests.e2e.browser import Served, new_page, serving, settled
+from tests.e2e.test_own_cohort import choose_file, ward_csv
 
 pytestmark = pytest.mark.browser
 
@@ -97,4 +98,30 @@ def test_a_press_before_the_page_shows_the_last_one_is_a_step_of_its_own(
         expect(page.get_by_role("heading", name=f"Step {last - 2} of {last}")).to_be_visible()
         settled(page)
         expect(page.get_by_role("heading", name=f"Step {last - 2} of {last}")).to_be_visible()
+    page.close()
+
+
+def test_a_field_changed_before_the_page_shows_that_the_cohort_is_saved_changes_nothing(
+    browser: Browser, repository: Path, tmp_path: Path
+) -> None:
+    page = new_page(browser)
+    line = SlowLine(page)
+    with serving(repository, tmp_path) as served:
+        page.goto(served.address)
+        choose_file(page, ward_csv(tmp_path))
+        outcome = page.get_by_role("combobox", name="Outcome: the column to predict")
+        expect(page.get_by_role("button", name="Save cohort")).to_be_visible()
+        settled(page)
+        line.hold()
+        page.get_by_role("button", name="Save cohort").focus()
+        line.press("Enter")
+        outcome.focus()
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("ArrowUp")
+        line.press("Enter")
+        line.release()
+        expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+        settled(page)
+        expect(page.get_by_text("Something went wrong")).to_have_count(0)
+        assert not [said for said in served.lines if "Error" in said]
     page.close()

@@ -64,7 +64,7 @@ def show(owner: str, jobs: tuple[Job, ...]) -> None:
 
 
 def _watch(key: str) -> None:
-    if st.session_state.get(BOX) == key:  # a box that was replaced says nothing any more
+    if st.session_state.get(BOX) == key and key in st.session_state:  # a box that was replaced says nothing any more
         st.session_state[WATCHED] = st.session_state[key]
 
 

@@ -83,7 +83,7 @@ def _choose_cohort(cohorts: dict[str, StoredCohort]) -> StoredCohort:
 
 
 def _turn_to(key: str) -> None:
-    state.open_id(state.COHORT, st.session_state[key])
+    state.turn_to(state.COHORT, st.session_state.get(key))
 
 
 def _ask(owner: str, stored: StoredCohort) -> None:

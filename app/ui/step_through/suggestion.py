@@ -96,7 +96,7 @@ def _choose(answers: StepAnswers, suggestion: str | None, chosen: str) -> None:
 def turn_to(key: str) -> None:
     """A box of an earlier step says nothing any more. Streamlit calls for it once more where a band came while it was
     replaced."""
-    if st.session_state.get(SELECT) == key:
+    if st.session_state.get(SELECT) == key and key in st.session_state:
         actions.choose(st.session_state[key])
 
 
