@@ -12,6 +12,7 @@ from l2m_core.schema import did_you_mean
 from l2m_core.settings import build_settings
 from l2m_core.tasks.additive import AdditiveConfig, AdditivePrior
 from l2m_core.tasks.bnn import BNNConfig, BNNPlanConfig, BNNPlanPrior, BNNPrior
+from l2m_core.tasks.categories import CategoriesConfig, CategoriesPrior
 from l2m_core.tasks.digits import DigitsConfig, DigitsPrior
 from l2m_core.tasks.discriminant import DiscriminantConfig, DiscriminantPrior
 from l2m_core.tasks.findings import FindingsConfig, FindingsPrior
@@ -43,6 +44,7 @@ PRIORS: dict[str, Entry] = {
     "study_bnn_plan": Entry(StudyBNNPlanConfig, StudyBNNPlanPrior),
     "synthetic": Entry(SyntheticConfig, SyntheticPrior),
     "additive": Entry(AdditiveConfig, AdditivePrior),
+    "categories": Entry(CategoriesConfig, CategoriesPrior),
     "discriminant": Entry(DiscriminantConfig, DiscriminantPrior),
     "findings": Entry(FindingsConfig, FindingsPrior),
     "signs": Entry(SignsConfig, SignsPrior),

@@ -27,6 +27,8 @@ CASES = {
     "additive": ("additive", {}, {}),
     "additive continuous": ("additive", {"outcome": "continuous"}, {}),
     "discriminant": ("discriminant", {}, {}),
+    "categories": ("categories", {}, {}),
+    "categories continuous": ("categories", {"outcome": "continuous"}, {}),
     "findings": ("findings", {}, {}),
     "signs": ("signs", {}, {}),
     "patterns": ("patterns", {}, {}),
