@@ -1,4 +1,4 @@
-"""The synthetic prior: the only thing that the released general model ever sees in pretraining.
+"""The synthetic prior: most of what the released model saw in pretraining.
 
 A task is drawn in five steps, each a small catalogue of its own:
 latent covariates → values as a chart would show them → scores → outcomes → what was recorded (missingness).
