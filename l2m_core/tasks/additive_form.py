@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from l2m_core.tasks.batch import TaskBatch
-from l2m_core.tasks.draws import normal, polya_gamma, uniform
+from l2m_core.tasks.draws import columns_at, normal, polya_gamma, uniform
 
 PRODUCTS = 6  # pairs of features
 LEAST_SPREAD = 1e-3  # of a weight: of a part that does not count
@@ -80,7 +80,7 @@ class Form:
             )
         ):
             curved = torch.where(self.curve == index + 1, candidate, curved)
-        products = _columns(seen, self.first) * _columns(seen, self.other)
+        products = columns_at(seen, self.first) * columns_at(seen, self.other)
         waves = torch.cos(seen @ self.frequency + self.phase)
         return torch.cat([curved, products.clamp(-6.0, 6.0), waves, torch.ones_like(seen[..., :1])], dim=-1)
 
@@ -92,10 +92,6 @@ class Form:
             return _continuous_answers(self, known, y, seen, generator)
         p = _class_answers(self, known, y, seen, generator)
         return torch.stack([1 - p, p], -1)
-
-
-def _columns(seen: Tensor, index: Tensor) -> Tensor:
-    return seen.gather(2, index[:, None, :].expand(-1, seen.shape[1], -1))
 
 
 def _guesses(form: Form, context: int, a: Tensor, generator: torch.Generator) -> Tensor:

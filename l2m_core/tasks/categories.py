@@ -15,7 +15,7 @@ from torch import Tensor
 from l2m_core.tasks.additive import draw_covariance
 from l2m_core.tasks.batch import TaskBatch
 from l2m_core.tasks.checks import check_number, check_range
-from l2m_core.tasks.draws import coin, integers, log_uniform, normal, standardise, uniform
+from l2m_core.tasks.draws import coin, columns_at, integers, log_uniform, normal, standardise, uniform
 from l2m_core.tasks.marginals import observe_like_a_chart
 from l2m_core.tasks.missingness import Missingness, sample_missingness
 from l2m_core.tasks.roles import sample_acquirable
@@ -105,8 +105,11 @@ def _draw_scores(
     is_category: Tensor,
     width: int,
 ) -> tuple[Tensor, Tensor]:
-    """(B, N, K) scores of unit variance, and (B, d) bool, what they read."""
-    tasks, rows, features = code.shape
+    """(B, N, K) scores of unit variance, and (B, d) bool, what they read.
+
+    In pairs and rules a measurement counts by the level that its latent quantity would have.
+    """
+    tasks, _, features = code.shape
     power = uniform(generator, (tasks, 1), 0.0, 2.0)  # from columns that count alike to a few that count most
     importance = -uniform(generator, (tasks, features), 1e-4, 0.9999).log()
     is_used = coin(generator, (tasks, features), uniform(generator, (tasks, 1), 0.2, 1.3))
@@ -127,7 +130,7 @@ def _draw_scores(
 
 def _effects(generator: torch.Generator, code: Tensor, is_category: Tensor, charted: Tensor, width: int) -> Tensor:
     """(B, N, d, K): what each column adds by itself: a category by its level, a measurement along a line."""
-    tasks, rows, features = code.shape
+    tasks, _, features = code.shape
     table = normal(generator, (tasks, MOST_LEVELS, features, width))
     # Some levels say nothing: all rows that have one of them look alike.
     table = table * coin(generator, (tasks, MOST_LEVELS, features, 1), uniform(generator, (tasks, 1, 1, 1), 0.4, 1.4))
@@ -138,8 +141,8 @@ def _effects(generator: torch.Generator, code: Tensor, is_category: Tensor, char
 
 def _of_pairs(generator: torch.Generator, code: Tensor, first: Tensor, other: Tensor, width: int) -> Tensor:
     """(B, N, K): a table for each pair of columns, with an effect of its own in each of its cells. first, other: (B, P)."""
-    tasks, rows, _ = code.shape
-    cell = _columns(code, first) * MOST_LEVELS + _columns(code, other)  # (B, N, P)
+    tasks = len(code)
+    cell = columns_at(code, first) * MOST_LEVELS + columns_at(code, other)  # (B, N, P)
     table = normal(generator, (tasks, MOST_LEVELS**2, PAIRS, width))
     counted = coin(generator, (tasks, 1, PAIRS, 1), 0.5)
     return (table.gather(1, cell[..., None].expand(-1, -1, -1, width)) * counted).sum(2)
@@ -149,14 +152,10 @@ def _of_rules(generator: torch.Generator, code: Tensor, asked: Tensor, width: in
     """(B, N, K): rules that hold where each of a few columns has one of some levels. asked: (B, R · C) columns."""
     tasks, rows, _ = code.shape
     allowed = coin(generator, (tasks, MOST_LEVELS, RULES * CONDITIONS), uniform(generator, (tasks, 1, 1), 0.2, 0.7))
-    holds = allowed.gather(1, _columns(code, asked)).view(tasks, rows, RULES, CONDITIONS)
+    holds = allowed.gather(1, columns_at(code, asked)).view(tasks, rows, RULES, CONDITIONS)
     # A rule of fewer conditions: the others hold always.
     needed = torch.arange(CONDITIONS, device=code.device) < integers(generator, (tasks, 1, RULES, 1), 1, CONDITIONS)
     applies = (holds | ~needed).all(3).to(torch.float32)  # (B, N, R)
     counted = coin(generator, (tasks, RULES, 1), uniform(generator, (tasks, 1, 1), 0.2, 1.0))
     counted[:, 0] = True
     return applies @ (normal(generator, (tasks, RULES, width)) * counted)
-
-
-def _columns(code: Tensor, index: Tensor) -> Tensor:
-    return code.gather(2, index[:, None, :].expand(-1, code.shape[1], -1))

@@ -53,6 +53,11 @@ def subset(generator: torch.Generator, size: Tensor, features: int, allowed: Ten
     return chosen if allowed is None else chosen & allowed
 
 
+def columns_at(x: Tensor, index: Tensor) -> Tensor:
+    """x: (B, N, d), index: (B, m) → (B, N, m), of each task the columns that it names."""
+    return x.gather(2, index[:, None, :].expand(-1, x.shape[1], -1))
+
+
 def categorical(generator: torch.Generator, probabilities: Tensor) -> Tensor:
     """probabilities: (..., K) → (...) int64, one draw for each row of probabilities."""
     # Inverse of the distribution function: how many cumulative sums lie below a uniform draw.

@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from l2m_core.tasks.draws import coin, integers, log_uniform, normal, standardise, uniform
+from l2m_core.tasks.draws import coin, columns_at, integers, log_uniform, normal, standardise, uniform
 
 
 def linear(generator: torch.Generator, z: Tensor, importance: Tensor, classes: int) -> Tensor:
@@ -28,7 +28,7 @@ def interactions(generator: torch.Generator, z: Tensor, importance: Tensor, clas
     first = torch.multinomial(weight + 1e-9, 4, replacement=True, generator=generator)
     second = torch.multinomial(weight + 1e-9, 4, replacement=True, generator=generator)
     # Four pairs, drawn by the square roots of the importances, so that weak features pair up too.
-    product = _columns(z, first) * _columns(z, second)  # (B, N, 4)
+    product = columns_at(z, first) * columns_at(z, second)  # (B, N, 4)
     active = torch.where(product > uniform(generator, (tasks, 1, 1), 0.0, 1.0), product.clamp_max(4.0), 0.0)
     share = uniform(generator, (tasks, 1, 1), 0.3, 3.0)
     return linear(generator, z, importance, classes) + share * active @ normal(generator, (tasks, 4, classes))
@@ -57,7 +57,7 @@ def trees(generator: torch.Generator, z: Tensor, importance: Tensor, classes: in
         depth = int(integers(generator, (1,), 1, 4))
         # Each level asks a feature drawn by importance; 1e-9 keeps the draw valid where all are 0.
         asked = torch.multinomial(importance + 1e-9, depth, replacement=True, generator=generator)
-        answers = _columns(z, asked) > 0.8 * normal(generator, (tasks, 1, depth))
+        answers = columns_at(z, asked) > 0.8 * normal(generator, (tasks, 1, depth))
         # The answers as bits of the leaf's number: 2^depth leaves, one gather, no loop over nodes.
         leaf = (answers.long() << torch.arange(depth, device=z.device)).sum(-1)  # (B, N)
         values = normal(generator, (tasks, 2**depth, classes))
@@ -144,8 +144,3 @@ def forest(generator: torch.Generator, z: Tensor, importance: Tensor, classes: i
 
 HIDDEN = None  # no function of the features: their hidden causes and effects, see synthetic.py
 MECHANISMS = (linear, interactions, network, trees, rules, waves, centres, HIDDEN, points, forest)
-
-
-def _columns(z: Tensor, index: Tensor) -> Tensor:
-    """z: (B, N, d), index: (B, m) → (B, N, m)."""
-    return z.gather(2, index[:, None, :].expand(-1, z.shape[1], -1))

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from l2m_core.tasks.categories import CategoriesConfig, CategoriesPrior
+from tests.tasks.calibration import assert_calibrated
 
 
 def drawn(seed: int = 0, tasks: int = 60, rows: int = 400, features: int = 6, **settings):
@@ -20,13 +21,7 @@ def test_columns_are_whole_codes_of_as_many_levels_as_asked_for():
 
 
 def test_probabilities_are_calibrated_against_the_drawn_outcomes():
-    batch = drawn(1, max_classes=4)
-    for k in range(batch.truth.probabilities.shape[2]):
-        probability, happened = batch.truth.probabilities[..., k].flatten(), (batch.y == k).flatten().float()
-        for part in probability.argsort().chunk(10):
-            said, seen = probability[part], happened[part]
-            error = (said * (1 - said)).sum().sqrt() / len(part)
-            assert abs(said.mean() - seen.mean()) < 4.5 * error + 1e-3
+    assert_calibrated(drawn(1, max_classes=4))
 
 
 def test_a_line_through_the_codes_explains_less_than_the_levels():

@@ -5,6 +5,7 @@ import torch
 
 from l2m_core.tasks.missingness import Missingness
 from l2m_core.tasks.synthetic import SyntheticConfig, SyntheticPrior
+from tests.tasks.calibration import assert_calibrated
 
 
 def draw(tasks: int = 60, rows: int = 300, features: int = 8, seed: int = 0, **settings):
@@ -13,13 +14,7 @@ def draw(tasks: int = 60, rows: int = 300, features: int = 8, seed: int = 0, **s
 
 
 def test_probabilities_are_calibrated_against_the_drawn_outcomes():
-    batch = draw(max_classes=4)
-    for k in range(batch.truth.probabilities.shape[2]):
-        probability, happened = batch.truth.probabilities[..., k].flatten(), (batch.y == k).flatten().float()
-        for part in probability.argsort().chunk(10):
-            said, seen = probability[part], happened[part]
-            error = (said * (1 - said)).sum().sqrt() / len(part)
-            assert abs(said.mean() - seen.mean()) < 4.5 * error + 1e-3
+    assert_calibrated(draw(max_classes=4))
 
 
 def test_continuous_outcomes_scatter_as_the_truth_says_where_it_has_a_closed_form():
