@@ -1,12 +1,13 @@
 """What all tests share: prerequisites by marker and by fixture, and settings for property tests."""
 
+import functools
 import os
 import socket
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -36,22 +37,32 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             find()
 
 
+@pytest.fixture(scope="session")
+def unfinished() -> Iterator[set[Future[Any]]]:
+    """What tests handed to the threads of an executor, whichever, and is not done yet."""
+    futures: set[Future[Any]] = set()
+    plain = ThreadPoolExecutor.submit
+
+    @functools.wraps(plain)
+    def submit(*args: Any, **kwargs: Any) -> Future[Any]:
+        future = plain(*args, **kwargs)
+        futures.add(future)
+        future.add_done_callback(futures.discard)
+        return future
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ThreadPoolExecutor, "submit", submit)
+        yield futures
+
+
 @pytest.fixture(scope="module", autouse=True)
-def background_at_rest() -> Iterator[None]:
+def background_at_rest(unfinished: set[Future[Any]]) -> Iterator[None]:
     """What a file's tests left to the app's threads (councils, resamples) is done before the next file begins: it would ask
     models that the next tests watch, and `warnings.catch_warnings` of one thread undoes that of another."""
     yield
-    until, quiet = time.monotonic() + 120, 0
-    while quiet < 3 and time.monotonic() < until:
-        quiet = 0 if _background_works() else quiet + 1
-        time.sleep(0.01)
-
-
-def _background_works() -> bool:
-    """Whether a thread of one of the app's executors is anywhere but in the loop in which it waits for work."""
-    frames = sys._current_frames()
-    ours = (one for one in threading.enumerate() if one.name.startswith("l2m-"))
-    return any(one.ident in frames and frames[one.ident].f_code.co_name != "_worker" for one in ours)
+    until = time.monotonic() + 120
+    while (left := list(unfinished)) and time.monotonic() < until:
+        wait(left, timeout=max(until - time.monotonic(), 0))  # what ends may have handed on more
 
 
 @pytest.fixture(scope="session")
