@@ -1,6 +1,6 @@
 """`python -m train acquire`: what to measure next for every patient of a file of any size, in parallel chunks.
 
-The patients are streamed: only the chunks being worked on are in memory. A run that was interrupted continues where it
+The patients of a CSV are streamed: only the chunks being worked on are in memory. A run that was interrupted continues where it
 stopped, because chunks are written as whole files and joined at the end.
 """
 
@@ -30,11 +30,11 @@ from l2m_core.cli import program, purpose
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError, DeviceWarning
 from l2m_core.memory import CohortMemory, load
-from l2m_core.schema import did_you_mean
 from l2m_core.tables import reading_options
-from l2m_core.tables.reading import RowStream, clean_names
+from l2m_core.tables.cell_parsing import number_text
 from l2m_core.tables.spreadsheet_cells import plain_frame
 from train.engines import ENGINES, cores, fan_out
+from train.patients_file import Cell, PatientsFile, open_patients
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ class AcquireSettings:
     threads: int
     keep: tuple[str, ...] = ()
     """Columns of the patients that are copied to the answers: identifiers, say."""
+    patients_sheet: str | None = None
+    """Of a workbook of patients that has several."""
     reading: reading_options.ReadingOptions = reading_options.ReadingOptions()
     """How the cohort's file is read."""
 
@@ -83,6 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         given.least_gain,
         given.threads,
         tuple(given.keep),
+        given.patients_sheet,
         reading_options.chosen(given),
     )
     start = time.perf_counter()
@@ -108,7 +111,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
     parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
     reading_options.add_options(parser)
-    parser.add_argument("--patients", type=Path, required=True, help="CSV of patients whose values may be asked for")
+    parser.add_argument(
+        "--patients", type=Path, required=True, help="CSV, Excel or Parquet: patients whose values may be asked for"
+    )
+    parser.add_argument(
+        "--patients-sheet", metavar="SHEET", help="the sheet with the patients, of an Excel workbook that has several"
+    )
     parser.add_argument(
         "--keep", nargs="*", default=[], help="columns of the patients copied to the answers, such as ids"
     )
@@ -139,15 +147,14 @@ def acquire(
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
     run_id = identity(settings, patients, chunk)
-    delimiter = _delimiter(patients, _read_context(settings))
-    _refuse_unusable(patients, delimiter, settings.keep)
+    given = open_patients(patients, _read_context(settings), settings.keep, settings.patients_sheet)
     parts = out.with_name(out.name + ".parts")
     _open_parts(parts, run_id)
     total = 0
 
     def left() -> Iterator[ChunkJob]:
         nonlocal total
-        for job in chunk_jobs(settings, patients, chunk, parts, delimiter):
+        for job in chunk_jobs(settings, given, chunk, parts):
             total += len(job.rows)
             if not job.target.is_file():
                 yield job
@@ -166,7 +173,7 @@ def acquire(
 def answer_chunk(job: ChunkJob) -> int:
     """Writes the chunk's file, whole or not at all, the first one with the header; returns its first row's number."""
     memory = _memory(job.settings)
-    kept = job.rows[list(job.settings.keep)]
+    kept = job.rows[list(job.settings.keep)].map(_as_text)
     unread = [name for name in job.settings.keep if name not in memory.cohort.schema.names]
     try:
         x = memory.cohort.encode(job.rows.drop(columns=unread))
@@ -178,6 +185,10 @@ def answer_chunk(job: ChunkJob) -> int:
     table.to_csv(_partly(job.target), index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
     _partly(job.target).replace(job.target)
     return job.first
+
+
+def _as_text(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else "" if cell is None else number_text(cell)
 
 
 def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFrame) -> pd.DataFrame:
@@ -193,58 +204,16 @@ def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFram
     return pd.DataFrame(columns | {"cost": rollout.cost[:, -1]})
 
 
-def chunk_jobs(
-    settings: AcquireSettings, patients: Path, chunk: int, parts: Path, delimiter: str = ","
-) -> Iterator[ChunkJob]:
-    """As texts, so that a chunk is read by the cohort's rules and not by guesses from the chunk alone."""
-    rows = _rows(patients, delimiter)
-    header, first = next(rows), 0
+def chunk_jobs(settings: AcquireSettings, patients: PatientsFile, chunk: int, parts: Path) -> Iterator[ChunkJob]:
+    """Cells as the file has them, so that a chunk is read by the cohort's rules and not by guesses from the chunk alone."""
+    rows, first = patients.rows(), 0
     for number in itertools.count():
         piece = list(itertools.islice(rows, chunk))
         if not piece:
             return
-        frame = pd.DataFrame(piece, columns=header, dtype=object)
+        frame = pd.DataFrame(piece, columns=patients.header, dtype=object)
         yield ChunkJob(number, first, frame, settings, parts / f"chunk-{number:08d}.csv")
         first += len(piece)
-
-
-def _rows(patients: Path, delimiter: str) -> Iterator[list[str]]:
-    """The header's clean names, then row after row, all of one length: no repair of another is safe."""
-    header: list[str] = []
-    for number, row in enumerate(_records(patients, delimiter)):
-        header = header or list(clean_names(row)[0])
-        if len(row) != len(header):
-            raise CohortError(
-                f"Row {number:,} of {patients.name} has {len(row)} cells, but the header has {len(header)}. Correct it."
-            )
-        yield row if number else header
-
-
-def _records(patients: Path, delimiter: str) -> Iterator[list[str]]:
-    read = 0
-    try:
-        for row in RowStream.of(patients).rows(delimiter):
-            read += 1
-            yield row
-    except CohortError as error:
-        raise CohortError(f"{patients.name} cannot be read as CSV after row {read:,}: {error}") from error
-
-
-def _delimiter(patients: Path, cohort: Cohort) -> str:
-    """The cohort's or a comma: whichever parts the header into more columns."""
-    own = getattr(cohort.source, "delimiter", None) or ","
-    return max((own, ","), key=lambda delimiter: len(next(_rows(patients, delimiter), [])))
-
-
-def _refuse_unusable(patients: Path, delimiter: str, keep: tuple[str, ...]) -> None:
-    """Before anything is done: a file without patients, or without a column that is to be kept."""
-    rows = _rows(patients, delimiter)
-    header = next(rows, [])
-    if next(rows, None) is None:
-        raise CohortError(f"{patients.name} holds no patients.")
-    for name in keep:
-        if name not in header:
-            raise ConfigError(f"{patients.name} has no column {name!r} to keep.{did_you_mean(name, header)}")
 
 
 def _read_context(settings: AcquireSettings) -> Cohort:

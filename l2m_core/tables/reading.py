@@ -38,6 +38,7 @@ from l2m_core.tables.table import (
 )
 from l2m_core.tables.workbook import sheets_with_cells, table_from_workbook
 
+PARQUET = b"PAR1"  # the first bytes of such a file
 BLANK = f"{SEPARATOR} \t"  # a column of nothing else has no cells
 CHUNK = 20_000  # cells that are held as Python strings at a time
 PIECE = 1 << 20  # bytes that are decoded at a time
@@ -59,7 +60,7 @@ def read_table(
         return table_from_workbook(data, limits, name, sheet)
     if sheet is not None:
         raise CohortError(f"This is no Excel workbook, so it has no sheet '{sheet:.40}'. Leave the sheet out.")
-    if data[:4] == b"PAR1":
+    if data[:4] == PARQUET:
         return table_from_parquet(data, limits, name)
     _refuse_other_formats(data)
     table = _read_csv(data, delimiter, limits, name)
@@ -71,6 +72,11 @@ def read_table(
 def sheets_of(data: bytes, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:
     """The sheets of an Excel workbook that can be seen and have cells; none of any other file."""
     return sheets_with_cells(data, limits) if _is_archive(data) else ()
+
+
+def is_read_as_a_whole(start: bytes) -> bool:
+    """Whether a file that starts so is a workbook or Parquet; any other is text, which can be read row after row."""
+    return _is_archive(start) or start[:4] == PARQUET
 
 
 def _is_archive(data: bytes) -> bool:

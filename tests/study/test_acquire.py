@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.tables.reading_options import ReadingOptions
 from train import acquire as command
 from train.acquire import AcquireSettings, acquire, identity, main, parse
+from train.patients_file import open_patients
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
@@ -74,6 +76,65 @@ def test_the_cohort_may_be_a_sheet_of_a_workbook(files, tiny_model, tmp_path, ca
         main(arguments)
     assert main([*arguments, "--sheet", "Patients"]) == 0
     assert len(pd.read_csv(tmp_path / "out.csv")) == 25
+
+
+def numbered(patients: Path) -> pd.DataFrame:
+    """The patients with a long number of each, as hospitals have them."""
+    frame = pd.read_csv(patients)
+    frame.insert(0, "mrn", 123456789012 + np.arange(len(frame)))
+    return frame
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "parquet"])
+def test_patients_of_a_workbook_or_parquet_are_answered_as_those_of_a_csv(files, tiny_model, tmp_path, ending):
+    cohort, patients = files
+    frame = numbered(patients)
+    frame.to_csv(patients, index=False)
+    frame.to_excel(tmp_path / "patients.xlsx", index=False)
+    frame.to_parquet(tmp_path / "patients.parquet")
+    settings = context(cohort, tiny_model, keep=("mrn", "lactate"))
+    acquire(settings, patients, tmp_path / "from_csv.csv", chunk=10)
+    acquire(settings, tmp_path / f"patients.{ending}", tmp_path / "out.csv", chunk=10)
+    assert (tmp_path / "out.csv").read_text() == (tmp_path / "from_csv.csv").read_text()
+    assert pd.read_csv(tmp_path / "out.csv")["mrn"].tolist() == frame["mrn"].tolist()
+
+
+def test_numbers_of_a_workbook_need_no_decimal_sign(files, tiny_model, tmp_path):
+    """Of a cohort with decimal commas: a text such as 1.100 would be 1100 there, a number is what it is."""
+    cohort, patients = files
+    frame = pd.read_csv(cohort)
+    frame.to_csv(tmp_path / "comma.csv", index=False, sep=";", decimal=",")
+    numbered(patients).to_excel(tmp_path / "patients.xlsx", index=False)
+    for name in ("cohort", "comma"):
+        settings = context(tmp_path / f"{name}.csv", tiny_model, keep=("mrn",))
+        acquire(settings, tmp_path / "patients.xlsx", tmp_path / f"{name}-out.csv")
+    assert (tmp_path / "comma-out.csv").read_text() == (tmp_path / "cohort-out.csv").read_text()
+
+
+def test_the_patients_may_be_a_sheet_of_a_workbook(files, tiny_model, tmp_path, capsys):
+    cohort, patients = files
+    with pd.ExcelWriter(tmp_path / "patients.xlsx") as writer:
+        pd.DataFrame({"note": ["see the next sheet"]}).to_excel(writer, sheet_name="About", index=False)
+        pd.read_csv(patients).to_excel(writer, sheet_name="This week", index=False)
+    book, out = tmp_path / "patients.xlsx", tmp_path / "out.csv"
+    given = ["--cohort", cohort, "--patients", book, "--out", out, "--model", tiny_model, "--outcome", "died"]
+    arguments = [str(word) for word in (*given, "--budget", 1)]
+    with pytest.raises(
+        CohortError, match=r"patients\.xlsx cannot be read: .* several sheets .* --patients-sheet 'About'"
+    ):
+        main(arguments)
+    assert main([*arguments, "--patients-sheet", "This week"]) == 0
+    assert len(pd.read_csv(out)) == 25
+    with pytest.raises(ConfigError, match=r"patients\.csv is no Excel workbook, so it has no sheet 'This week'"):
+        acquire(context(cohort, tiny_model, patients_sheet="This week"), patients, out)
+
+
+def test_a_column_of_dates_that_is_asked_for_is_refused(files, tiny_model, tmp_path):
+    cohort, patients = files
+    frame = numbered(patients).assign(lactate=pd.Timestamp("2024-03-01"))
+    frame.to_excel(tmp_path / "patients.xlsx", index=False)
+    with pytest.raises(CohortError, match=r"patients\.xlsx: Column 'lactate' holds dates"):
+        acquire(context(cohort, tiny_model), tmp_path / "patients.xlsx", tmp_path / "out.csv")
 
 
 def test_the_command_answers_for_every_patient_in_order(files, tiny_model, tmp_path, capsys):
@@ -257,7 +318,7 @@ def test_patients_are_read_by_the_decimal_sign_of_the_cohort(files, tiny_model, 
     [
         (b"", "holds no patients"),
         (b"age,lactate\n", "holds no patients"),
-        (b"PAR1\xff\xfe\x00", "cannot be read as CSV"),
+        (b"PAR1\xff\xfe\x00", "cannot be read: The Parquet file is damaged"),
         (b"\x1f\x8b cut", "cannot be read as CSV"),
         (b"age,lactate\n" + b"1,2\n" * 8 + b"1,2,3\n", "Row 9 of patients.csv has 3 cells"),
         (b"age,lactate\n" + b"1,2\n" * 6 + b"3\n", "Row 7 of patients.csv has 1 cells"),
@@ -303,7 +364,8 @@ def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
     table(60_000, 2).to_csv(long, index=False)
     peaks = []
     for _ in range(2):  # what other threads of the process allocate meanwhile only adds to one
-        jobs = command.chunk_jobs(context(cohort, tiny_model), long, 500, tmp_path)
+        patients = open_patients(long, Cohort.from_file(cohort, "died"))
+        jobs = command.chunk_jobs(context(cohort, tiny_model), patients, 500, tmp_path)
         next(jobs)
         tracemalloc.start()
         count = sum(1 for _ in jobs)

@@ -1,0 +1,113 @@
+"""The patients whom `python -m train acquire` answers for: a CSV of any size, row after row, or an Excel workbook or
+Parquet file, which is read as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError, ConfigError
+from l2m_core.schema import did_you_mean
+from l2m_core.tables.reading import RowStream, clean_names, is_read_as_a_whole, read_table
+from l2m_core.tables.table import Column, Limits, NumberColumn, RefusedColumn, Table
+
+Cell = str | float | None
+Row = Sequence[Cell]
+LIMITS = Limits(megabytes=500, rows=1_000_000)  # of a file that is read as a whole
+
+
+@dataclass(frozen=True)
+class PatientsFile:
+    """A file's columns, and its patients as often as they are asked for: texts, and numbers where the file has numbers."""
+
+    name: str
+    header: list[str]
+    rows: Callable[[], Iterator[Row]]
+
+
+def open_patients(path: Path, cohort: Cohort, keep: Sequence[str] = (), sheet: str | None = None) -> PatientsFile:
+    """Refuses a file without patients, without a column to keep, or with a column that cannot be used."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if is_read_as_a_whole(start):
+        table = _read_whole(path, sheet)
+        patients = PatientsFile(path.name, list(table.names), partial(_rows_of_table, table))
+        _refuse_columns(table, path.name, {*cohort.names, *keep})
+    elif sheet is not None:
+        raise ConfigError(f"{path.name} is no Excel workbook, so it has no sheet '{sheet:.40}'.")
+    else:
+        delimiter = _delimiter(path, cohort)
+        header = list(clean_names(next(_records(path, delimiter), []))[0])
+        patients = PatientsFile(path.name, header, partial(_rows_of_text, path, delimiter))
+    if next(patients.rows(), None) is None:
+        raise CohortError(f"{path.name} holds no patients.")
+    for name in keep:
+        if name not in patients.header:
+            raise ConfigError(f"{path.name} has no column {name!r} to keep.{did_you_mean(name, patients.header)}")
+    return patients
+
+
+# CSV
+
+
+def _rows_of_text(path: Path, delimiter: str) -> Iterator[Row]:
+    """As texts, all of one length: no repair of another is safe."""
+    width = 0
+    for number, row in enumerate(_records(path, delimiter)):
+        width = width or len(row)
+        if len(row) != width:
+            raise CohortError(
+                f"Row {number:,} of {path.name} has {len(row)} cells, but the header has {width}. Correct it."
+            )
+        if number:
+            yield row
+
+
+def _records(path: Path, delimiter: str) -> Iterator[list[str]]:
+    read = 0
+    try:
+        for row in RowStream.of(path).rows(delimiter):
+            read += 1
+            yield row
+    except CohortError as error:
+        raise CohortError(f"{path.name} cannot be read as CSV after row {read:,}: {error}") from error
+
+
+def _delimiter(path: Path, cohort: Cohort) -> str:
+    """The cohort's or a comma: whichever parts the header into more columns."""
+    own = getattr(cohort.source, "delimiter", None) or ","
+    return max((own, ","), key=lambda delimiter: len(next(_records(path, delimiter), [])))
+
+
+# Excel and Parquet
+
+
+def _read_whole(path: Path, sheet: str | None) -> Table:
+    try:
+        return read_table(path, limits=LIMITS, sheet=sheet)
+    except CohortError as error:
+        problem = str(error).replace("sheet=", "--patients-sheet ")
+        raise CohortError(f"{path.name} cannot be read: {problem} A CSV of patients may have any size.") from error
+
+
+def _rows_of_table(table: Table) -> Iterator[Row]:
+    yield from zip(*(_cells(column, table.rows) for column in table.columns), strict=True)
+
+
+def _cells(column: Column, rows: int) -> Sequence[Cell]:
+    """Numbers stay numbers, so that no decimal sign is looked for in them."""
+    if isinstance(column, RefusedColumn):
+        return [None] * rows
+    if isinstance(column, NumberColumn):
+        return [None if number != number else number for number in column.values.tolist()]
+    return column.cells()
+
+
+def _refuse_columns(table: Table, name: str, wanted: set[str]) -> None:
+    for column, cells in zip(table.names, table.columns, strict=True):
+        if isinstance(cells, RefusedColumn) and column in wanted:
+            raise CohortError(f"{name}: {cells.problem}")
