@@ -89,20 +89,32 @@ def ece_if_calibrated(
     by: str = "mass",
     draws: int = 20,
     rows: np.ndarray | None = None,
+    correlation: float = 1.0,
 ) -> float:
     """The `ece` that perfectly calibrated probabilities would show on as many rows, by chance alone.
 
-    rows: (n,) which patient each prediction is about; predictions of one patient share one outcome.
+    rows: (n,) which patient each prediction is about; correlation: of the outcomes of one patient's predictions, which
+    share one outcome by default.
     """
     rows = np.arange(len(p)) if rows is None else rows
     total = 0.0
     for _ in range(draws):
-        # One uniform number for each patient, inverted through each prediction's own cumulative probabilities: the outcomes
-        # that one patient's predictions are judged by are then the same draw, as one real outcome is.
-        uniform = generator.random(int(rows.max()) + 1)[rows]
+        # Inverted through each prediction's own cumulative probabilities, so that outcomes are as alike as the numbers.
+        uniform = alike(rows, correlation, generator)
         y = np.minimum((p.cumsum(1) < uniform[:, None]).sum(1), p.shape[1] - 1)
         total += ece(p, y, bins, by)
     return total / draws
+
+
+def alike(rows: np.ndarray, correlation: float, generator: np.random.Generator) -> np.ndarray:
+    """(n,) uniform numbers, those of one patient (`rows` says of which each is) with this correlation."""
+    if correlation == 0:
+        return generator.random(len(rows))
+    shared = generator.random(int(rows.max()) + 1)[rows]
+    if correlation == 1:
+        return shared
+    # Two are the same number where both are the patient's, and have nothing in common otherwise.
+    return np.where(generator.random(len(rows)) < correlation**0.5, shared, generator.random(len(rows)))
 
 
 @dataclass(frozen=True)
@@ -112,6 +124,8 @@ class Reliability:
     predicted: np.ndarray
     observed: np.ndarray
     count: np.ndarray
+    point: np.ndarray
+    """(n,) which of them each row counts for."""
 
 
 def reliability(p: np.ndarray, y: np.ndarray, bins: int = 15, by: str = "mass") -> Reliability:
@@ -123,7 +137,7 @@ def reliability(p: np.ndarray, y: np.ndarray, bins: int = 15, by: str = "mass") 
     filled = count > 0
     predicted = np.bincount(index, probability, bins)[filled] / count[filled]
     observed = np.bincount(index, correct, bins)[filled] / count[filled]
-    return Reliability(predicted, observed, count[filled])
+    return Reliability(predicted, observed, count[filled], filled.cumsum()[index] - 1)
 
 
 def confidence(p: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

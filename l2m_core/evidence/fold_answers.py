@@ -224,11 +224,12 @@ def _steps(rollouts: list[Rollout], cohort: Cohort) -> dict[str, np.ndarray]:
 
 def _wishes(chosen: UnblockedChoices, rollout: Rollout, cohort: Cohort) -> dict[str, np.ndarray]:
     """What the model would have chosen counts only as long as the patient was still being asked."""
-    took = rollout.actions >= 0
-    return {
-        "wish": np.where(took, _to_actions(np.stack(chosen.wishes, 1), cohort), -1),
-        "wish_near": np.where(took, np.stack(chosen.near, 1), 0),
-    }
+    wish, near = np.full(rollout.actions.shape, -1), np.zeros(rollout.actions.shape, dtype=np.int64)  # (n, T)
+    if asked := len(chosen.wishes):  # steps, after which no patient was asked anything more
+        took = rollout.actions[:, :asked] >= 0
+        wish[:, :asked] = np.where(took, _to_actions(np.stack(chosen.wishes, 1), cohort), -1)
+        near[:, :asked] = np.where(took, np.stack(chosen.near, 1), 0)
+    return {"wish": wish, "wish_near": near}
 
 
 def _predictions(rollouts: list[Rollout], y: np.ndarray) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from l2m_core.cohort import Cohort
 from l2m_core.evidence.bootstrap import reach, wilson_interval
+from l2m_core.evidence.clustering import Clustering
 from l2m_core.evidence.figures import PatientGroup
 
 FEWEST_ROWS = 20  # asked rows of a group that is told of
@@ -42,19 +43,24 @@ def _thirds(feature, values: np.ndarray):
 
 
 def calibration_of_groups(
-    groups: list[tuple[str, str, np.ndarray]], predicted: np.ndarray, observed: np.ndarray, is_share: bool
+    groups: list[tuple[str, str, np.ndarray]],
+    predicted: np.ndarray,
+    observed: np.ndarray,
+    patient: np.ndarray,
+    is_share: bool,
 ) -> tuple[PatientGroup, ...]:
-    """predicted, observed: (n,) a probability and whether it happened; or a mean and the outcome. Intervals are so wide that
-    with well calibrated predictions no group of all of them lies outside, 95 times of 100."""
+    """predicted, observed: (n,) a probability and whether it happened; or a mean and the outcome; patient: (n,) whose it is.
+    Intervals are so wide that with well calibrated predictions no group of all of them lies outside, 95 times of 100."""
     level = 1 - 0.05 / max(1, len(groups))
+    clustering = Clustering.of(patient, observed - predicted)
     found = []
     for feature, name, member in groups:
         p, y = predicted[member], observed[member]
-        count = len(y)
+        worth = clustering.worth(member)
         if is_share:
-            low, high = (float(end) for end in wilson_interval(np.array(y.sum()), np.array(count), level))
+            low, high = (float(end) for end in wilson_interval(y.mean() * worth, np.array(worth), level))
         else:
-            half = reach(level) * float((y - p).std(ddof=1)) / count**0.5
+            half = reach(level) * float((y - p).std(ddof=1)) / worth**0.5
             low, high = float(y.mean()) - half, float(y.mean()) + half
-        found.append(PatientGroup(feature, name, count, float(p.mean()), float(y.mean()), low, high))
+        found.append(PatientGroup(feature, name, len(y), float(p.mean()), float(y.mean()), low, high))
     return tuple(found)

@@ -10,6 +10,7 @@ import numpy as np
 from l2m_core.acquire.support import are_few
 from l2m_core.cohort import Cohort
 from l2m_core.evidence.bootstrap import Bootstrap, Estimate, weighted_auroc, wilson_interval
+from l2m_core.evidence.clustering import Clustering
 from l2m_core.evidence.figures import (
     Calibration,
     Curve,
@@ -26,7 +27,7 @@ from l2m_core.evidence.groups import calibration_of_groups, groups_of
 from l2m_core.evidence.recalibration import cross_fitted, recalibration
 from l2m_core.evidence.results import Evidence
 from l2m_core.evidence.voices import COUNCIL, LEVELS
-from l2m_core.metrics import confidence, ece, ece_if_calibrated, net_benefit, reliability, row_losses
+from l2m_core.metrics import alike, confidence, ece, ece_if_calibrated, net_benefit, reliability, row_losses
 
 BINS = 10
 THRESHOLDS = np.arange(1, 100) / 100  # of a decision to act
@@ -67,10 +68,10 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
         voices=_voices(heard, y, bootstrap),
         shown=heard.names[heard.shown],
         over_base=over_base,
-        calibration=tuple(_calibration(heard, t, y, settings) for t in range(budget + 1)),
+        calibration=tuple(_calibration(heard, t, y, patient, settings) for t in range(budget + 1)),
         recalibrated=_recalibrated(heard, y, plan.fold[rows], bootstrap, settings),
         decisions_at=_decisions(heard, y, cohort, bootstrap),
-        groups=calibration_of_groups(groups, *_predicted_and_observed(heard, y), is_share=bool(heard.p.size)),
+        groups=calibration_of_groups(groups, *_predicted_and_observed(heard, y), patient, is_share=bool(heard.p.size)),
         actions=tuple(action_name(cohort, action) for action in members),
         chosen=tuple(tuple(float((actions[0, :, t] == action).mean()) for action in members) for t in range(budget)),
         finished=_floats((actions[0] < 0).mean(0)),
@@ -179,7 +180,12 @@ def _recalibrated(
     whole, after = recalibration(p, y), cross_fitted(p, y, fold)
     (change,) = bootstrap.mean((row_losses(after, y) - row_losses(p, y))[:, None])
     generator = np.random.default_rng([settings.seed, 7])
-    return Recalibrated(whole.shift, whole.slope, change, _calibration_of(after, y, heard.loss.shape[2] - 1, generator))
+    return Recalibrated(
+        whole.shift,
+        whole.slope,
+        change,
+        _calibration_of(after, y, bootstrap.patient, heard.loss.shape[2] - 1, generator),
+    )
 
 
 def _decisions(heard: HeardVoices, y: np.ndarray, cohort: Cohort, bootstrap: Bootstrap) -> tuple[DecisionCurve, ...]:
@@ -237,16 +243,20 @@ def _scores(predicted: Scored, y: np.ndarray, bootstrap: Bootstrap) -> dict[str,
     return {"crps": tuple(bootstrap.mean(crps.astype(np.float64))), "rmse": tuple(root)}
 
 
-def _calibration(heard: HeardVoices, t: int, y: np.ndarray, settings: EvidenceSettings) -> Calibration:
+def _calibration(
+    heard: HeardVoices, t: int, y: np.ndarray, patient: np.ndarray, settings: EvidenceSettings
+) -> Calibration:
     """Of the shown voice after t tests."""
     generator = np.random.default_rng([settings.seed, 5, t])
     if heard.p.size:
-        return _calibration_of(heard.p[heard.shown, :, t].astype(np.float64), y, t, generator)
+        return _calibration_of(heard.p[heard.shown, :, t].astype(np.float64), y, patient, t, generator)
     covered = heard.covered[heard.shown, :, t]  # (n, L)
     n, observed = len(covered), covered.mean(0)
-    low, high = wilson_interval(covered.sum(0), np.full(len(LEVELS), n))
+    clustering = Clustering.of(patient, covered)
+    worth = clustering.worth(np.ones(n, dtype=bool))
+    low, high = wilson_interval(observed * worth, np.full(len(LEVELS), worth))
     # The level of the narrowest central interval that covers an outcome is uniform under perfect calibration.
-    uniform = generator.random((CHANCE_DRAWS, n, 1))
+    uniform = np.stack([alike(patient, clustering.correlation, generator) for _ in range(CHANCE_DRAWS)])[..., None]
     chance = np.abs((uniform < LEVELS).mean(1) - LEVELS).mean()
     return Calibration(
         t,
@@ -260,10 +270,15 @@ def _calibration(heard: HeardVoices, t: int, y: np.ndarray, settings: EvidenceSe
     )
 
 
-def _calibration_of(p: np.ndarray, y: np.ndarray, t: int, generator: np.random.Generator) -> Calibration:
+def _calibration_of(
+    p: np.ndarray, y: np.ndarray, patient: np.ndarray, t: int, generator: np.random.Generator
+) -> Calibration:
     """p: (n, K)"""
     points = reliability(p, y, BINS)
-    low, high = wilson_interval(points.observed * points.count, points.count)
+    probability, happened = confidence(p, y)
+    clustering = Clustering.of(patient, happened - probability)
+    worth = np.array([clustering.worth(points.point == number) for number in range(len(points.count))])
+    low, high = wilson_interval(points.observed * worth, worth)
     return Calibration(
         t,
         _floats(points.predicted),
@@ -272,7 +287,7 @@ def _calibration_of(p: np.ndarray, y: np.ndarray, t: int, generator: np.random.G
         _floats(high),
         tuple(int(count) for count in points.count),
         ece(p, y, BINS),
-        ece_if_calibrated(p, generator, BINS, draws=CHANCE_DRAWS),
+        ece_if_calibrated(p, generator, BINS, draws=CHANCE_DRAWS, rows=patient, correlation=clustering.correlation),
     )
 
 

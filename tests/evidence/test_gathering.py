@@ -10,7 +10,7 @@ import pytest
 
 import l2m_core as l2m
 from l2m_core.errors import CohortError
-from l2m_core.evidence import Evidence, FoldAnswers, ask_fold, gather, make_plan, summarise
+from l2m_core.evidence import Evidence, EvidenceSettings, FoldAnswers, ask_fold, gather, make_plan, summarise
 from l2m_core.evidence.cross_fitting import FoldCache
 from l2m_core.evidence.fixed_order import PARTS, actions_of, best_fixed_order
 from l2m_core.metrics import row_losses
@@ -196,3 +196,15 @@ def test_a_cohort_with_nothing_to_measure_is_refused(model):
     )
     with pytest.raises(CohortError, match="acquirable"):
         gather(model, cohort, SETTINGS)
+
+
+def test_patients_of_whom_little_was_recorded_are_asked_no_more_than_that(model):
+    """Two of eight tests each: after two steps nobody is asked, whatever the budget."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(60, 8))
+    for row in x:
+        row[draw.permutation(8)[2:]] = np.nan
+    cohort = l2m.Cohort.from_arrays(x, draw.integers(0, 2, 60))
+    found = gather(model, cohort, EvidenceSettings(folds=2, most_rows=20, draws=100, council=False, conventional=False))
+    assert found.finished[1] < 1 and found.finished[2:] == (1.0,) * 6
+    assert sum(wish.wished for wish in found.wishes) == round(found.asked * sum(1 - share for share in found.finished))

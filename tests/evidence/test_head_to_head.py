@@ -224,12 +224,12 @@ def test_a_group_is_off_beyond_what_chance_shows_among_so_many():
     member = np.arange(200) < 100
     groups = [("sex", "f", member), ("sex", "m", ~member)]
     observed = np.where(member, 1.0, np.arange(200) % 2)
-    women, men = calibration_of_groups(groups, np.full(200, 0.5), observed, is_share=True)
+    women, men = calibration_of_groups(groups, np.full(200, 0.5), observed, np.arange(200), is_share=True)
     assert women.is_off and not men.is_off and (women.observed, men.observed) == (1.0, 0.5)
-    (one,) = calibration_of_groups(groups[1:], np.full(200, 0.5), observed, is_share=True)
+    (one,) = calibration_of_groups(groups[1:], np.full(200, 0.5), observed, np.arange(200), is_share=True)
     assert men.high - men.low > one.high - one.low, "wider among more groups"
     lengths = np.random.default_rng(0).normal(5, 1, 200)
-    found = calibration_of_groups(groups, np.where(member, 5.0, 7.0), lengths, is_share=False)
+    found = calibration_of_groups(groups, np.where(member, 5.0, 7.0), lengths, np.arange(200), is_share=False)
     assert [group.is_off for group in found] == [False, True]
 
 
