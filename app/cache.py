@@ -1,4 +1,4 @@
-"""A bounded cache that threads share. Each key is computed once; the least recently used is dropped first."""
+"""What is computed once: in a bounded cache that threads share, or for as long as an object is there."""
 
 from __future__ import annotations
 
@@ -6,11 +6,29 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor, Future
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+Of = TypeVar("Of")
+Made = TypeVar("Made")
+
+
+def once_for_each(make: Callable[[Of], Made]) -> Callable[[Of], Made]:
+    """Computes a value once for each object, and forgets it with the object, which is not kept for it."""
+    kept: WeakKeyDictionary[Of, Made] = WeakKeyDictionary()
+
+    @wraps(make)
+    def made(of: Of) -> Made:
+        if of not in kept:
+            kept[of] = make(of)
+        return kept[of]
+
+    return made
 
 
 class BoundedCache:
-    """Keeps values whose weights sum to at most `budget`. The newest is kept whatever it weighs."""
+    """Keeps values whose weights sum to at most `budget`; the least recently used is dropped first, the newest never."""
 
     def __init__(self, budget: float, weigh: Callable[[Any], float] = lambda value: 1.0) -> None:
         self._budget = budget

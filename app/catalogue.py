@@ -11,7 +11,7 @@ from pathlib import Path
 import l2m_core as l2m
 from app.cache import BoundedCache
 from app.settings import AppSettings
-from app.store import NotFound, SignedHeads, Store, StoredCohort
+from app.store import NotFound, SignedHeads, Store, StoredCohort, StoredModel
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError, ModelFileError
 from l2m_core.memory import L2M
@@ -38,10 +38,16 @@ class Catalogue:
 
     def model_names(self, owner: str) -> dict[str, Path]:
         """Name → folder of every model that the owner may use, the released ones first."""
-        folders = dict(model_folders())
-        for stored in self.store.models.list(owner):
-            folders.setdefault(stored.name, Path(stored.folder))
-        return folders
+        return model_folders() | {name: Path(stored.folder) for name, stored in self.stored_models(owner).items()}
+
+    def stored_models(self, owner: str) -> dict[str, StoredModel]:
+        """Those of them that were made here, the owner's own first, under names that differ from all others."""
+        taken, found = set(model_folders()), {}
+        for stored in sorted(self.store.models.list(owner), key=lambda one: one.owner != owner):
+            name = f"{stored.name} ({stored.fingerprint[:8]})" if stored.name in taken else stored.name
+            taken.add(name)
+            found[name] = stored
+        return found
 
     def known_models(self, owner: str) -> dict[str, Path]:
         """The same and those that are offered to nobody, as earlier releases: step-throughs may have been made with one."""

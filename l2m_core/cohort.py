@@ -49,6 +49,7 @@ class Cohort:
     rules: ReadingRules = field(default=DEFAULT_RULES, repr=False)
     decimals: Mapping[str, str] = field(default_factory=dict, repr=False)  # column → sign that its cells told
     notes: Mapping[str, tuple[CellNote, ...]] = field(default_factory=dict, repr=False)  # see `reading_report`
+    kept_patients: np.ndarray | None = field(default=None, repr=False)  # (N,) `patients`, where the table was left out
 
     def __post_init__(self):
         x = np.ascontiguousarray(self.x, dtype=np.float32)
@@ -309,11 +310,16 @@ class Cohort:
     @lazy
     def patients(self) -> np.ndarray | None:
         """(N,) which patient each row is of, from 0; None where no column tells that patients have several rows."""
-        return None if self.patient_column is None else _frozen(self.grouped_by(self.patient_column))
+        if self.kept_patients is not None or self.patient_column is None:
+            return self.kept_patients
+        return _frozen(self.grouped_by(self.patient_column))
 
     def grouped_by(self, column: str) -> np.ndarray:
         """(N,) numbers from 0: rows with the same text in a column of the table share one; a row without any is alone."""
-        texts = self.frame()[column].astype("string").fillna("").to_numpy(dtype=object)
+        frame = self.frame()
+        if column not in frame:
+            raise CohortError(f"The cohort has no column '{column}'.{did_you_mean(column, frame.columns)}")
+        texts = frame[column].astype("string").fillna("").to_numpy(dtype=object)
         alone = texts == ""
         texts[alone] = [f"\0{row}" for row in np.flatnonzero(alone)]
         return np.unique(texts.astype(str), return_inverse=True)[1]
@@ -391,8 +397,13 @@ class Cohort:
 
     def rows(self, index) -> Cohort:
         """The rows that `index` (integers, a slice or a mask) picks, under the same schema."""
-        kept = None if self.source_rows is None else self.source_rows[index]
-        return replace(self, x=self.x[index], y=self.y[index], source_rows=kept)
+        of_source, patients = (None if of is None else of[index] for of in (self.source_rows, self.kept_patients))
+        return replace(self, x=self.x[index], y=self.y[index], source_rows=of_source, kept_patients=patients)
+
+    def without_table(self) -> Cohort:
+        """The same cohort without the table it was read from, whose unused columns are nobody else's to see; which rows
+        are of one patient stays known."""
+        return replace(self, source=None, source_rows=None, kept_patients=self.patients)
 
     def frame(self) -> pd.DataFrame:
         """The cohort's rows with every column that was read: numbers, and texts (None where missing)."""

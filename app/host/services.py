@@ -147,7 +147,8 @@ class Services(Catalogue):
         return self._drafts.get(key, make)
 
     def first_look(self, key: tuple[Hashable, ...], make: Callable[[], FirstLook]) -> FirstLook:
-        """What a table's columns hold. `key` holds everything that this is made from, the table's key or hash first."""
+        """What a table's columns hold. `key` holds everything that this is made from, the table's key or the cohort's id
+        first: who has another table of the same content is not shown this one's cells."""
         return self._first_looks.get(key, make)
 
     def forget_table(self, key: tuple[Hashable, ...]) -> None:
@@ -207,13 +208,14 @@ class Services(Catalogue):
         self._swept = began
         cohorts = self.store.cohorts
         self._cohorts.drop(cohorts.deleted(self._cohorts.keys()).__contains__)
+        gone = cohorts.deleted({key[0] for key in self._first_looks.keys()})
+        self._first_looks.drop(lambda key: key[0] in gone)
         contents = {key[1] for kept in (self._memories, self._councils) for key in kept.keys()}
         contents |= {*self._diagnostics.keys(), *self._found_councils.contents()}
         unused = contents - cohorts.still_stored(contents)
         for kept in (self._memories, self._councils):
             kept.drop(lambda key: key[1] in unused)
         self._diagnostics.drop(unused.__contains__)
-        self._first_looks.drop(lambda key: key[0] in unused)
         self._found_councils.drop(unused)
 
     def diagnostics(self, cohort: Cohort) -> Diagnostics:
@@ -388,10 +390,9 @@ def _try_pace(model: L2M, cohort: Cohort) -> Pace:
 
 def condition(model: L2M, cohort: Cohort, progress: Progress) -> CohortMemory:
     """Conditions on the cohort without its source table: the memory is shared by content, the table is its owner's alone."""
-    cohort = replace(cohort, source=None, source_rows=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)  # the notes travel with the memory and are shown on the page
-        return model.condition(cohort, progress=progress)
+        return model.condition(cohort.without_table(), progress=progress)
 
 
 _lock = threading.Lock()

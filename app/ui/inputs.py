@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from app.cache import once_for_each
 from app.ui import labels, state, wording
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature
@@ -159,7 +159,7 @@ def typical_values(cohort: Cohort, names: tuple[str, ...]) -> dict[str, Any]:
     return values
 
 
-@lru_cache(maxsize=32)
+@once_for_each
 def _ranges(cohort: Cohort) -> dict[str, tuple[float, float]]:
     ranges = {}
     for index, name in enumerate(cohort.names):
@@ -189,7 +189,7 @@ def in_precision(cohort: Cohort, name: str, value: float) -> str:
     return number_shown(value, written(cohort, name).shown)
 
 
-@lru_cache(maxsize=32)
+@once_for_each
 def _written(cohort: Cohort) -> dict[str, Written]:
     rows = cohort.x[:: max(1, len(cohort) // ROWS_TO_LOOK_AT)]
     return {

@@ -25,7 +25,7 @@ def show(stored: StoredCohort, cohort: Cohort) -> None:
     notices.show_waiting(SECTION)
     _ask_for_positive(stored, cohort)
     settings = settings_of(cohort.schema)
-    look, editors = _look(stored, cohort), _editors(stored)
+    look, editors = look_at(stored, cohort), _editors(stored)
     names = [name for name in settings if name in look]
     in_rows = column_editor.show(
         names, look, editors.edited(names, settings), _as_saved(look, cohort.schema), editors.rows
@@ -82,7 +82,8 @@ def _ask_for_positive(stored: StoredCohort, cohort: Cohort) -> None:
         )
 
 
-def _look(stored: StoredCohort, cohort: Cohort) -> FirstLook:
+def look_at(stored: StoredCohort, cohort: Cohort) -> FirstLook:
+    """What the columns of a stored cohort's table hold, the unused ones too."""
     kinds = [
         {"name": name, **{key: said[key] for key in ("kind", "levels") if key in said}}
         for name, said in settings_of(cohort.schema).items()
@@ -91,7 +92,7 @@ def _look(stored: StoredCohort, cohort: Cohort) -> FirstLook:
     table = cohort.source
     if table is None:
         return {}
-    return services.get().first_look((stored.content_hash,), lambda: first_look(table, stated, cohort.rules))
+    return services.get().first_look((stored.id,), lambda: first_look(table, stated, cohort.rules))
 
 
 def _as_saved(look: FirstLook, schema: Schema) -> dict[str, RoleGuess]:
@@ -116,7 +117,7 @@ def _save(cohort_id: str) -> None:
         owner = state.owner()
         stored = services.get().store.cohorts.get(owner, cohort_id)
         cohort = services.get().shown_cohort(owner, stored)
-        look, before = _look(stored, cohort), settings_of(cohort.schema)
+        look, before = look_at(stored, cohort), settings_of(cohort.schema)
         after = {**before, **_editors(stored).edited([name for name in before if name in look], before)}
         for name, said in after.items():
             if said["role"] != "ignored" and before[name]["role"] == "ignored" and name in look:

@@ -23,7 +23,7 @@ from l2m_core.council.council import (
 from l2m_core.council.members import fit_members, members_of
 from l2m_core.council.weights import LEAST, find_weights
 from l2m_core.errors import InputError
-from l2m_core.tabular.preparation import folds, prepare, random_acquisitions
+from l2m_core.tabular.preparation import folds, prepare, random_acquisitions, rows_beside
 
 FOLDS = 4
 ASKED = 1000
@@ -146,7 +146,7 @@ def _left_out(
         if not len(out):
             break
         asked += len(out)
-        rest = np.setdiff1d(np.arange(len(context.y)), out)
+        rest = rows_beside(context, out)
         out = np.repeat(out, copies)
         a = random_acquisitions(context.r[out], context.acquirable, context.groups, random)
         x = np.where(a, context.x[out], np.nan).astype(np.float32)

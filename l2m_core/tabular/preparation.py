@@ -98,6 +98,12 @@ def folds(context: Context, n_folds: int, random: np.random.Generator) -> np.nda
     return fold[patient]
 
 
+def rows_beside(context: Context, out: np.ndarray) -> np.ndarray:
+    """The rows of all patients who have none among those left out."""
+    patient = np.arange(len(context.y)) if context.patient is None else context.patient
+    return np.flatnonzero(~np.isin(patient, patient[out]))
+
+
 def _by_patient(context: Context) -> tuple[np.ndarray, np.ndarray]:
     """The outcome of each patient, the smallest of his rows, and (N,) which patient each row is of, from 0."""
     if context.patient is None:

@@ -1,16 +1,20 @@
 """What sessions share, and what they must not."""
 
+import gc
 import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from app.host import services
 from app.host.services import NOBODY, Services
 from app.settings import AppSettings
 from app.store import NotFound, StoredCohort
+from app.ui import inputs, schema_editor
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ModelFileError
 from l2m_core.schema import Feature
@@ -187,3 +191,51 @@ def test_the_same_data_folder_serves_again_after_a_restart(tmp_path: Path) -> No
     assert second.signer.read(cookie) == "0" * 32
     assert second.cohort("me", second.store.cohorts.get("me", stored.id)).content_hash == stored.content_hash
     second.store.close()
+
+
+def with_visits() -> Cohort:
+    """Four visits of each of 60 patients."""
+    draw, visits = np.random.default_rng(0), np.repeat(np.arange(60), 4)
+    frame = pd.DataFrame(draw.normal(size=(240, 4)).round(3), columns=list("abcd"))
+    frame["died"] = np.where(frame["a"] + draw.normal(size=240) > 0, "yes", "no")
+    return Cohort.from_frame(frame.assign(patient_id=[f"P{visit}" for visit in visits]), outcome="died")
+
+
+def test_the_memory_of_visits_knows_whose_they_are(shared_services: Services, owner: str) -> None:
+    stored = shared_services.add_cohort(owner, with_visits())
+    memory = shared_services.conditioned(owner, stored, shared_services.model(owner)).memory
+    assert memory.cohort.source is None and len(set(memory.cohort.patients.tolist())) == 60
+    assert memory.fit_council().recipe is not None
+
+
+def test_cells_that_are_left_out_are_shown_to_their_owner_only(shared_services: Services, owner: str) -> None:
+    """Two tables that differ in a column of record numbers only have one content."""
+    other = f"{owner}-other"
+    for whose, first in ((owner, 0), (other, 1000)):
+        stored = shared_services.add_cohort(whose, numbered(first))
+        look = schema_editor.look_at(stored, shared_services.cohort(whose, stored))
+        assert look["record"].summary.examples[0] == f"record {first}"
+
+
+def test_nothing_of_a_deleted_cohort_stays_in_memory(shared_services: Services, owner: str) -> None:
+    stored = shared_services.add_cohort(owner, numbered(0))
+    cohort = shared_services.cohort(owner, stored)
+    schema_editor.look_at(stored, cohort)
+    assert inputs.recorded_range(cohort, "age") and inputs.written(cohort, "age")
+    still_there = weakref.ref(cohort)
+    del cohort
+    shared_services.delete_cohort(owner, stored.id)
+    gc.collect()
+    assert still_there() is None
+
+
+def test_models_of_one_name_are_told_apart_and_ones_own_comes_first(shared_services: Services, owner: str) -> None:
+    models = shared_services.store.models
+    models.register(owner, "predictor", f"mine-of-{owner}", "/models/mine")
+    models.register(f"{owner}-other", "predictor", "theirs-and-more", "/models/theirs", shared=True)
+    models.register(f"{owner}-other", "general", "no-release-of-ours", "/models/other", shared=True)
+    found = shared_services.stored_models(owner)
+    assert found["predictor"].owner == owner and found["predictor (theirs-a)"].folder == "/models/theirs"
+    assert "general" not in found and shared_services.model_names(owner)["general (no-relea)"] == Path("/models/other")
+    for fingerprint in ("theirs-and-more", "no-release-of-ours"):
+        models.forget(f"{owner}-other", fingerprint)

@@ -182,3 +182,17 @@ def test_the_frame_holds_ignored_columns_too_and_leaves_out_rows_without_an_outc
     cohort = Cohort.from_frame(frame, "died")
     assert len(cohort) == N - 1
     assert cohort.frame()["pid"].tolist() == frame["pid"].tolist()[1:] and "pid" not in cohort.names
+
+
+def test_who_has_several_rows_stays_known_without_the_table():
+    frame = pd.DataFrame(
+        {"patient_id": [f"P{row // 3}" for row in range(36)], "a": np.arange(36) % 7 / 2, "died": [0, 1, 1] * 12}
+    )
+    cohort = Cohort.from_frame(frame, outcome="died")
+    bare = cohort.without_table()
+    assert bare.source is None and bare.content_hash == cohort.content_hash
+    assert np.array_equal(bare.patients, cohort.patients) and len(set(bare.patients)) == 12
+    part = [0, 1, 5, 30]
+    assert len(set(bare.rows(part).patients)) == len(set(cohort.rows(part).patients)) == 3
+    with pytest.raises(CohortError, match="no column 'patient_id'"):
+        bare.grouped_by("patient_id")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -393,3 +394,15 @@ def test_fitting_can_be_ended(model: L2M) -> None:
 
     with pytest.raises(InterruptedError):
         model.condition(make_cohort("binary", 300)).fit_council(check=stop)
+
+
+def test_nobody_is_judged_on_patients_whose_other_rows_were_learned_from(model: L2M) -> None:
+    """Noise, four nearly equal visits of each patient: trees that know a visit know the others, and nothing else."""
+    draw = np.random.default_rng(0)
+    visits = np.repeat(np.arange(1500), 4)
+    x = draw.normal(size=(1500, 4))[visits] + 0.05 * draw.normal(size=(6000, 4))
+    frame = pd.DataFrame(x.round(3), columns=list("abcd")).assign(patient_id=[f"P{visit}" for visit in visits])
+    frame["died"] = (draw.random(1500) < 0.4)[visits].astype(int)
+    cohort = l2m.Cohort.from_frame(frame, outcome="died").without_table()
+    council = fit_council(cohort, lambda part: lambda x: np.tile([[0.6, 0.4]], (len(x), 1)))
+    assert not {"trees", "shallow trees"} & set(council.recipe.weights)  # 0.68 for trees that know the other visits

@@ -20,7 +20,7 @@ ERASED = "Its files are erased. Step-throughs made with it stay, but cannot be c
 def show(owner: str) -> None:
     notices.show_waiting(SECTION)
     here = services.get()
-    stored = {model.name: model for model in here.store.models.list(owner)}
+    stored = here.stored_models(owner)
     names = list(here.model_names(owner))
     if not names:
         notices.show(
@@ -51,7 +51,7 @@ def show(owner: str) -> None:
         with st.container(border=True):
             st.markdown(labels.card(model.card) or "This model comes without a card.")
     mine = stored.get(chosen)
-    if mine is not None and mine.owner == owner and chosen not in released:
+    if mine is not None and mine.owner == owner:
         ownership.show("model", mine.fingerprint, mine.shared, ERASED, _share, _delete)
 
 
