@@ -36,6 +36,8 @@ from l2m_core.tables.spreadsheet_cells import plain_frame
 from train.engines import ENGINES, cores, fan_out
 from train.patients_file import Cell, PatientsFile, open_patients
 
+WHEN = ("before", "after")  # the tests are measured
+
 
 @dataclass(frozen=True)
 class ChunkJob:
@@ -147,7 +149,9 @@ def acquire(
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
     run_id = identity(settings, patients, chunk)
-    given = open_patients(patients, _read_context(settings), settings.keep, settings.patients_sheet)
+    cohort = _read_context(settings)
+    _refuse_names_of_answers(settings, cohort)
+    given = open_patients(patients, cohort, settings.keep, settings.patients_sheet)
     parts = out.with_name(out.name + ".parts")
     _open_parts(parts, run_id)
     total = 0
@@ -191,12 +195,24 @@ def _as_text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else "" if cell is None else number_text(cell)
 
 
+def _refuse_names_of_answers(settings: AcquireSettings, cohort: Cohort) -> None:
+    """A kept column may not be called as one that the answers have of their own."""
+    classes = [] if cohort.kind == "continuous" else cohort.classes
+    own = {"row", "cost", *(f"action_{step}" for step in range(1, settings.budget + 1))}
+    own |= {f"{what}_{when}" for what in ("mean", "std", *(f"p({name})" for name in classes)) for when in WHEN}
+    for name in settings.keep:
+        if name in own:
+            raise ConfigError(
+                f"The answers have a column {name!r} of their own. Rename the one to keep, or leave it out."
+            )
+
+
 def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFrame) -> pd.DataFrame:
     columns: dict[str, object] = {"row": first + np.arange(len(rollout.actions)), **kept}
     names = np.array([*rollout.names, ""], dtype=object)
     for step in range(rollout.actions.shape[1]):
         columns[f"action_{step + 1}"] = names[rollout.actions[:, step]]
-    for when, prediction in (("before", rollout.predictions[0]), ("after", rollout.predictions[-1])):
+    for when, prediction in zip(WHEN, (rollout.predictions[0], rollout.predictions[-1]), strict=True):
         if isinstance(prediction, np.ndarray):
             columns |= {f"p({name})_{when}": prediction[:, k] for k, name in enumerate(memory.classes)}
         else:

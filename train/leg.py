@@ -179,9 +179,7 @@ def leave(given: argparse.Namespace, job: PredictorJob) -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     portable_state.pack(Path(job.folder) / "checkpoints", given.out / "state")
     log = Path(job.folder) / LOG
-    lines = log.read_text().splitlines() if log.is_file() else []
-    while sum(map(len, lines)) > LONGEST_LOG:
-        lines = [line for number, line in enumerate(lines) if number % 2 or "held_out" in line]
+    lines = fitting_lines(log.read_text().splitlines() if log.is_file() else [])
     write_text(given.out / f"curve-{len(list(given.state.parent.glob('curve-*'))) + 1}.jsonl", "\n".join(lines) + "\n")
     shapes = held_out_shapes(job, job.model.encoder)
     held_out = draw_held_out(priors_of(job.prior), job.device, job.held_out_pools, shapes, job.classes_by_frequency)
@@ -189,6 +187,14 @@ def leave(given: argparse.Namespace, job: PredictorJob) -> None:
     write_text(given.out / "held_out.md", comparison + "\n")
     write_text(given.out / "job.json", json.dumps(to_plain(job), indent=1))
     print(comparison)
+
+
+def fitting_lines(lines: list[str]) -> list[str]:
+    """Of a learning curve as many as come back; those that hold what was measured go last."""
+    while sum(map(len, lines)) > LONGEST_LOG:
+        fewer = [line for number, line in enumerate(lines) if number % 2 or "held_out" in line]
+        lines = fewer if len(fewer) < len(lines) else lines[1::2]
+    return lines
 
 
 def _wait(device: str) -> None:

@@ -125,11 +125,15 @@ def _ranking(ranking: list[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     lines = [
-        f"{number}. {plain(test['feature'])}: {test['gain_nats']:.3f} nats, cost {test['cost']:g}, recorded in "
+        f"{place}. {plain(test['feature'])}: {_gain(test['gain_nats'])}, cost {test['cost']:g}, recorded in "
         f"{test['recorded_in']:,} patients of the cohort"
-        for number, test in enumerate(rows, 1)
+        for place, test in enumerate(rows, 1)
     ]
     return "\n".join(["Tests by what they are expected to tell:", "", *lines])
+
+
+def _gain(nats: float | None) -> str:
+    return "too rarely measured to say" if nats is None else f"{nats:.3f} nats"
 
 
 def _left_out(answer: Mapping[str, Any], notes: tuple[str, ...]) -> str:

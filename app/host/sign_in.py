@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 import tomllib
 from collections.abc import Mapping
@@ -80,17 +81,16 @@ class SignIn:
         self.problem = ""
         """Why nobody can sign in now, as of `follow`; empty where they can."""
         self._mark: object = None
+        self._lock = threading.Lock()  # of the two dicts, which all sessions' threads use
         self._ended: dict[object, float] = {}  # sign-ins that were ended here → when they would be too old anyway
         self._active: dict[object, tuple[float, float]] = {}  # sign-ins → when a page was last asked for, and as above
 
     def is_signed_in(self, claims: Mapping[str, Any]) -> bool:
         """claims: what Streamlit knows of a visitor. A missing claim counts as not signed in."""
-        return (
-            claims.get("is_logged_in") is True
-            and time.time() < self._good_until(claims)
-            and _name(claims) not in self._ended
-            and not self._is_idle(claims)
-        )
+        if claims.get("is_logged_in") is not True or time.time() >= self._good_until(claims):
+            return False
+        with self._lock:
+            return _name(claims) not in self._ended and not self._is_idle(claims)
 
     @property
     def remembered(self) -> int:
@@ -100,9 +100,10 @@ class SignIn:
     def is_active(self, claims: Mapping[str, Any]) -> None:
         """Somebody who is signed in asks for a page, or presses something on it. What a page asks for by itself is nothing."""
         now = time.time()
-        if len(self._active) > MOST_ACTIVE:
-            self._active = {name: kept for name, kept in self._active.items() if now < kept[1]}
-        self._active[_name(claims)] = now, self._good_until(claims)
+        with self._lock:
+            if len(self._active) > MOST_ACTIVE:
+                self._active = {name: kept for name, kept in self._active.items() if now < kept[1]}
+            self._active[_name(claims)] = now, self._good_until(claims)
 
     def _is_idle(self, claims: Mapping[str, Any]) -> bool:
         """A sign-in that this process has not seen yet begins to be idle now."""
@@ -112,8 +113,9 @@ class SignIn:
     def end(self, claims: Mapping[str, Any]) -> None:
         """Signs a person out, on every page that is open in the same browser too."""
         now = time.time()
-        self._ended = {name: until for name, until in self._ended.items() if now < until}
-        self._ended[_name(claims)] = self._good_until(claims)
+        with self._lock:
+            self._ended = {name: until for name, until in self._ended.items() if now < until}
+            self._ended[_name(claims)] = self._good_until(claims)
 
     def _good_until(self, claims: Mapping[str, Any]) -> float:
         issued = claims.get("iat")  # every provider must say it

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from app.ui import labels
 from l2m_core.diagnostics import Diagnostics
 from l2m_core.schema import Outcome
+from l2m_core.step_through.words import sentence as as_sentence
 from l2m_core.tables.role_guesses import RoleGuess
 
 NEARLY_ALL = 0.9  # of the rows have the positive class: then perhaps the other one is meant
@@ -63,7 +64,7 @@ def questions(
 def _reason(guesses: Mapping[str, RoleGuess], names: list[str]) -> str:
     reasons = {guesses[name].reason for name in names}
     text = reasons.pop() if len(reasons) == 1 else "Their reasons stand beside them."
-    return text[:1].upper() + text[1:].removesuffix(".") + "."
+    return as_sentence(text.removesuffix(".")) + "."
 
 
 def _listed(names: list[str]) -> str:

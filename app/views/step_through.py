@@ -122,8 +122,10 @@ def _offer_again(owner: str, record: Record) -> None:
 def _begin_again(step_id: str, model: str) -> None:
     with notices.refusals():
         record = read(state.owner(), step_id)
-        values = dict(fold(record.events).values)
-        actions.start(record.cohort.id, model, record.step_through.title, values, record.settings)
+        known = fold(record.events)
+        actions.start(
+            record.cohort.id, model, record.step_through.title, dict(known.values), record.settings, dict(known.limits)
+        )
 
 
 show()

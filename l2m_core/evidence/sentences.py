@@ -11,6 +11,7 @@ from l2m_core.evidence.figures import DecisionCurve, Difference, Figures, Recali
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.fold_answers import FIXED, MODEL, PER_COST, RANDOM
 from l2m_core.evidence.grade import FEW_OUTCOMES, Grade, grade
+from l2m_core.step_through.words import sentence
 
 LABELS = {
     MODEL: "the model's order",
@@ -54,7 +55,7 @@ def grade_of(figures: Figures) -> Grade:
 
 def grade_in_words(found: Grade) -> str:
     reasons = "; ".join(found.reasons)
-    return f"For this cohort: {found.word}. {reasons[:1].upper()}{reasons[1:]}."
+    return f"For this cohort: {found.word}. {sentence(reasons)}."
 
 
 def report(figures: Figures) -> str:
@@ -119,12 +120,14 @@ def _about_others(figures: Figures) -> list[Sentence]:
     size = f"{abs(gap.value):.3f} nats, 95% interval of the difference {_signed(gap.low)} to {_signed(gap.high)}"
     ours, theirs = shown.label(figures.kind), rival.label(figures.kind)
     if abs(gap.value) < NO_NEWS and not gap.low <= 0 <= gap.high:
-        return [Sentence("others", "note", f"{lead}. {_begin(ours)} and {theirs} are as good as each other ({size}).")]
+        return [
+            Sentence("others", "note", f"{lead}. {sentence(ours)} and {theirs} are as good as each other ({size}).")
+        ]
     if gap.high < 0:
-        return [Sentence("others", "bad", f"{lead}. {_begin(theirs)} {_is(rival)} better than {ours} by {size}.")]
+        return [Sentence("others", "bad", f"{lead}. {sentence(theirs)} {_is(rival)} better than {ours} by {size}.")]
     if gap.low > 0:
-        return [Sentence("others", "good", f"{lead}. {_begin(ours)} is better than {theirs} by {size}.")]
-    return [Sentence("others", "open", f"{lead}. {_begin(ours)} and {theirs} are not distinguishable ({size}).")]
+        return [Sentence("others", "good", f"{lead}. {sentence(ours)} is better than {theirs} by {size}.")]
+    return [Sentence("others", "open", f"{lead}. {sentence(ours)} and {theirs} are not distinguishable ({size}).")]
 
 
 def _has(voice: Voice) -> str:
@@ -133,10 +136,6 @@ def _has(voice: Voice) -> str:
 
 def _is(voice: Voice) -> str:
     return "are" if voice.name == "trees" else "is"
-
-
-def _begin(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _about_recalibration(figures: Figures) -> list[Sentence]:

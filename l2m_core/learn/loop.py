@@ -251,7 +251,8 @@ class Loop:
         passed = self.step
         if self.config.timed:
             passed = round(self.steps * min(1.0, self.seconds / (60 * self.config.minutes)))
-        stage, step_in_stage = stage_at(self.stages, passed)
+        number, step_in_stage = stage_at(self.stages, passed)
+        stage = self.stages[number]
         start, end = stage.lr
         share = min(1.0, step_in_stage / max(1, stage.steps))
         left = 1 - share if self.config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * share))

@@ -81,14 +81,14 @@ class Episode:
         return torch.rand(whole, *shape, generator=generator, device=self.a.device)[first::stride]
 
 
-def stage_at(stages: tuple[Stage, ...], step: int) -> tuple[Stage, int]:
-    """The stage of a step, and the step's index within it; the last stage never ends."""
-    for stage in stages[:-1]:
+def stage_at(stages: tuple[Stage, ...], step: int) -> tuple[int, int]:
+    """The number of a step's stage, and the step's index within it; the last stage never ends."""
+    for number, stage in enumerate(stages[:-1]):
         if step < stage.steps:
-            return stage, step
+            return number, step
         # Steps are counted from the beginning of the job, stages one after the other.
         step -= stage.steps
-    return stages[-1], step
+    return len(stages) - 1, step
 
 
 def seeded(device: torch.device | str, *numbers: int) -> torch.Generator:
@@ -125,9 +125,9 @@ class EpisodeStream:
         self._pool: tuple[tuple[int, int], list[Episode]] | None = None
 
     def episode(self, step: int) -> Episode:
-        stage, index = stage_at(self.stages, step)
+        number, index = stage_at(self.stages, step)
         # The pool follows from the step alone, so a resumed job draws the same one.
-        key = (self.stages.index(stage), index // POOL_STEPS)
+        key = (number, index // POOL_STEPS)
         if self._pool is None or self._pool[0] != key:
             draw = partial(self._draw_pool, *key)
             self._pool = (key, draw() if self._ahead is None else self._ahead.take(key, draw))

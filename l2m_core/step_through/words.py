@@ -1,6 +1,11 @@
-"""Numbers in words, the same wherever a belief is said: on a page, in a report, to another program."""
+"""Numbers and sentences in words, the same wherever a belief is said: on a page, in a report, to another program."""
 
 from __future__ import annotations
+
+
+def sentence(text: str) -> str:
+    """With a capital letter in front; the others, as those of units and names, as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def number(value: float) -> str:

@@ -280,7 +280,15 @@ class _Turned:
 
 def with_unit(test: str, unit: str) -> str:
     """What a column of a test is called: its unit joins the name, unless that says it already."""
-    return test if not unit or unit_key(unit) in unit_key(test) else f"{test} ({unit})"
+    return test if not unit_key(unit) or _says(test, unit) else f"{test} ({unit})"
+
+
+def _says(test: str, unit: str) -> bool:
+    """Whether a test's name holds its unit as a word of its own: g is none in weight."""
+    letters = unit_key(unit)
+    before, after = (r"\b" if end.isalnum() else "" for end in (letters[0], letters[-1]))
+    pattern = before + r"\s*".join(map(re.escape, letters)) + after
+    return re.search(pattern, test.replace("\u03bc", "\u00b5").casefold()) is not None
 
 
 def _cells(column: Column) -> np.ndarray | list[str]:

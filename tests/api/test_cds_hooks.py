@@ -103,3 +103,21 @@ def test_a_long_verdict_is_cut_to_what_a_summary_may_have() -> None:
     made = cds_hooks.card("ward", answer, ())
     assert len(made["summary"]) == 140 and "median 4, 90 of 100 between 1 and 19.5" in made["detail"]
     assert "And 4 more that were not used" in made["detail"]
+
+
+def test_a_test_that_was_rarely_measured_is_named_without_a_number() -> None:
+    common = {"status": "open", "cost": 1.0}
+    ranking = [
+        {"feature": "sodium", "gain_nats": 0.0123, "recorded_in": 80, **common},
+        {"feature": "copper", "gain_nats": None, "recorded_in": 6, **common},
+    ]
+    answer = {
+        "verdict": {"sentence": "Measure sodium."},
+        "belief": {"outcome": "died", "probabilities": {"yes": 0.9, "no": 0.1}},
+        "ranking": ranking,
+        "not_used": [],
+        "notes": [],
+    }
+    detail = cds_hooks.card("c", answer, ())["detail"]
+    assert "1. sodium: 0.012 nats, cost 1" in detail
+    assert "2. copper: too rarely measured to say, cost 1, recorded in 6 patients" in detail

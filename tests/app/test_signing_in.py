@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +268,18 @@ def test_many_addresses_do_not_fill_the_audit_trail(file: Path, monkeypatch: pyt
 )
 def test_addresses_of_one_network_count_together(one: str, other: str, same: bool) -> None:
     assert (sign_in_tries.network_of(one) == sign_in_tries.network_of(other)) == same
+
+
+def test_everybody_who_signs_out_at_once_is_signed_out(tmp_path: Path) -> None:
+    """However threads take turns: what one notes, another does not undo."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(40):
+            asked = sign_in.SignIn(tmp_path / "sign-in.toml", 12, 30)
+            people = [signed_in(sub=f"person {number}") for number in range(200)]
+            with ThreadPoolExecutor(8) as threads:
+                list(threads.map(asked.end, people))
+            assert not any(asked.is_signed_in(claims) for claims in people)
+    finally:
+        sys.setswitchinterval(usual)

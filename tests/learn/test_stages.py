@@ -94,7 +94,7 @@ def test_other_steps_and_seeds_draw_other_tasks():
 
 def test_stages_follow_one_another_and_the_last_never_ends():
     assert [stage_at(STAGES, step)[1] for step in (0, 8, 9, 10, 500)] == [0, 8, 0, 1, 491]
-    assert stage_at(STAGES, 8)[0] is STAGES[0] and stage_at(STAGES, 9)[0] is STAGES[1]
+    assert stage_at(STAGES, 8)[0] == 0 and stage_at(STAGES, 9)[0] == 1
 
 
 def test_only_recorded_values_are_known_in_the_asked_share():
@@ -148,3 +148,10 @@ def test_shapes_of_a_kind_that_the_prior_lacks_are_left_out():
 def test_a_prior_of_one_kind_serves_every_stage():
     only = EpisodeStream({"continuous": priors()["continuous"]}, STAGES, 0)
     assert all(only.episode(step).tasks.continuous for step in (0, 4, 8))
+
+
+def test_equal_stages_draw_tasks_of_their_own():
+    """The same settings twice, as where a rate begins anew, are not the same lessons twice."""
+    stage = Stage(steps=4, tasks=2, rows=(32,), features=(4,), continuous=0.0)
+    drawn = [EpisodeStream(priors(), (stage, stage), seed=3).episode(step).tasks.x for step in (0, 4)]
+    assert not torch.equal(*drawn)

@@ -2,6 +2,7 @@
 
 import gzip
 import importlib.util
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -424,3 +425,14 @@ def test_ray_gives_what_processes_give(files, tiny_model, tmp_path):
     acquire(context(cohort, tiny_model), patients, tmp_path / "one.csv", chunk=6)
     acquire(context(cohort, tiny_model), patients, tmp_path / "ray.csv", chunk=6, engine="ray", workers=2)
     assert (tmp_path / "one.csv").read_text() == (tmp_path / "ray.csv").read_text()
+
+
+def test_a_column_is_not_kept_in_place_of_an_answer(files, tiny_model, tmp_path):
+    cohort, patients = files
+    for name in ("row", "cost", "action_2", "p(yes)_after"):
+        pd.read_csv(patients).assign(**{name: 7}).to_csv(tmp_path / "more.csv", index=False)
+        with pytest.raises(ConfigError, match=re.escape(f"The answers have a column '{name}' of their own")):
+            acquire(context(cohort, tiny_model, keep=(name,)), tmp_path / "more.csv", tmp_path / "out.csv")
+    pd.read_csv(patients).assign(action_3=7).to_csv(tmp_path / "more.csv", index=False)
+    acquire(context(cohort, tiny_model, keep=("action_3",)), tmp_path / "more.csv", tmp_path / "out.csv")
+    assert pd.read_csv(tmp_path / "out.csv")["action_3"].eq(7).all()

@@ -12,7 +12,7 @@ import l2m_core as l2m
 from l2m_core.errors import CohortError
 from l2m_core.tables import reading_options
 from l2m_core.tables.frames import table_from_frame
-from l2m_core.tables.measurements import Measurements, find_measurements, one_row_each
+from l2m_core.tables.measurements import Measurements, find_measurements, one_row_each, with_unit
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.table import Limits, NumberColumn, RefusedColumn, TextColumn
 
@@ -187,3 +187,21 @@ def test_a_file_of_measurements_may_have_more_rows_than_one_of_patients():
 def test_more_tests_than_a_table_may_have_are_refused():
     with pytest.raises(CohortError, match="at most 4 are read"):
         one_row_each(table_from_frame(long_frame()), limits=Limits(columns=4))
+
+
+@pytest.mark.parametrize(
+    ("test", "unit", "name"),
+    [
+        ("weight", "g", "weight (g)"),
+        ("sodium", "mmol/L", "sodium (mmol/L)"),
+        ("sodium mmol/l", "mmol/L", "sodium mmol/l"),
+        ("sodium (mmol / L)", "mmol/L", "sodium (mmol / L)"),
+        ("HbA1c%", "%", "HbA1c%"),
+        ("CK [U/L]", "U/L", "CK [U/L]"),
+        ("tsh \u03bcU/ml", "\u00b5U/mL", "tsh \u03bcU/ml"),
+        ("pH", "", "pH"),
+        ("pH", " ", "pH"),
+    ],
+)
+def test_a_unit_joins_the_name_unless_it_stands_there_as_a_word(test, unit, name):
+    assert with_unit(test, unit) == name

@@ -382,3 +382,11 @@ def test_a_kept_state_becomes_a_jobs_checkpoint(
     assert portable_state.main(["unpack", str(tmp_path / "none"), str(tmp_path / "other")]) == 2
     assert not (tmp_path / "other").exists()
     assert portable_state.main(["pack", str(tmp_path / "other"), str(tmp_path / "none")]) == 2
+
+
+def test_a_long_curve_is_thinned_until_it_fits_whatever_it_holds():
+    measured, plain = '{"step": 1, "held_out": 0.5}', '{"step": 1, "loss": 0.5}'
+    for lines in ([plain] * 20_000, [measured] * 20_000, [*[plain] * 20_000, measured]):
+        kept = leg.fitting_lines(lines)
+        assert 0 < sum(map(len, kept)) <= leg.LONGEST_LOG and kept[-1] == lines[-1]
+    assert leg.fitting_lines([plain, measured]) == [plain, measured]
