@@ -12,8 +12,6 @@ from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import summarise
 from l2m_core.step_through.verdict import verdict
 
-RESEARCH_ONLY = "Research use only: decision support to think with, not a medical device. It ranks options; you decide."
-
 
 def answer_about(patient: Patient, record: PatientRecord) -> dict[str, Any]:
     if patient.suggestion is not None:

@@ -25,7 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api import cds_hooks, openapi
-from app.api.answers import RESEARCH_ONLY, answer_about, described
+from app.api.answers import answer_about, described
 from app.api.bodies import read_body
 from app.api.questions import AnsweredBy, question, read_object
 from app.api.tokens import is_right
@@ -37,6 +37,7 @@ from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.patients import BroughtPatients, PatientRecord
 from l2m_core.schema import Schema, did_you_mean
+from l2m_core.step_through.words import RESEARCH_ONLY
 
 Result = TypeVar("Result")
 

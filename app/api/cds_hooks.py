@@ -9,13 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from app.api.answers import RESEARCH_ONLY
 from app.store import NotFound, StoredCohort
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.patients import PatientRecord, from_plain
 from l2m_core.schema import Schema
-from l2m_core.step_through.words import number, percent
+from l2m_core.step_through.words import RESEARCH_ONLY, number, percent
 
 HOOK = "patient-view"
 NAME = "l2m-"  # in front of the cohort's id

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.api.answers import RESEARCH_ONLY
 from app.api.bodies import LARGEST
 from app.api.questions import MOST_PATIENTS
 from l2m_core import __version__
 from l2m_core.answering.settings import MODEL_POLICIES
 from l2m_core.schema import FEATURE_KINDS, OUTCOME_KINDS
+from l2m_core.step_through.words import RESEARCH_ONLY
 
 Plain = dict[str, Any]
 TEXT: Plain = {"type": "string"}

@@ -9,8 +9,8 @@ import streamlit as st
 
 from app.ui import labels, state
 from l2m_core.errors import L2MError
+from l2m_core.step_through import words
 
-RESEARCH_ONLY = "Research use only: decision support to think with, not a medical device. It ranks options; you decide."
 RESEARCH_SHORT = "research use only, not a medical device"
 _ICONS = {
     "error": ":material/error:",
@@ -22,7 +22,7 @@ _ICONS = {
 
 def research_banner() -> None:
     """On every page that advises."""
-    st.caption(f":material/science: {RESEARCH_ONLY}")
+    st.caption(f":material/science: {words.RESEARCH_ONLY}")
 
 
 def show(severity: str, sentence: str) -> None:

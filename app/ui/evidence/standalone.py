@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from app.store import StoredCohort, StoredEvidence
-from app.ui import notices
 from app.ui.charts import Chart
 from app.ui.charts import evidence_charts as drawings
 from app.ui.traces.report_html import POLICY, STYLE, text
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.sentences import LABELS, formula, grade_in_words
+from l2m_core.step_through import words
 
 SAYS = {"good": "Shown", "open": "Undecided", "bad": "Beware", "note": "Note"}
 
@@ -25,7 +25,7 @@ def to_html(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> s
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{text(title)}</title>\n<style>\n{STYLE}\nsvg {{ max-height: 26rem; }}\n</style>\n</head>\n<body>",
             f"<h1>{text(title)}</h1>",
-            f'<p class="banner"><strong>{text(notices.RESEARCH_ONLY)}</strong></p>',
+            f'<p class="banner"><strong>{text(words.RESEARCH_ONLY)}</strong></p>',
             f'<p class="answer">{text(grade_in_words(evidence.grade))}</p>',
             "<ul>",
             *said,

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from app.ui import labels, posterior_words, wording
 from app.ui.belief_curve import BeliefCurve, belief_curve
-from app.ui.notices import RESEARCH_ONLY
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.step_through.events import fold
+from l2m_core.step_through.words import RESEARCH_ONLY
 
 MOST_LINES = 5  # classes in the chart; a table has them all
 REASONS = {
