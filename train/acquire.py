@@ -148,6 +148,7 @@ def acquire(
     """Writes `out` and returns the number of patients. Columns: row, action_1 …, the prediction before and after."""
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
+    _refuse_place(out, (patients, *filter(None, (settings.cohort, settings.schema))))
     run_id = identity(settings, patients, chunk)
     cohort = _read_context(settings)
     _refuse_names_of_answers(settings, cohort)
@@ -193,6 +194,15 @@ def answer_chunk(job: ChunkJob) -> int:
 
 def _as_text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else "" if cell is None else number_text(cell)
+
+
+def _refuse_place(out: Path, read: Sequence[Path | str]) -> None:
+    """Answers never take the place of what is read."""
+    if out.is_dir():
+        raise ConfigError(f"{out} is a folder. Name a file in it for the answers.")
+    for path in map(Path, read):
+        if out.resolve() == path.resolve():
+            raise ConfigError(f"The answers would take the place of {path.name}, which is read. Choose another --out.")
 
 
 def _refuse_names_of_answers(settings: AcquireSettings, cohort: Cohort) -> None:

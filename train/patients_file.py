@@ -30,7 +30,7 @@ class PatientsFile:
 
 
 def open_patients(path: Path, cohort: Cohort, keep: Sequence[str] = (), sheet: str | None = None) -> PatientsFile:
-    """Refuses a file without patients, without a column to keep, or with a column that cannot be used."""
+    """Refuses a file without patients, without a column to keep, or with a column that is unknown or cannot be used."""
     with path.open("rb") as file:
         start = file.read(4)
     if is_read_as_a_whole(start):
@@ -48,6 +48,13 @@ def open_patients(path: Path, cohort: Cohort, keep: Sequence[str] = (), sheet: s
     for name in keep:
         if name not in patients.header:
             raise ConfigError(f"{path.name} has no column {name!r} to keep.{did_you_mean(name, patients.header)}")
+    readable = {*cohort.schema.names, cohort.schema.outcome.name, *keep}
+    for name in patients.header:
+        if name not in readable:
+            raise ConfigError(
+                f"{path.name} has a column {name!r} that the cohort has not.{did_you_mean(name, cohort.names)} Correct its "
+                "name, copy it to the answers with --keep, or leave it out."
+            )
     return patients
 
 

@@ -247,7 +247,7 @@ def test_identifiers_are_kept_and_not_read(files, tiny_model, tmp_path):
     frame = pd.read_csv(patients)
     frame.insert(0, "mrn", [f"M{i:03d}" for i in range(len(frame))])
     frame.to_csv(patients, index=False)
-    with pytest.raises(CohortError, match="no feature 'mrn'"):
+    with pytest.raises(ConfigError, match="column 'mrn' that the cohort has not"):
         acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=10)
     acquire(context(cohort, tiny_model, keep=("mrn", "ward")), patients, tmp_path / "out.csv", chunk=10)
     answers = pd.read_csv(tmp_path / "out.csv")
@@ -436,3 +436,23 @@ def test_a_column_is_not_kept_in_place_of_an_answer(files, tiny_model, tmp_path)
     pd.read_csv(patients).assign(action_3=7).to_csv(tmp_path / "more.csv", index=False)
     acquire(context(cohort, tiny_model, keep=("action_3",)), tmp_path / "more.csv", tmp_path / "out.csv")
     assert pd.read_csv(tmp_path / "out.csv")["action_3"].eq(7).all()
+
+
+def test_answers_never_take_the_place_of_what_is_read(files, tiny_model, tmp_path):
+    cohort, patients = files
+    before = [path.read_bytes() for path in files]
+    for path in (cohort, patients, tmp_path / "here" / ".." / "patients.csv"):
+        with pytest.raises(ConfigError, match="would take the place of"):
+            acquire(context(cohort, tiny_model), patients, path)
+    with pytest.raises(ConfigError, match="is a folder. Name a file in it"):
+        acquire(context(cohort, tiny_model), patients, tmp_path)
+    assert [path.read_bytes() for path in files] == before
+
+
+def test_a_column_that_the_cohort_has_not_is_refused_before_anything_is_done(files, tiny_model, tmp_path):
+    cohort, patients = files
+    pd.read_csv(patients).rename(columns={"lactate": "lactat"}).to_csv(patients, index=False)
+    with pytest.raises(ConfigError, match="column 'lactat' that the cohort has not. Did you mean 'lactate'.*--keep"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv.parts").exists()
+    acquire(context(cohort, tiny_model, keep=("lactat",)), patients, tmp_path / "out.csv")
