@@ -72,18 +72,27 @@ class CohortEpisodes:
         self.n_classes = None if cohort.kind == "continuous" else cohort.n_classes
         self.categorical = torch.tensor(cohort.categorical).to(device)
         self.acquirable = torch.tensor(cohort.acquirable).to(device)
-        self.train, self.stop = split_rows(self.y, config.held_out, seeded(device, seed, -1))
+        self.patient = None if cohort.patients is None else torch.tensor(cohort.patients).to(device)
+        self.train, self.stop = split_rows(self.y, config.held_out, seeded(device, seed, -1), self.patient)
         if len(self.train) < 16 or len(self.stop) < 4:
             raise CohortError(f"{len(self.y)} rows are too few to fine-tune on; at least 20 are needed, better 200.")
 
     def draw(self, step: int) -> Episode:
         generator = seeded(self.device, self.seed, step)
         # A fresh split of the same rows for each task: context and queries change places from step to step.
-        pick = torch.rand(self.config.tasks, len(self.train), generator=generator, device=self.device).argsort(1)
-        index = self.train[pick[:, : self.config.rows]]
+        index = self.train[self._order(generator)[:, : self.config.rows]]
         share = torch.randint(len(self.config.context), (1,), generator=generator, device=self.device)
         n = index.shape[1]
         return self._episode(generator, index, max(4, min(n - 4, round(self.config.context[int(share)] * n))))
+
+    def _order(self, generator: torch.Generator) -> Tensor:
+        """(tasks, n) orders of the training rows. Those of one patient lie side by side: otherwise queries would be of
+        patients whose other rows are context, which answer for them."""
+        tasks = self.config.tasks
+        if self.patient is None:
+            return torch.rand(tasks, len(self.train), generator=generator, device=self.device).argsort(1)
+        place = torch.rand(tasks, int(self.patient.max()) + 1, generator=generator, device=self.device)
+        return place[:, self.patient[self.train]].argsort(dim=1, stable=True)
 
     def stopping(self) -> Episode:
         """The rows for training as context, and each stopping row as several queries that differ in what is known."""
@@ -152,8 +161,18 @@ def start_finetuning(model, cohort, config=None, generator=None, *, folder=None,
     return model.eval().requires_grad_(False), (before, stopping.value)
 
 
-def split_rows(y: Tensor, share: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Row numbers for training and for stopping, both in random order, alike in their outcomes."""
+def split_rows(
+    y: Tensor, share: float, generator: torch.Generator, patient: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Row numbers for training and for stopping, both in random order, alike in their outcomes.
+
+    patient: (n,) whose each row is, from 0; a patient's rows stay together.
+    """
+    if patient is not None:
+        least = torch.full((int(patient.max()) + 1,), torch.inf, device=y.device)
+        outcome = least.scatter_reduce(0, patient, y.float(), "amin")
+        trained, stopped = (_rows_of(part, patient) for part in split_rows(outcome, share, generator))
+        return trained, stopped
     shuffled = torch.rand(len(y), generator=generator, device=y.device).argsort()
     by_outcome = shuffled[y[shuffled].argsort(stable=True)]
     # Every k-th row by outcome, from a random first one.
@@ -164,6 +183,14 @@ def split_rows(y: Tensor, share: float, generator: torch.Generator) -> tuple[Ten
     parts = (by_outcome[~is_stop], by_outcome[is_stop])
     train, stop = (part[torch.rand(len(part), generator=generator, device=y.device).argsort()] for part in parts)
     return train, stop
+
+
+def _rows_of(patients: Tensor, patient: Tensor) -> Tensor:
+    """(n,) numbers of these patients' rows, in the order of the patients."""
+    place = torch.full((int(patient.max()) + 1,), -1, device=patient.device)
+    place[patients] = torch.arange(len(patients), device=patient.device)
+    rows = (place[patient] >= 0).nonzero().squeeze(1)
+    return rows[place[patient[rows]].argsort(stable=True)]
 
 
 @torch.no_grad()

@@ -5,6 +5,7 @@ import signal
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -95,3 +96,21 @@ def test_too_few_rows_and_impossible_settings_are_refused():
         finetune(fresh_model(), cohort(rows=16), QUICK)
     with pytest.raises(ConfigError, match="finetune.held_out"):
         FinetuneConfig(held_out=1.0)
+
+
+def test_nobody_is_asked_about_whose_other_rows_are_context():
+    """Four visits of each of 60 patients: no patient trains and stops, and one at most lies across a task's border."""
+    draw, visits = np.random.default_rng(0), np.random.default_rng(1).permutation(np.repeat(np.arange(60), 4))
+    frame = pd.DataFrame(draw.normal(size=(240, 3)).round(2), columns=["a", "b", "c"])
+    frame = frame.assign(died=draw.integers(0, 2, 60)[visits], patient_id=[f"P{visit}" for visit in visits])
+    cohort = Cohort.from_frame(frame, outcome="died")
+    episodes = CohortEpisodes(cohort, FinetuneConfig(rows=120, tasks=3), seed=0)
+    patient = torch.tensor(cohort.patients)
+    trained, stopped = (set(patient[rows].tolist()) for rows in (episodes.train, episodes.stop))
+    assert len(episodes.train) + len(episodes.stop) == 240 and not trained & stopped and len(stopped) == 12
+    rows = {tuple(row): number for number, row in enumerate(cohort.x.tolist())}
+    for step in range(5):
+        episode = episodes.draw(step)
+        for task in episode.tasks.x.tolist():
+            whose = [cohort.patients[rows[tuple(row)]] for row in task]
+            assert len(set(whose[: episode.context]) & set(whose[episode.context :])) <= 1
