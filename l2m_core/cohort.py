@@ -309,7 +309,7 @@ class Cohort:
 
     @lazy
     def patients(self) -> np.ndarray | None:
-        """(N,) which patient each row is of, from 0; None where no column tells that patients have several rows."""
+        """(N,) a number of the patient whom each row is of; None where no column tells that patients have several rows."""
         if self.kept_patients is not None or self.patient_column is None:
             return self.kept_patients
         return _frozen(self.grouped_by(self.patient_column))

@@ -224,19 +224,28 @@ class CohortMemory(ConditionedModel):
     # -- how much the answer depends on this very cohort --------------------------------------------------------------
 
     def resampled(self, count: int = 8, seed: int = 0, rows: int | None = None) -> tuple[CohortMemory, ...]:
-        """Memories of `count` bootstrap samples of the cohort's rows, for uncertainty bands and stability.
+        """Memories of `count` bootstrap samples of the cohort's patients, for uncertainty bands and stability.
 
         rows: of each sample; fewer than the cohort has, where reading it so often would take too much. Bands allow for it.
         """
         generator = np.random.default_rng(seed)
         cohort = arranged(self.cohort, self.release.inference.row_order)
-        samples = [np.sort(generator.integers(0, len(cohort), rows or len(cohort))) for _ in range(count)]
+        samples = [bootstrap_rows(cohort, rows or len(cohort), generator) for _ in range(count)]
         # With the cohort's own exponent, council and alignment: in a sample, rows left out have copies among the rows that are
         # read, and one alignment for all leaves what differs to the samples.
         read = (self.model.read(cohort.rows(rows)) for rows in samples)
         return tuple(
             replace(memory, exponent=self.exponent, council=self.council, alignment=self.alignment) for memory in read
         )
+
+
+def bootstrap_rows(cohort: Cohort, rows: int, generator: np.random.Generator) -> np.ndarray:
+    """(about `rows`,) rows of patients drawn with replacement, each with all rows of his."""
+    if cohort.patients is None:
+        return np.sort(generator.integers(0, len(cohort), rows))
+    patients, patient = np.unique(cohort.patients, return_inverse=True)
+    drawn = generator.integers(0, len(patients), max(1, round(len(patients) * rows / len(cohort))))
+    return np.repeat(np.arange(len(cohort)), np.bincount(drawn, minlength=len(patients))[patient])
 
 
 def load(name: str = "general", device: str | None = None, dtype: str = "float32") -> L2M:

@@ -9,6 +9,7 @@ import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -72,7 +73,10 @@ class CohortEpisodes:
         self.n_classes = None if cohort.kind == "continuous" else cohort.n_classes
         self.categorical = torch.tensor(cohort.categorical).to(device)
         self.acquirable = torch.tensor(cohort.acquirable).to(device)
-        self.patient = None if cohort.patients is None else torch.tensor(cohort.patients).to(device)
+        patients = cohort.patients
+        self.patient = (
+            None if patients is None else torch.tensor(np.unique(patients, return_inverse=True)[1]).to(device)
+        )
         self.train, self.stop = split_rows(self.y, config.held_out, seeded(device, seed, -1), self.patient)
         if len(self.train) < 16 or len(self.stop) < 4:
             raise CohortError(f"{len(self.y)} rows are too few to fine-tune on; at least 20 are needed, better 200.")

@@ -10,6 +10,7 @@ import pytest
 
 import l2m_core as l2m
 from l2m_core.errors import CohortError, FeatureError, RangeWarning
+from l2m_core.memory import bootstrap_rows
 
 
 def test_probabilities_sum_to_one_in_the_order_of_the_classes(memory):
@@ -121,3 +122,17 @@ def test_resampled_memories_move_the_answer_a_little(memory):
 def test_resampling_is_seeded(memory):
     first, again = (memory.resampled(2, seed=5)[1].predict({"age": 70}) for _ in range(2))
     np.testing.assert_array_equal(first, again)
+
+
+def test_a_bootstrap_sample_draws_patients_with_all_their_visits():
+    visits = np.random.default_rng(1).permutation(np.repeat(np.arange(50), 4))
+    frame = pd.DataFrame({"patient_id": [f"P{visit}" for visit in visits], "a": np.arange(200) % 7, "died": visits % 2})
+    cohort = l2m.Cohort.from_frame(frame, outcome="died").without_table()
+    for rows in (200, 80):
+        drawn = bootstrap_rows(cohort, rows, np.random.default_rng(0))
+        times = np.bincount(drawn, minlength=200)
+        assert len(drawn) == rows and all(len(set(times[cohort.patients == patient])) == 1 for patient in range(50))
+    alone = l2m.Cohort.from_frame(frame.drop(columns="patient_id"), outcome="died")
+    assert np.array_equal(
+        bootstrap_rows(alone, 80, np.random.default_rng(0)), np.sort(np.random.default_rng(0).integers(0, 200, 80))
+    )
