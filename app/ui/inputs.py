@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from app.cache import once_for_each
 from app.ui import labels, state, wording
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature
+from l2m_core.step_through.detection_limits import used_as_the_limit
 from l2m_core.tables.precision import number_shown, recorded_decimals, sensible_step, shown_decimals, usual_range
 
 EXACT = "exact"
@@ -106,19 +108,35 @@ def unlike_the_cohort(cohort: Cohort, feature: Feature, value: Any) -> str | Non
     )
 
 
+def far_from_its_limit(cohort: Cohort, feature: Feature, value: Any, limit: str) -> str | None:
+    """A sentence if a result beyond a limit may lie far from it: see `used_as_the_limit`."""
+    if feature.kind != "number" or not isinstance(value, int | float):
+        return None
+    said = used_as_the_limit(cohort, feature.name, value, limit)
+    return said and f"{labels.plain(feature.name)} {said}"
+
+
 class Unconfirmed(Exception):
-    """A value lies outside everything in the cohort and was not confirmed yet."""
+    """A value lies outside everything in the cohort, or far from its limit, and was not confirmed yet."""
 
 
-def ask_about_unusual(cohort: Cohort, values: Mapping[str, Any]) -> None:
-    """Raises Unconfirmed for values outside everything in the cohort; asked again with the same values, they are
-    confirmed."""
-    sentences = [unlike_the_cohort(cohort, cohort.feature(name), value) for name, value in values.items()]
+def ask_about_unusual(
+    cohort: Cohort, values: Mapping[str, Any], limits: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raises Unconfirmed for values outside everything in the cohort, and for limits that many of the cohort lie beyond;
+    asked again with the same values, they are confirmed."""
+    sentences = [
+        far_from_its_limit(cohort, cohort.feature(name), value, limits[name])
+        if name in limits
+        else unlike_the_cohort(cohort, cohort.feature(name), value)
+        for name, value in values.items()
+    ]
     found = [sentence for sentence in sentences if sentence]
     if found:
         cohort.encode(dict(values))  # what is refused anyway needs no question
-    if found and st.session_state.get(UNUSUAL) != repr(values):
-        st.session_state[UNUSUAL] = repr(values)
+    asked = repr((values, dict(limits)))
+    if found and st.session_state.get(UNUSUAL) != asked:
+        st.session_state[UNUSUAL] = asked
         raise Unconfirmed("\n".join(found))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from l2m_core.cohort import Cohort
 from l2m_core.errors import FeatureError
 from l2m_core.schema import Feature, did_you_mean
+from l2m_core.step_through.detection_limits import used_as_the_limit
 from l2m_core.tables.cell_parsing import is_limit, without_limit_sign
 from l2m_core.tables.entered_values import enter_quietly, unseen_words
 
@@ -95,6 +96,8 @@ class RecordMaker:
     def _take_limit(self, feature: Feature, limit: str) -> None:
         if feature.kind == "number":
             self.limits[feature.name] = limit
+            if said := used_as_the_limit(self.cohort, feature.name, self.values[feature.name], limit):
+                self.notes.append(f"{shown(feature.name)} {said}")
             return
         del self.values[feature.name]
         self.leave(feature.name, "It is a detection limit, but the feature is no number.", "value")

@@ -51,7 +51,8 @@ def read_results(cells: Mapping[str, Sequence[Cell]], named: Named, cohort: Coho
                 _take_same(name, [value for row in rows if (value := cells[name][row]) is not None], maker)
         results: dict[str, list[Result]] = {}
         for result in _results(cells, named, rows):
-            results.setdefault(result.test, []).append(result)
+            feature = _feature_of(result, cohort)
+            results.setdefault(result.test if feature is None else feature.name, []).append(result)
         for several in results.values():
             _take_result(several, maker)
         yield maker.done()
@@ -78,7 +79,7 @@ def _take_same(name: str, values: Sequence[Cell], maker: RecordMaker) -> None:
 def _take_result(several: Sequence[Result], maker: RecordMaker) -> None:
     result = several[0]
     feature = _feature_of(result, maker.cohort)
-    if any(other != result for other in several):
+    if len({(one.value, one.unit) for one in several}) > 1:
         maker.leave(result.test, f"There are {len(several)} results. Keep the one that counts.", "doubt")
     elif feature is None:
         maker.take(result.test, "")  # which says why it is not read

@@ -31,8 +31,9 @@ LEAST_CHANCE = 0.02
 this chance; what hardly ever comes says nothing of what the test could do for this patient."""
 SMALL_GAIN = 0.01
 """Nats: where no test tells as much alone, pairs are looked at."""
-USUAL = 0.25
-"""A usual result that moves the prediction by less than this share of the largest move changes little."""
+USUAL, MOST_LITTLE = 0.25, 3
+"""A usual result changes little that moves the prediction by less than this share of the largest move, and by less than so many
+times the least move that counts: what moves it further is no little change, however far another result could."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def _by_effect(patient: Patient, name: str, effect: Effect) -> tuple[list[str], 
     separated = _separated(patient, name)
     said = f"would separate {separated[0]} from {separated[1]}" if separated else f"could move {_move(patient, effect)}"
     usual = abs(effect.after[effect.usual] - effect.now)
-    little = usual < max(effect.least, USUAL * effect.largest)
+    little = usual < max(effect.least, min(USUAL * effect.largest, MOST_LITTLE * effect.least))
     return [said], ["its usual result changes little"] if little else []
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -37,6 +37,7 @@ WHICH = (FIRST, LAST)
 """Of several results that a patient has of one test, the one that is taken, in the order of the file."""
 FEWEST_OF_ONE = 1.5  # tests of a patient, on average
 FEWEST_OF_A_TEST = 5  # rows, on average
+FEWEST_OF_NA = 5  # rows with NA in place of a test's name, which may mean that none was written
 MOST_NAMED = 8
 
 # Names without accents, in small letters, words joined by a blank.
@@ -80,7 +81,8 @@ def find_measurements(table: Table) -> Measurements | None:
     named = columns_of_measurements(table)
     if named is None:
         return None
-    codes = {name: _codes(table.column(name))[0] for name in (*named.patients, *named.tests)}
+    codes = {name: _codes(table.column(name))[0] for name in named.patients}
+    codes |= {name: _codes_of_tests(table.column(name))[0] for name in named.tests}
     for patient, test in product(named.patients, named.tests):
         results = [name for name in named.values if name != test]
         if results and _are_of_patients(codes[patient], codes[test]):
@@ -94,12 +96,10 @@ def columns_of_measurements(table: Table) -> Named | None:
     named = _named_columns([name for name, column in columns.items() if not isinstance(column, RefusedColumn)])
     if named is None:
         return None
-    found = {name: _codes(columns[name]) for name in (*named.tests, *named.values)}
     # Of several columns that name the test, a name tells more than a number; of several results the one with more of them.
-    tests = sorted(named.tests, key=lambda name: are_numbers(found[name][1]))
-    values = sorted(
-        named.values, key=lambda name: (-int((found[name][0] >= 0).sum()), isinstance(columns[name], TextColumn))
-    )
+    tests = sorted(named.tests, key=lambda name: are_numbers(_codes_of_tests(columns[name])[1]))
+    recorded = {name: int((_codes(columns[name])[0] >= 0).sum()) for name in named.values}
+    values = sorted(named.values, key=lambda name: (-recorded[name], isinstance(columns[name], TextColumn)))
     return replace(named, tests=tuple(tests), values=tuple(values))
 
 
@@ -170,7 +170,7 @@ class _Turned:
             for name, column in zip(source.names, source.columns, strict=True)
             if not isinstance(column, RefusedColumn)
         }
-        (patients, _), (tests, self.tests) = self.codes[found.patient], self.codes[found.test]
+        (patients, _), (tests, self.tests) = self.codes[found.patient], _codes_of_tests(source.column(found.test))
         self.used = np.flatnonzero((patients >= 0) & (tests >= 0))  # rows
         self.of_test = tests[self.used]
         # Patients are counted anew, in the order of their first rows, as some may have no row that is used.
@@ -296,12 +296,21 @@ def _cells(column: Column) -> np.ndarray | list[str]:
     return column.values if isinstance(column, NumberColumn) else column.cells()
 
 
-def _codes(column: Column) -> tuple[np.ndarray, list[str]]:
+def _codes(column: Column, is_nothing: Callable[[str], bool] = is_missing) -> tuple[np.ndarray, list[str]]:
     """(N,) which text each cell is, in the order in which they come; -1 where nothing is recorded."""
     if isinstance(column, NumberColumn):
         codes, values = pd.factorize(column.values)
         return codes, [number_text(value) for value in values]
     assert isinstance(column, TextColumn)
     cells = pd.Series(column.cells(), dtype=object).str.strip()
-    codes, texts = pd.factorize(cells.mask(cells.map({text: is_missing(text) for text in cells.unique()}).astype(bool)))
+    codes, texts = pd.factorize(cells.mask(cells.map({text: is_nothing(text) for text in cells.unique()}).astype(bool)))
     return codes, list(texts)
+
+
+def _codes_of_tests(column: Column) -> tuple[np.ndarray, list[str]]:
+    """The same of names of tests, among which Na and NA are sodium where they stand more than now and then."""
+    is_sodium = (
+        isinstance(column, TextColumn)
+        and sum(text.strip().casefold() == "na" for text in column.cells()) >= FEWEST_OF_NA
+    )
+    return _codes(column, lambda text: is_missing(text) and not (is_sodium and text.casefold() == "na"))

@@ -119,6 +119,17 @@ def test_a_detection_limit_is_kept_as_one(owner: str, app: AppTest) -> None:
     assert dict(event.limits) == {"lactate": "below"} and "<0.5 mmol/L" in texts(app)
 
 
+def test_a_limit_that_many_of_the_cohort_lie_beyond_is_asked_about_once(owner: str, app: AppTest) -> None:
+    app = turn_to(app, "lactate")
+    app.get("segmented_control")[0].set_value("below")
+    app = enter(app, "lactate", 4.0)
+    assert "lactate <4 is used as 4, but" in texts(app) and "lie below it, half of them beyond" in texts(app)
+    assert kinds(owner, app) == ["start"]
+    app = press(app, "record-submit")
+    event = recorded(owner, app).events[-1]
+    assert dict(event.values) == {"lactate": 4.0} and dict(event.limits) == {"lactate": "below"}
+
+
 def test_one_member_of_a_panel_may_lie_beyond_its_limit_of_detection(owner: str, app: AppTest) -> None:
     app = turn_to(app, "sodium")
     choices = app.get("segmented_control")

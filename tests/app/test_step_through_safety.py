@@ -73,7 +73,9 @@ def test_a_reload_and_a_restart_return_to_the_same_state(owner: str, app: AppTes
 def test_a_model_that_is_gone_leaves_the_record_and_offers_to_begin_again(
     owner: str, app: AppTest, monkeypatch: pytest.MonkeyPatch, shared_services: Services
 ) -> None:
-    app = enter(app, "lactate", 3.6)
+    app = turn_to(app, "lactate")
+    app.get("segmented_control")[0].set_value("below")
+    app = enter(app, "lactate", 0.5)
     first = step_id(app)
     monkeypatch.setattr(shared_services, "model_of", lambda owner, fingerprint: None)
     app = open_app("step_through", step=first)
@@ -81,7 +83,9 @@ def test_a_model_that_is_gone_leaves_the_record_and_offers_to_begin_again(
     monkeypatch.undo()
     monkeypatch.setattr(state, "browser_of_cookie", lambda: owner.removeprefix("browser-"))
     app = press(app, "again")
-    assert step_id(app) != first and dict(recorded(owner, app).events[0].values) == {"age": 71.0, "lactate": 3.6}
+    begun = recorded(owner, app).events[0]
+    assert step_id(app) != first and dict(begun.values) == {"age": 71.0, "lactate": 0.5}
+    assert dict(begun.limits) == {"lactate": "below"}, "a result below a limit stays one"
 
 
 def test_a_deleted_cohort_is_said_and_the_record_stays(

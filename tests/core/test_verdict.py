@@ -155,6 +155,8 @@ def test_a_usual_result_that_changes_little_speaks_against(patient: Patient, mon
     assert "its usual result changes little" in reasons(patient, "a").against
     previewing(monkeypatch, patient, [now - 0.2, now + 0.15, now + 0.1])
     assert "its usual result changes little" not in reasons(patient, "a").against
+    previewing(monkeypatch, patient, [now - 0.4, now + 0.04, now + 0.1])
+    assert "its usual result changes little" not in reasons(patient, "a").against, "4 points are no little change"
     previewing(monkeypatch, patient, [now, now, now])
     assert "no result is likely to change this by more than 1 point" in reasons(patient, "a").against
     assert effect_of(patient, "a").is_small

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import l2m_core as l2m
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.patients import read_patients
 from tests.patients.ward import ward
@@ -153,3 +157,18 @@ def test_a_value_of_another_shape_is_not_used(cohort, value):
 def test_a_row_of_another_cohort_names_what_there_is(cohort):
     with pytest.raises(FeatureError, match="There are: 'age', 'sex'"):
         read_patients("thickness,clumps\n5,3", cohort)
+
+
+def test_a_limit_that_many_results_lie_beyond_is_said_to_be_used_as_it_stands() -> None:
+    """'>60' of a filtration rate is most of its range, and no end of what can be measured."""
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"eGFR": draw.uniform(10, 130, 200).round(), "crp": np.maximum(draw.normal(4, 3, 200), 1).round(1)}
+    )
+    cohort = l2m.Cohort.from_frame(frame.assign(died=draw.integers(0, 2, 200)), outcome="died")
+    (patient,) = read_patients("eGFR,crp\n>60,<1", cohort).patients
+    assert patient.values == {"eGFR": 60, "crp": 1} and patient.limits == {"eGFR": "above", "crp": "below"}
+    (note,) = patient.notes
+    assert re.fullmatch(
+        r"eGFR >60 is used as 60, but 6\d% of the cohort's results lie above it, half of them beyond \d+\. .*", note
+    )

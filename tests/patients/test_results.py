@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import date
 
+import numpy as np
+import pandas as pd
 import pytest
 
+import l2m_core as l2m
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.patients import read_patients
@@ -106,3 +109,14 @@ def test_a_cohort_with_a_feature_of_such_a_name_reads_rows_of_patients():
     table = b"test,value,died\n" + b"\n".join(b"%d,%d.5,%d" % (i % 7, i % 9, i % 2) for i in range(30))
     records = read_patients("test,value\n3,4.5\n", Cohort.from_csv(table, "died")).patients
     assert records[0].values == {"test": 3, "value": 4.5}
+
+
+def test_two_spellings_of_one_test_are_two_results_of_it():
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"Na": draw.normal(140, 3, 60).round(), "Hb": draw.normal(13, 1, 60).round(1)})
+    cohort = l2m.Cohort.from_frame(frame.assign(died=draw.integers(0, 2, 60)), outcome="died")
+    (patient,) = read_patients("test,result\nNa,140\nNA,128\nhb,12.5", cohort).patients
+    assert patient.values == {"Hb": 12.5}
+    assert [(left.what, left.kind) for left in patient.unused] == [("Na", "doubt")]
+    (patient,) = read_patients("test,result\nNa,140\nNA,140", cohort).patients
+    assert patient.values == {"Na": 140}

@@ -205,3 +205,14 @@ def test_more_tests_than_a_table_may_have_are_refused():
 )
 def test_a_unit_joins_the_name_unless_it_stands_there_as_a_word(test, unit, name):
     assert with_unit(test, unit) == name
+
+
+def test_sodium_is_a_test_though_na_means_nothing_elsewhere():
+    draw, lines = np.random.default_rng(0), ["patient_id,test,result,unit,died"]
+    for patient in range(60):
+        for test, value in (("Hb", 13), ("Na", 140), ("CRP", 5)):
+            result = "NA" if (patient, test) == (3, "CRP") else f"{draw.normal(value, 1):.1f}"
+            lines.append(f"P{patient},{test},{result},,{patient % 2}")
+    cohort = l2m.Cohort.from_csv("\n".join(lines).encode(), outcome="died", measurements="first")
+    assert cohort.names == ("Hb", "Na", "CRP") and len(cohort) == 60
+    assert cohort.r.sum(0).tolist() == [60, 60, 59]

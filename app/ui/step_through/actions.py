@@ -91,11 +91,10 @@ def record(
         return
     beyond = {name: inputs.entered_limit(key) for name, key in limit_keys.items() if name in values}
     limits = {name: limit for name, limit in beyond.items() if limit is not None}
-    exact = {name: value for name, value in values.items() if name not in limits}
     reason = _reason(reason_key)
 
     def act(patient: Patient, **event: Any) -> Patient:
-        inputs.ask_about_unusual(patient.memory.cohort, exact)
+        inputs.ask_about_unusual(patient.memory.cohort, values, limits)
         return patient.observe(values, limits=limits, reason=reason, **event)
 
     try:
