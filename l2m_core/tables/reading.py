@@ -25,7 +25,7 @@ import numpy as np
 from l2m_core.errors import CohortError
 from l2m_core.tables.measurements import find_measurements, may_be_measurements
 from l2m_core.tables.parquet import table_from_parquet
-from l2m_core.tables.row_of_names import refuse_title, refuse_without_names
+from l2m_core.tables.row_of_names import refuse_second_row_of_names, refuse_title, refuse_without_names
 from l2m_core.tables.table import (
     DEFAULT_LIMITS,
     DELIMITERS,
@@ -330,6 +330,7 @@ def _read_csv(data, delimiter, limits, name) -> Table:
     used = [bool(name.strip() or column.joined.strip(BLANK)) for name, column in zip(header, columns, strict=True)]
     refuse_title(sum(bool(name.strip()) for name in header), sum(used), skip + 1, "the file")
     refuse_without_names(header, columns)
+    refuse_second_row_of_names(columns, skip + 2, "the file")
     names, repeated, header_warnings = clean_names(header)
     return Table(
         names, columns, numbers, tuple(warnings + header_warnings), name, delimiter, repeated, ENCODINGS[encoding]

@@ -1,13 +1,19 @@
-"""Whether the first row of a file names its columns, or is a patient already."""
+"""Whether the first row of a file, and no other, names its columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from l2m_core.errors import CohortError
+from l2m_core.tables.cell_parsing import is_missing
 from l2m_core.tables.table import SEPARATOR, TextColumn
 
 FEWEST_NAMED = 0.5  # of the columns, by the first row: fewer are a title, not names
+LOOKED_AT, FEWEST_NUMBERS, MOSTLY = (
+    100,
+    5,
+    0.8,
+)  # cells at a column's start; numbers among them, and which share of them
 FEWEST_AS_CELLS = 3  # names that stand among their columns' cells, of a first row that may be a patient
 
 
@@ -36,6 +42,38 @@ def refuse_without_names(header: list[str], columns: Sequence[TextColumn]) -> No
             f"The first row seems to be a patient, not the names of the columns: {cells} also stand further down in their "
             "columns. Add a row of names at the top."
         )
+
+
+def refuse_second_row_of_names(columns: Sequence[TextColumn], row: int, where: str) -> None:
+    """Names below groups of columns, or units below names, would be taken for the first patient's results."""
+    starts = [column.joined.split(SEPARATOR, LOOKED_AT)[:LOOKED_AT] for column in columns]
+    numbers = [i for i, cells in enumerate(starts) if len(cells) > FEWEST_NUMBERS and _are_mostly_numbers(cells[1:])]
+    texts = {
+        i: text
+        for i in numbers
+        if (text := starts[i][0].strip()) and not _may_be_result(text) and _is_alone(columns[i], text)
+    }
+    if len({*texts.values()}) >= 2 and 2 * len(texts) >= len(numbers):
+        shown = ", ".join(f"'{text:.40}'" for text in [*texts.values()][:3])
+        raise CohortError(
+            f"Row {row} of {where} seems to be a second row of names, or of units: {shown} stand above numbers. Keep one row "
+            "of names, with the units in the names or in the schema."
+        )
+
+
+def _are_mostly_numbers(cells: Sequence[str]) -> bool:
+    written = [cell.strip() for cell in cells if not is_missing(cell)]
+    return len(written) >= FEWEST_NUMBERS and sum(map(_may_be_result, written)) >= MOSTLY * len(written)
+
+
+def _may_be_result(text: str) -> bool:
+    return text[:1].isdecimal() or text[1:2].isdecimal() or text[2:3].isdecimal() or is_missing(text)
+
+
+def _is_alone(column: TextColumn, text: str) -> bool:
+    """Whether no cell but the first is just this text."""
+    inner = f"{SEPARATOR}{text}{SEPARATOR}"
+    return not (inner in column.joined or column.joined.endswith(inner[:-1]))
 
 
 def _holds(column: TextColumn, text: str) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from l2m_core.errors import CohortError
 from l2m_core.tables.cell_parsing import DATE_ADVICE, is_missing, number_text
-from l2m_core.tables.row_of_names import refuse_title, refuse_without_names
+from l2m_core.tables.row_of_names import refuse_second_row_of_names, refuse_title, refuse_without_names
 from l2m_core.tables.table import (
     SEPARATOR,
     Column,
@@ -98,6 +98,7 @@ class _SheetTable:
         cells = [self._cells_of(place) for place in self.places]
         texts = [TextColumn.of([_text(value) for value in column]) for column in cells]
         refuse_without_names(header, texts)
+        refuse_second_row_of_names(texts, int(self.rows[0]), f"the sheet '{self.title:.40}'")
         columns = tuple(
             self._column(label, column, text) for label, column, text in zip(names, cells, texts, strict=True)
         )

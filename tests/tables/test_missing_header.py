@@ -4,6 +4,7 @@ import pytest
 
 from l2m_core.errors import CohortError
 from l2m_core.tables.reading import read_table
+from tests.tables.workbooks import workbook
 
 NAMES = ["age", "sex", "ward", "died"]
 PATIENTS = [[str(40 + i % 7), "FM"[i % 2], ("icu", "normal", "step-down")[i % 3], str(i % 2)] for i in range(30)]
@@ -65,3 +66,37 @@ def test_a_title_above_the_names_is_refused():
     padded = rows.replace("\n", ",,,,\n") + ",,,,"
     assert read_table(f"age,crp,died,,,,\n{padded}".encode()).rows == 20
     assert read_table(f",crp,died\n{rows}".encode()).names == ("column 1", "crp", "died")
+
+
+NUMBERS = [[str(40 + i % 7), str(135 + i % 9), f"{1 + i % 5 / 2}", "ny"[i % 2]] for i in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("above", "second", "said"),
+    [
+        (["Demographics", "Lab", "Lab", "Outcome"], ["age", "sodium", "lactate", "died"], "'age', 'sodium', 'lactate'"),
+        (["age", "sodium", "lactate", "died"], ["years", "mmol/l", "mmol/l", ""], "'years', 'mmol/l', 'mmol/l'"),
+        (["age", "sodium", "lactate", "died"], ["", "mmol/l", "mg/dl", ""], "'mmol/l', 'mg/dl'"),
+    ],
+)
+def test_a_second_row_of_names_or_of_units_is_no_patient(above, second, said):
+    with pytest.raises(CohortError) as refusal:
+        read_table(written([above, second, *NUMBERS]))
+    assert f"Row 2 of the file seems to be a second row of names, or of units: {said} stand above" in str(refusal.value)
+    book = workbook(Labs=[above, second, *[[*map(float, row[:3]), row[3]] for row in NUMBERS]])
+    with pytest.raises(CohortError, match="Row 2 of the sheet '.*' seems to be a second row of names"):
+        read_table(book)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        ["45", "n.d.", "n.d.", "y"],  # one text of a laboratory, in two columns
+        ["NA", "NA", "", "y"],
+        ["45", "hemolysed", "2", "y"],
+        ["45", "<5", "~3", "y"],
+        ["45", ">= 120", "+2", "y"],
+    ],
+)
+def test_a_first_patient_of_whom_little_was_measured_is_one(first):
+    assert read_table(written([["age", "sodium", "lactate", "died"], first, *NUMBERS])).rows == 31
