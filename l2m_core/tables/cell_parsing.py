@@ -285,5 +285,10 @@ def unit_key(unit: str) -> str:
     return unit.replace("\u03bc", "\u00b5").replace(" ", "").casefold()
 
 
+def how_to_say_missing(text: str) -> str:
+    """Where a person says that cells of this text mean "not recorded"."""
+    return f"on the page: 'Other codes for not measured'; in Python: missing=[{text!r}]"
+
+
 def may_mean_missing(text: str) -> bool:
     return " ".join(text.split()).casefold() in PERHAPS_MISSING

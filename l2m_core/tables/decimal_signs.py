@@ -34,5 +34,6 @@ def question(cell: str) -> str:
     plain = cell if cell.isascii() else in_ascii(cell)
     return (
         f"'{cell}' could be {plain.replace(',', '').replace('.', '')} or {plain.replace(',', '.')}, and no cell of the "
-        "column tells which. State the decimal sign of the file: decimal='.' or decimal=','."
+        "column tells which. State the decimal sign of the file (on the page: 'Decimal sign'; in Python: decimal='.' "
+        "or decimal=',')."
     )

@@ -15,6 +15,7 @@ from l2m_core.tables.cell_parsing import (
     DATE_ADVICE,
     DISGUISED,
     has_thousands,
+    how_to_say_missing,
     in_ascii,
     in_need_of_advice,
     is_band,
@@ -249,7 +250,7 @@ class DistinctTexts:
         cells = int(self._counts()[first])
         return self._problem(
             f"{word} is not a number, unlike most cells of the column ({cells} such cell{'s' if cells > 1 else ''}). Correct "
-            f"it, leave it empty, have it read as not recorded ({_how_to_say_missing(self.texts[first])}), or state kind: "
+            f"it, leave it empty, have it read as not recorded ({how_to_say_missing(self.texts[first])}), or state kind: "
             "category.",
             first,
         )
@@ -327,7 +328,7 @@ class DistinctTexts:
             text, cells = self.texts[i], int((self.codes == i).sum())
             self.warnings.append(
                 f"Column '{self.name}': {cells} cell{'s' if cells > 1 else ''} '{text}' {'are' if cells > 1 else 'is'} read as "
-                f"a level. If '{text}' means not recorded, say so ({_how_to_say_missing(text)})."
+                f"a level. If '{text}' means not recorded, say so ({how_to_say_missing(text)})."
             )
             self.notes.append(CellNote("perhaps", text, "a level", cells))
 
@@ -378,7 +379,3 @@ class DistinctTexts:
         return self._reading(
             codes=self.codes, texts=tuple(self.texts), problem=f"Column '{self.name}', row {row}: {sentence}"
         )
-
-
-def _how_to_say_missing(text: str) -> str:
-    return f"on the page: 'Other codes for not measured'; in Python: missing=[{text!r}]"
