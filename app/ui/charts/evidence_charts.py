@@ -30,6 +30,7 @@ LOOKS_OF_VOICES = {
     "all": (TEXT, "longdash", "circle-open"),
 }
 LOWEST_SHOWN = -0.1  # of the largest net benefit: below it, curves leave the chart
+LEAST_TOP = 0.001  # of that axis: where no threshold gives a benefit, it still has a length
 NAMES = {"auroc": "AUROC", "crps": "CRPS", "rmse": "RMSE"}
 ASIDE = 0.07  # how far apart the intervals of two orders stand
 TESTS_SHOWN = 30  # in one map or bar chart; the table holds all
@@ -186,7 +187,7 @@ def calibration(found: Calibration, evidence: Evidence) -> Chart:
 def decision_curve(found: DecisionCurve, evidence: Evidence, threshold: float) -> Chart:
     """Net benefit of acting on all whose probability is at least a threshold; the chosen one is marked."""
     names = {voice.name: voice.label(evidence.kind) for voice in evidence.voices} | {"all": "acting on everybody"}
-    top = max(max(values) for values in found.benefit.values())
+    top = max(LEAST_TOP, *(max(values) for values in found.benefit.values()))
     traces = []
     for voice, values in found.benefit.items():
         colour, dash, _ = LOOKS_OF_VOICES[voice]
