@@ -178,3 +178,12 @@ def test_ticks_are_round_and_reach_around_the_values(values: list[float], expect
 def test_one_value_alone_has_an_axis_too(value: float) -> None:
     found = figure_pictures.ticks([value, value])
     assert found[0] <= value <= found[-1] and found[-1] > found[0]
+
+
+def test_a_decision_curve_without_any_benefit_can_be_drawn_and_saved(binary: Evidence) -> None:
+    """Of an outcome so rare that acting is worth it at no threshold."""
+    (curve,) = binary.decisions_at
+    benefit = {voice: tuple(min(value, 0.0) for value in values) for voice, values in curve.benefit.items()}
+    chart = drawings.decision_curve(replace(curve, benefit=benefit), binary, 0.3)
+    low, high = chart.spec["layout"]["yaxis"]["range"]
+    assert low < high and "<svg" in figure_pictures.svg_of(chart.spec, chart.alt)
