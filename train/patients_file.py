@@ -13,7 +13,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.schema import did_you_mean
 from l2m_core.tables.reading import RowStream, clean_names, is_read_as_a_whole, read_table
-from l2m_core.tables.table import Column, Limits, NumberColumn, RefusedColumn, Table
+from l2m_core.tables.table import Limits, RefusedColumn, Table
 
 Cell = str | float | None
 Row = Sequence[Cell]
@@ -102,16 +102,8 @@ def _read_whole(path: Path, sheet: str | None) -> Table:
 
 
 def _rows_of_table(table: Table) -> Iterator[Row]:
-    yield from zip(*(_cells(column, table.rows) for column in table.columns), strict=True)
-
-
-def _cells(column: Column, rows: int) -> Sequence[Cell]:
-    """Numbers stay numbers, so that no decimal sign is looked for in them."""
-    if isinstance(column, RefusedColumn):
-        return [None] * rows
-    if isinstance(column, NumberColumn):
-        return [None if number != number else number for number in column.values.tolist()]
-    return column.cells()
+    nothing = [None] * table.rows  # of a column that cannot be used, and is not
+    yield from zip(*(nothing if isinstance(one, RefusedColumn) else one.cells() for one in table.columns), strict=True)
 
 
 def _refuse_columns(table: Table, name: str, wanted: set[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from app.ui import labels
 from l2m_core.diagnostics import Diagnostics
 from l2m_core.schema import Outcome
-from l2m_core.step_through.words import sentence as as_sentence
+from l2m_core.step_through.words import as_sentence
 from l2m_core.tables.role_guesses import RoleGuess
 
 NEARLY_ALL = 0.9  # of the rows have the positive class: then perhaps the other one is meant

@@ -11,7 +11,7 @@ from l2m_core.evidence.figures import DecisionCurve, Difference, Figures, Recali
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.fold_answers import FIXED, MODEL, PER_COST, RANDOM
 from l2m_core.evidence.grade import FEW_OUTCOMES, Grade, grade
-from l2m_core.step_through.words import sentence
+from l2m_core.step_through.words import as_sentence
 
 LABELS = {
     MODEL: "the model's order",
@@ -55,7 +55,7 @@ def grade_of(figures: Figures) -> Grade:
 
 def grade_in_words(found: Grade) -> str:
     reasons = "; ".join(found.reasons)
-    return f"For this cohort: {found.word}. {sentence(reasons)}."
+    return f"For this cohort: {found.word}. {as_sentence(reasons)}."
 
 
 def report(figures: Figures) -> str:
@@ -121,13 +121,13 @@ def _about_others(figures: Figures) -> list[Sentence]:
     ours, theirs = shown.label(figures.kind), rival.label(figures.kind)
     if abs(gap.value) < NO_NEWS and not gap.low <= 0 <= gap.high:
         return [
-            Sentence("others", "note", f"{lead}. {sentence(ours)} and {theirs} are as good as each other ({size}).")
+            Sentence("others", "note", f"{lead}. {as_sentence(ours)} and {theirs} are as good as each other ({size}).")
         ]
     if gap.high < 0:
-        return [Sentence("others", "bad", f"{lead}. {sentence(theirs)} {_is(rival)} better than {ours} by {size}.")]
+        return [Sentence("others", "bad", f"{lead}. {as_sentence(theirs)} {_is(rival)} better than {ours} by {size}.")]
     if gap.low > 0:
-        return [Sentence("others", "good", f"{lead}. {sentence(ours)} is better than {theirs} by {size}.")]
-    return [Sentence("others", "open", f"{lead}. {sentence(ours)} and {theirs} are not distinguishable ({size}).")]
+        return [Sentence("others", "good", f"{lead}. {as_sentence(ours)} is better than {theirs} by {size}.")]
+    return [Sentence("others", "open", f"{lead}. {as_sentence(ours)} and {theirs} are not distinguishable ({size}).")]
 
 
 def _has(voice: Voice) -> str:

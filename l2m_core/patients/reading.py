@@ -84,10 +84,10 @@ def _from_table(table: Table, cohort: Cohort) -> BroughtPatients:
 
 
 def _cells(column: Column) -> list[str | float | None] | RefusedColumn:
-    """None where nothing is written. Numbers of a workbook stay numbers, so that no decimal sign is looked for in them."""
-    if isinstance(column, NumberColumn):
-        return [None if number != number else number for number in column.values.tolist()]
-    return [cell if cell.strip() else None for cell in column.cells()] if isinstance(column, TextColumn) else column
+    """None where nothing is written."""
+    if isinstance(column, TextColumn):
+        return [cell if cell.strip() else None for cell in column.cells()]
+    return [*column.cells()] if isinstance(column, NumberColumn) else column
 
 
 def _check_names(names: tuple[str, ...], cohort: Cohort) -> None:

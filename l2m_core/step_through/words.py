@@ -5,7 +5,7 @@ from __future__ import annotations
 RESEARCH_ONLY = "Research use only: decision support to think with, not a medical device. It ranks options; you decide."
 
 
-def sentence(text: str) -> str:
+def as_sentence(text: str) -> str:
     """With a capital letter in front; the others, as those of units and names, as they are."""
     return text[:1].upper() + text[1:]
 

@@ -51,7 +51,7 @@ def refuse_second_row_of_names(columns: Sequence[TextColumn], row: int, where: s
     texts = {
         i: text
         for i in numbers
-        if (text := starts[i][0].strip()) and not _may_be_result(text) and _is_alone(columns[i], text)
+        if (text := starts[i][0].strip()) and not _may_be_result(text) and not _holds_below_the_first(columns[i], text)
     }
     if len({*texts.values()}) >= 2 and 2 * len(texts) >= len(numbers):
         shown = ", ".join(f"'{text:.40}'" for text in [*texts.values()][:3])
@@ -70,16 +70,15 @@ def _may_be_result(text: str) -> bool:
     return text[:1].isdecimal() or text[1:2].isdecimal() or text[2:3].isdecimal() or is_missing(text)
 
 
-def _is_alone(column: TextColumn, text: str) -> bool:
-    """Whether no cell but the first is just this text."""
-    inner = f"{SEPARATOR}{text}{SEPARATOR}"
-    return not (inner in column.joined or column.joined.endswith(inner[:-1]))
-
-
 def _holds(column: TextColumn, text: str) -> bool:
     """Whether a cell is just this text; without a list of the cells, which may be many."""
-    joined, inner = column.joined, f"{SEPARATOR}{text}{SEPARATOR}"
-    return joined == text or joined.startswith(inner[1:]) or joined.endswith(inner[:-1]) or inner in joined
+    is_first = column.joined == text or column.joined.startswith(f"{text}{SEPARATOR}")
+    return is_first or _holds_below_the_first(column, text)
+
+
+def _holds_below_the_first(column: TextColumn, text: str) -> bool:
+    inner = f"{SEPARATOR}{text}{SEPARATOR}"
+    return inner in column.joined or column.joined.endswith(inner[:-1])
 
 
 def _are_numbered(header: list[str]) -> bool:

@@ -61,6 +61,10 @@ class NumberColumn:
 
     values: np.ndarray  # (N,) float64
 
+    def cells(self) -> list[float | None]:
+        """Numbers, so that no decimal sign is looked for in them; None where missing."""
+        return [None if number != number else number for number in self.values.tolist()]
+
 
 @dataclass(frozen=True)
 class RefusedColumn:

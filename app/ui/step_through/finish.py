@@ -11,7 +11,7 @@ from app.ui.headings import heading
 from app.ui.step_through.step_answers import StepAnswers
 from app.ui.traces import exports
 from l2m_core.step_through.verdict import verdict
-from l2m_core.step_through.words import sentence
+from l2m_core.step_through.words import as_sentence
 
 
 def show(answers: StepAnswers) -> None:
@@ -72,5 +72,5 @@ def _why(answers: StepAnswers) -> str:
         return "It was stopped."
     advised = verdict(answers.before.patient, answers.record.settings.stopping)
     if advised.action == "stop":
-        return f"Stopping was advised. {sentence(advised.sentence.removeprefix('Stop: '))}"
+        return f"Stopping was advised. {as_sentence(advised.sentence.removeprefix('Stop: '))}"
     return f"It was stopped by hand. The advice then was to go on: {advised.sentence}"

@@ -19,7 +19,7 @@ from app.ui.step_through.stored_events import Rules
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
 from l2m_core.patients import PatientRecord
-from l2m_core.step_through.words import sentence
+from l2m_core.step_through.words import as_sentence
 
 SECTION = "start"
 ALSO = "start-also"
@@ -209,7 +209,7 @@ def _begin(cohort_id: str, fields: dict[str, str]) -> None:
 
 def _begin_with(cohort_id: str, record: PatientRecord) -> bool:
     """With a patient who was pasted or uploaded, by the usual rules, which can be changed on the way. Whether it begins."""
-    title = f"{sentence(record.label)}, brought {datetime.now(UTC):%d %b %H:%M}"
+    title = f"{as_sentence(record.label)}, brought {datetime.now(UTC):%d %b %H:%M}"
     model = st.session_state.get("start-model", DEFAULT_MODEL)
     with notices.refusals(SECTION):
         _request(
