@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from l2m_core.answering.release import load_release
-from l2m_core.errors import L2MError, ModelFileError
+from l2m_core.errors import ConfigError, L2MError, ModelFileError
 from l2m_core.learn import logs
 from l2m_core.learn.checkpoints import (
     OWN_SUM,
@@ -83,6 +83,8 @@ def unpack(folder: Path, checkpoints: Path, model: dict[str, Any], base: str | N
     model: the settings of the job's model. A state of another model is refused, with the settings that differ.
     base: the released model that the state rests on, where it has another name by now.
     """
+    if any(checkpoints.glob("step-*")):
+        raise ConfigError(f"{checkpoints.parent} holds checkpoints already. Name another folder for the state's.")
     facts = _read_facts(folder)
     different = sorted(key for key in {*model, *facts["model"]} if model.get(key) != facts["model"].get(key))
     if different:

@@ -13,7 +13,7 @@ from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import SHAPES, HeldOut, draw_held_out
 from l2m_core.learn.job_memory import check_memory
 from l2m_core.learn.loop import Loop, LoopConfig
-from l2m_core.learn.stages import EpisodeStream, Stage
+from l2m_core.learn.stages import Episode, EpisodeStream, Stage
 from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import to_plain
 from train.priors import PriorChoice, priors_of
@@ -47,6 +47,10 @@ class DrawnTasks:
     """When positive, stop after so many steps in all (the schedule stays that of the stages)."""
 
     def __post_init__(self) -> None:
+        if not self.stages:
+            raise ConfigError("stages is empty; give at least one stage, with its steps.")
+        if self.held_out_pools < 1:
+            raise ConfigError(f"held_out_pools is {self.held_out_pools}; it must be at least 1.")
         # Before anything is loaded: where the model comes from `init`, one of the default size stands for it.
         model = ModelConfig() if getattr(self, "init", "") else getattr(self, "model", ModelConfig())
         check_memory(self.stages, model, self.device, getattr(self, "orders", 1), self.held_out_pools)
@@ -64,9 +68,13 @@ def pretrain(
     priors = priors_of(job.prior)
     shapes = held_out_shapes(job, model.config.encoder)  # type: ignore[union-attr, arg-type]
     held_out = draw_held_out(priors, job.device, job.held_out_pools, shapes, job.classes_by_frequency)
+    most: int = model.config.max_classes  # type: ignore[union-attr, assignment]
+    for episode in (episode for group in held_out for episode in group.episodes):
+        refuse_more_classes(episode, most)
+    stream = stream_of(job, priors)
     loop = Loop(
         loss,
-        stream_of(job, priors).episode,
+        lambda step: refuse_more_classes(stream.episode(step), most),
         job.stages,
         job.loop,
         Path(job.folder),
@@ -80,6 +88,17 @@ def pretrain(
     if loop.rank == 0:
         print(loop.summary())
     return loop.held_out
+
+
+def refuse_more_classes(episode: Episode, most: int) -> Episode:
+    """The episode, whose tasks must not have more classes than the model has."""
+    n_classes = episode.tasks.n_classes
+    if n_classes is not None and (drawn := int(n_classes.max())) > most:
+        raise ConfigError(
+            f"The prior draws tasks of {drawn} classes, and the model has model.max_classes: {most}. Train a model of as many "
+            "as the prior draws, or let the prior draw fewer (prior.settings.max_classes, where it has that setting)."
+        )
+    return episode
 
 
 def stream_of(job: DrawnTasks, priors: dict) -> EpisodeStream:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from l2m_core.answering.release import save_model
+from l2m_core.answering.release import FACTS, save_model
 from l2m_core.answering.settings import FREQUENCY, AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError
@@ -24,8 +24,10 @@ class ReleaseJob:
 
     run: str
     """Folder of the job whose newest checkpoint is released, with the running average of its weights."""
-    folder: str = "pretrained/general"
+    folder: str
     """Where the model folder is written."""
+    replace: bool = False
+    """Let it take the place of a model that is in the folder. Its learning curves go; its card stays, to be written anew."""
     trained: TrainedRange = field(default_factory=TrainedRange)
     """The cohorts it was trained for. Cohorts beyond them are answered with a warning."""
     inference: AnswerSettings = field(default_factory=AnswerSettings)
@@ -51,6 +53,11 @@ def without_places(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(job: ReleaseJob) -> None:
+    folder = Path(job.folder)
+    if (folder / FACTS).is_file() and not job.replace:
+        raise ConfigError(
+            f"{folder} holds a model. Name another folder, or say replace=true if this one is to take its place."
+        )
     path, facts = load_checkpoint(Path(job.run) / "checkpoints")
     if facts["job"].get("classes_by_frequency") and job.inference.class_order != FREQUENCY:
         raise ConfigError(
@@ -61,7 +68,6 @@ def run(job: ReleaseJob) -> None:
         average_weights(module, load_initial_model(job.average_with), job.own_share)
     trained: ModelConfig = module.config  # type: ignore[assignment]
     config = replace(trained, standardise=trained.standardise or job.standardise)
-    folder = Path(job.folder)
     training = {
         "job": without_places(facts["job"]),
         "steps": facts["step"],
@@ -72,6 +78,8 @@ def run(job: ReleaseJob) -> None:
     if job.average_with:
         training |= {"averaged_with": job.average_with, "own_share": job.own_share}
     save_model(folder, module, config, job.trained, job.inference, training)
+    for curve in folder.glob("curve-*.jsonl"):  # of the model before
+        curve.unlink()
     for number, leg in enumerate((*job.curves, job.run), start=1):
         log = Path(leg) / "log.jsonl"
         if log.is_file():

@@ -68,6 +68,7 @@ def _write(work: Work, source: Path, target: Path, checked: Checked) -> None:
     plain = {
         "run": str(source),
         "folder": str(target),
+        "replace": True,  # what a job that was stopped here may have left
         "trained": trained_range(checked),
         "inference": asdict(inherited(source)),
     }

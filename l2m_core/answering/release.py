@@ -105,6 +105,8 @@ def save_model(
     Written to a draft folder and then moved, so that a reader finds the old model or the new one, never half of it. Other
     files of an old folder of that name stay.
     """
+    if problem := _impossible(config, inference):
+        raise ConfigError(f"inference says {problem}. Leave out that setting.")
     draft = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(draft, ignore_errors=True)
     if folder.is_dir():
@@ -164,13 +166,8 @@ def load_release(name: str | Path = "general", device: str | None = None, dtype:
         inference = build_settings(AnswerSettings, facts["inference"], "inference")
     except ConfigError as error:
         raise ModelFileError(f"{FACTS} of model '{folder.name}' cannot be used: {error}") from error
-    if (inference.gains == "answers" or inference.aligned_states) and not config.value_bins:
-        setting = "gains: answers" if inference.gains == "answers" else f"aligned_states: {inference.aligned_states}"
-        raise ModelFileError(f"{FACTS} of model '{folder.name}' says {setting}, but the model foresees no results.")
-    if inference.part_rows and config.encoder == "rows":
-        raise ModelFileError(
-            f"{FACTS} of model '{folder.name}' says part_rows, but a model of rows reads all together."
-        )
+    if problem := _impossible(config, inference):
+        raise ModelFileError(f"{FACTS} of model '{folder.name}' says {problem}.")
     module = build_model(config)
     weights = load_tensors(folder, "weights")
     try:
@@ -198,6 +195,8 @@ def _fingerprint(facts: dict[str, Any], dtype: str) -> str:
 
 def find_model(name: str | Path) -> Path:
     """A released model's folder by name, or the folder itself."""
+    if not isinstance(name, str | Path):
+        raise ModelFileError(f"A model is named by a text or a folder, not by {name!r:.60}.")
     released = all_folders()
     if str(name) in released:
         return released[str(name)]
@@ -206,6 +205,17 @@ def find_model(name: str | Path) -> Path:
         return folder
     have = ", ".join(sorted(model_folders())) or "none"
     raise ModelFileError(f"There is no model '{name}'. Released models: {have}; or give a folder that holds {FACTS}.")
+
+
+def _impossible(config: ModelConfig, inference: AnswerSettings) -> str | None:
+    """What the settings ask of the model's answers that such a model cannot give; None where it can give all."""
+    if inference.gains == "answers" and not config.value_bins:
+        return "gains: answers, but the model foresees no results"
+    if inference.aligned_states and not config.value_bins:
+        return f"aligned_states: {inference.aligned_states}, but the model foresees no results"
+    if inference.part_rows and config.encoder == "rows":
+        return f"part_rows: {inference.part_rows}, but a model of rows reads all together"
+    return None
 
 
 def _read_facts(folder: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +30,8 @@ from l2m_core.learn.optimiser import MuonAdamW
 from l2m_core.learn.precision import DTYPES, FlopMeter, call_lowered, compile_blocks
 from l2m_core.learn.processes import rank_and_world_size, sum_over_processes
 from l2m_core.learn.stages import Episode, Stage, stage_at
-from l2m_core.settings import check_least
+from l2m_core.model.interface import ModelConfig
+from l2m_core.settings import build_settings, check_least, to_plain
 
 
 @dataclass(frozen=True)
@@ -323,9 +325,14 @@ class Loop:
         )
 
     def resume(self) -> None:
-        """Continues from the newest whole checkpoint in the job's folder."""
+        """Continues from the newest whole checkpoint in the job's folder, which must be this job's own."""
         assert self.folder is not None
         path, facts = load_checkpoint(self.folder / "checkpoints")
+        if changed := _changed(facts, self.facts):
+            raise ConfigError(
+                f"{self.folder} holds a job with other settings ({', '.join(changed)}). Resume it with its own, or begin a "
+                "job in another folder; init takes up the weights of this one."
+            )
         device = next(self.model.parameters()).device
         # Training goes on from the weights themselves; the average is kept beside them.
         self.model.load_state_dict(load_tensors(path, "weights"))
@@ -360,6 +367,27 @@ class Loop:
                 self._log.write(self.step, facts, values)
             except OSError as error:
                 raise self._cannot_write("record", error) from error
+
+
+def _changed(kept: dict, own: dict) -> list[str]:
+    """Names of the settings that make a job the one that it is, its network and the tasks that it draws, and that differ.
+
+    How it is computed, its rate and its length may change on the way. What `own` does not tell is not compared.
+    """
+    before, now = _identity(kept), _identity(own)
+    return [name for name in now if now[name] is not None and now[name] != before[name]]
+
+
+def _identity(facts: dict) -> dict[str, Any]:
+    job, model = facts.get("job", {}), facts.get("model")
+    prior = to_plain(job.get("prior", {}))
+    return {
+        "model": model and build_settings(ModelConfig, model, "model"),
+        "seed": job.get("seed"),
+        "classes_by_frequency": job.get("classes_by_frequency", False),
+        # Not the place of its data, which differs between machines.
+        "prior": {name: prior.get(name) for name in ("name", "settings")},
+    }
 
 
 class _Swapped:

@@ -309,7 +309,12 @@ def test_bulk_work_goes_by_the_head_unless_gains_are_asked_for(memory):
 
 def test_a_release_without_a_value_head_cannot_promise_its_gains(tmp_path):
     config = ModelConfig(layers=1, width=16, heads=2, feedforward=16, max_classes=3, bins=12)
-    save_model(tmp_path / "m", build_model(config), config, TrainedRange(), AnswerSettings(gains="answers"), {})
+    with pytest.raises(ConfigError, match="foresees no results. Leave out that setting"):
+        save_model(tmp_path / "m", build_model(config), config, TrainedRange(), AnswerSettings(gains="answers"), {})
+    assert not (tmp_path / "m").exists()
+    save_model(tmp_path / "m", build_model(config), config, TrainedRange(), AnswerSettings(gains="head"), {})
+    facts = tmp_path / "m" / "model.yaml"
+    facts.write_text(facts.read_text().replace("gains: head", "gains: answers"))
     with pytest.raises(ModelFileError, match="foresees no results"):
         load_release(tmp_path / "m")
 

@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 import yaml
 
+import l2m_core as l2m
 from app.__main__ import build_parser as app_parser
 from app.api.__main__ import build_parser as api_parser
 from app.store.__main__ import build_parser as store_parser
@@ -317,6 +318,21 @@ def test_the_commands_for_the_store_run_as_they_are_written(tmp_path: Path) -> N
         if line == "l2m store heads":
             (tmp_path / "heads.json").write_text(done.stdout)
     assert (tmp_path / "l2m-backup.sqlite3").is_file()
+
+
+def test_the_commands_for_jobs_run_as_they_are_written(tmp_path: Path) -> None:
+    """In the order of the page, two steps of each; the model that they end with can be opened."""
+    jobs = [line for page, line in documented_commands() if page.endswith("researcher-guide.md")]
+    jobs = [line for line in jobs if re.match(r"l2m train (predictor|gain|policy|release) .*=runs/", line)]
+    assert len(jobs) >= 5
+    (tmp_path / "train").symlink_to(REPOSITORY / "train")
+    for number, line in enumerate(jobs):
+        words = [word for word in shlex.split(line) if not word.startswith("stop_at=")]
+        if words[2] != "release":
+            words += [f"stop_at={2 + number}", "held_out_pools=1"]
+        done = run([sys.executable, "-m", "l2m_core.cli", *words[1:]], tmp_path)
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    assert l2m.load(str(tmp_path / "runs" / "model")).release.config.value_bins
 
 
 # -- examples ---------------------------------------------------------------------------------------------------------

@@ -191,6 +191,70 @@ def test_a_release_can_be_the_mean_of_two_models(tmp_path, predictor):
     assert "own_share: 0.25" in (tmp_path / "mean" / "model.yaml").read_text()
 
 
+def test_a_release_takes_the_place_of_a_model_only_if_told_to(tmp_path, predictor, capsys):
+    folder = tmp_path / "model"
+    release = tmp_path / "release.yaml"
+    release.write_text(yaml.safe_dump({"run": str(predictor), "folder": str(folder)}))
+    assert main(["release", "--config", str(release)]) == 0
+    (folder / "card.md").write_text("# Mine")
+    (folder / "curve-9-of_the_one_before.jsonl").write_text("{}")
+    before = (folder / "model.yaml").stat().st_mtime_ns
+    assert main(["release", "--config", str(release)]) == 2
+    assert "holds a model. Name another folder, or say replace=true" in capsys.readouterr().err
+    assert (folder / "model.yaml").stat().st_mtime_ns == before
+    assert main(["release", "--config", str(release), "replace=true"]) == 0
+    assert (folder / "model.yaml").stat().st_mtime_ns > before
+    assert [path.name for path in folder.glob("curve-*")] == ["curve-1-job.jsonl"]
+    assert (folder / "card.md").read_text() == "# Mine"
+
+
+def test_a_release_without_a_folder_is_refused(tmp_path, predictor, capsys):
+    release = tmp_path / "release.yaml"
+    release.write_text(yaml.safe_dump({"run": str(predictor)}))
+    assert main(["release", "--config", str(release)]) == 2
+    assert "folder" in capsys.readouterr().err
+
+
+def test_a_prior_of_more_classes_than_the_model_has_is_refused(tmp_path, predictor, capsys):
+    several = {"name": "bnn", "settings": {"classes": [5, 5]}}
+    for job, extra in (("predictor", {"model": TINY}), ("gain", {"init": str(predictor)})):
+        config = write(tmp_path, folder=str(tmp_path / "job"), prior=several, **extra)
+        assert main([job, "--config", config]) == 2
+        assert "draws tasks of 5 classes, and the model has model.max_classes: 2" in capsys.readouterr().err
+    config = write(tmp_path, folder=str(tmp_path / "job"), prior=several, model={**TINY, "max_classes": 5})
+    assert main(["predictor", "--config", config]) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"seed": 7}, "seed"),
+        ({"prior": {"name": "bnn", "settings": {"clusters": [2, 2]}}}, "prior"),
+        ({"classes_by_frequency": True}, "classes_by_frequency"),
+        ({"model": {**TINY, "width": 8}}, "model"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_job_is_not_resumed_with_settings_that_make_it_another(tmp_path, capsys, changed, name):
+    own = {"folder": str(tmp_path / "job"), "model": TINY}
+    assert main(["predictor", "--config", write(tmp_path, **own), "stop_at=2"]) == 0
+    assert main(["predictor", "--config", write(tmp_path, **{**own, **changed}), "--resume"]) == 2
+    assert f"holds a job with other settings ({name})" in capsys.readouterr().err
+    # A rate, a length and a way to compute may change on the way.
+    again = ["loop.lr=0.0005", "loop.dtype=float32", "stages.0.steps=4", "stop_at=4"]
+    assert main(["predictor", "--config", write(tmp_path, **own), "--resume", *again]) == 0
+    assert load_checkpoint(tmp_path / "job" / "checkpoints")[1]["step"] == 4
+
+
+def test_a_place_that_cannot_be_written_to_is_told_in_a_line(tmp_path, predictor, capsys):
+    (tmp_path / "file").write_text("")
+    release = tmp_path / "release.yaml"
+    release.write_text(yaml.safe_dump({"run": str(predictor), "folder": str(tmp_path / "file" / "model")}))
+    assert main(["release", "--config", str(release)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and str(tmp_path / "file") in said
+
+
 def test_a_model_that_learned_classes_by_frequency_is_told_of_them_so(tmp_path, capsys):
     config = write(tmp_path, folder=str(tmp_path / "job"), model=TINY, classes_by_frequency=True)
     assert main(["predictor", "--config", config]) == 0
@@ -275,3 +339,13 @@ def test_progress_shows_loss_rate_time_left_and_speed(tmp_path, capfd):
     bar = shown.err.split("\r")[-1]
     assert re.search(r"6/6 \[\d+:\d+<\d+:\d+, +[\d.]+(it/s|s/it), loss=\d\.\d+, [\d.e+-]+ GFLOP/s\]", bar)
     assert "GFLOP/s" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [("stages=[]", "stages is empty; give at least one stage"), ("held_out_pools=0", "held_out_pools is 0")],
+)
+def test_a_job_of_nothing_is_refused(tmp_path, capsys, setting, words):
+    config = write(tmp_path, folder=str(tmp_path / "job"), model=TINY)
+    assert main(["predictor", "--config", config, setting]) == 2
+    assert words in capsys.readouterr().err

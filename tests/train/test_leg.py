@@ -379,6 +379,8 @@ def test_a_kept_state_becomes_a_jobs_checkpoint(
     assert curve and (job / "log.jsonl").read_text() == curve
     assert capsys.readouterr().out.count("step 6") == 2
     assert load_checkpoint(job / "checkpoints")[1]["step"] == 6
+    assert portable_state.main(["unpack", state, str(job)]) == 2
+    assert "holds checkpoints already" in capsys.readouterr().err
     assert portable_state.main(["unpack", str(tmp_path / "none"), str(tmp_path / "other")]) == 2
     assert not (tmp_path / "other").exists()
     assert portable_state.main(["pack", str(tmp_path / "other"), str(tmp_path / "none")]) == 2
