@@ -14,6 +14,7 @@ from pathlib import Path
 
 from app.streamlit_contact import addresses
 from l2m_core.answering import devices
+from l2m_core.cli import port_number
 from l2m_core.errors import L2MError
 
 FIRST_PORT = 8501
@@ -26,7 +27,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--address", default="127.0.0.1", help="where to listen (default: %(default)s, which is this computer only)"
     )
-    parser.add_argument("--port", type=int, help=f"default: the first free one from {FIRST_PORT} on; 0: any free one")
+    parser.add_argument(
+        "--port", type=port_number, help=f"default: the first free one from {FIRST_PORT} on; 0: any free one"
+    )
     parser.add_argument("--data-dir", type=Path, help="folder for the app's data; the same as L2M_DATA_DIR")
     parser.add_argument(
         "--processes",

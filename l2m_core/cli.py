@@ -93,6 +93,14 @@ def program(*words: str) -> str:
     return " ".join(["python -m", *words])
 
 
+def port_number(text: str) -> int:
+    """The type of an option that names a port to listen at; 0: any free one."""
+    number = int(text)
+    if not 0 <= number < 2**16:
+        raise argparse.ArgumentTypeError(f"{text} is no port; it must be from 0 to {2**16 - 1}.")
+    return number
+
+
 def purpose(docstring: str | None) -> str:
     """What a module does, in its docstring's words without the command in front: "`python -m …`: what it does"."""
     text = (docstring or "").partition("`: ")[2]

@@ -1,6 +1,11 @@
-"""Where the released models are: at the top of the repository, or inside an installed package."""
+"""Places: where the released models are, and where a command may write, which is looked at before hours of work."""
 
+import argparse
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from l2m_core.errors import ConfigError
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -42,3 +47,45 @@ def is_released(name: str) -> bool:
 def _models_in(parent: Path) -> dict[str, Path]:
     folders = (weights.parent for weights in sorted(parent.glob("*/*.safetensors")))
     return {folder.name: folder for folder in folders if not folder.name.startswith(".")}  # hidden: being written
+
+
+# -- to write to -----------------------------------------------------------------------------------------------------
+
+
+def file_to_write(text: str) -> Path:
+    """The type of an option that names a file to write; folders on the way to it are made when it is written."""
+    path = Path(text)
+    return _as_option(lambda: check_file(path), path)
+
+
+def folder_to_write(text: str) -> Path:
+    """The type of an option that names a folder to write into, which need not be there."""
+    path = Path(text)
+    return _as_option(lambda: _check_way_to(path), path)
+
+
+def check_file(out: Path, read: Iterable[Path | str] = (), option: str = "--out") -> None:
+    """A file can be written there, and it takes the place of nothing that is read."""
+    if out.is_dir():
+        raise ConfigError(f"{out} is a folder. Name a file in it.")
+    for path in map(Path, read):
+        if out.resolve() == path.resolve():
+            raise ConfigError(f"{option} would take the place of {path.name}, which is read. Choose another {option}.")
+    _check_way_to(out.parent)
+
+
+def _check_way_to(folder: Path) -> None:
+    existing = next(part for part in (folder, *folder.absolute().parents) if part.exists())
+    if not existing.is_dir():
+        raise ConfigError(f"{existing} is a file, so there can be no folder of that name.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ConfigError(f"Nothing may be written to {existing}. Name another place.")
+
+
+def _as_option(check: Callable[[], None], path: Path) -> Path:
+    """The path; what the check refuses is told as argparse tells of an option."""
+    try:
+        check()
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return path

@@ -79,6 +79,9 @@ def main(arguments: list[str] | None = None) -> int:
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:  # a full disk, a folder without rights …
+        print(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:  # while steps are made, the training loop takes the signal itself, and saves
         print(f"\n{INTERRUPTED[command in RESUMABLE]}", file=sys.stderr)
         return 130

@@ -28,8 +28,9 @@ from l2m_core.answering import devices
 from l2m_core.answering.release import FACTS, find_model
 from l2m_core.cli import program, purpose
 from l2m_core.cohort import Cohort
-from l2m_core.errors import CohortError, ConfigError, DeviceWarning
+from l2m_core.errors import CohortError, ConfigError, DeviceWarning, FeatureError
 from l2m_core.memory import CohortMemory, load
+from l2m_core.paths import check_file, file_to_write
 from l2m_core.tables import reading_options
 from l2m_core.tables.cell_parsing import number_text
 from l2m_core.tables.spreadsheet_cells import plain_frame
@@ -122,7 +123,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--keep", nargs="*", default=[], help="columns of the patients copied to the answers, such as ids"
     )
-    parser.add_argument("--out", type=Path, required=True, help="CSV to write")
+    parser.add_argument("--out", type=file_to_write, required=True, help="CSV to write")
     parser.add_argument("--model", default="general")
     devices.add_option(parser)
     parser.add_argument("--policy", choices=sorted(NAMED_POLICIES), default="gain")
@@ -148,7 +149,7 @@ def acquire(
     """Writes `out` and returns the number of patients. Columns: row, action_1 …, the prediction before and after."""
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
-    _refuse_place(out, (patients, *filter(None, (settings.cohort, settings.schema))))
+    check_file(out, (patients, *filter(None, (settings.cohort, settings.schema))), "--out")
     run_id = identity(settings, patients, chunk)
     cohort = _read_context(settings)
     _refuse_names_of_answers(settings, cohort)
@@ -180,10 +181,7 @@ def answer_chunk(job: ChunkJob) -> int:
     memory = _memory(job.settings)
     kept = job.rows[list(job.settings.keep)].map(_as_text)
     unread = [name for name in job.settings.keep if name not in memory.cohort.schema.names]
-    try:
-        x = memory.cohort.encode(job.rows.drop(columns=unread))
-    except Exception as error:
-        raise CohortError(f"Patients from row {job.first + 1:,} on cannot be read: {error}") from error
+    x = _encoded(memory.cohort, job.rows.drop(columns=unread), job.first)
     stopping = None if job.settings.least_gain is None else Stopping(least_gain=job.settings.least_gain)
     rollout = roll_out(memory, x, budget=job.settings.budget, policy=job.settings.policy, stopping=stopping)
     table = plain_frame(_table(rollout, job.first, memory, kept))
@@ -196,15 +194,6 @@ def _as_text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else "" if cell is None else number_text(cell)
 
 
-def _refuse_place(out: Path, read: Sequence[Path | str]) -> None:
-    """Answers never take the place of what is read."""
-    if out.is_dir():
-        raise ConfigError(f"{out} is a folder. Name a file in it for the answers.")
-    for path in map(Path, read):
-        if out.resolve() == path.resolve():
-            raise ConfigError(f"The answers would take the place of {path.name}, which is read. Choose another --out.")
-
-
 def _refuse_names_of_answers(settings: AcquireSettings, cohort: Cohort) -> None:
     """A kept column may not be called as one that the answers have of their own."""
     classes = [] if cohort.kind == "continuous" else cohort.classes
@@ -215,6 +204,19 @@ def _refuse_names_of_answers(settings: AcquireSettings, cohort: Cohort) -> None:
             raise ConfigError(
                 f"The answers have a column {name!r} of their own. Rename the one to keep, or leave it out."
             )
+
+
+def _encoded(cohort: Cohort, rows: pd.DataFrame, first: int) -> np.ndarray:
+    """(n, d) values of consecutive patients; what cannot be read is told with its row in the file, counted from 1."""
+    try:
+        return cohort.encode(rows)
+    except FeatureError as problem:
+        for number in range(len(rows)):
+            try:
+                cohort.encode(rows.iloc[number : number + 1])
+            except FeatureError as error:
+                raise CohortError(f"The patient of row {first + number + 1:,} cannot be read: {error}") from error
+        raise CohortError(f"Patients from row {first + 1:,} on cannot be read: {problem}") from problem
 
 
 def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFrame) -> pd.DataFrame:

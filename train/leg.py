@@ -34,6 +34,7 @@ from l2m_core.learn.logs import NAME as LOG
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.stages import POOL_STEPS, Stage
 from l2m_core.model.encoders import build_model
+from l2m_core.paths import folder_to_write
 from l2m_core.settings import build_settings, read_settings, to_plain
 from train import portable_state
 from train.initial_model import load_initial_model
@@ -84,7 +85,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program("train", "leg"), description=purpose(__doc__.split("\n")[0]))
     parser.add_argument("--config", type=Path, required=True, help="settings of a predictor job")
     parser.add_argument("--state", type=Path, required=True, help="folder of the state to go on from, if it is there")
-    parser.add_argument("--out", type=Path, required=True, help="empty folder for the new state, curve and comparison")
+    parser.add_argument(
+        "--out", type=folder_to_write, required=True, help="empty folder for the new state, curve and comparison"
+    )
     parser.add_argument("--minutes", type=float, default=8.0, help="minutes of training in this leg")
     parser.add_argument(
         "--plan-minutes", type=float, default=0.0, help="minutes of this leg and all later ones, to fit the schedule to"

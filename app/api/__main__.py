@@ -21,7 +21,7 @@ from app.server.head_limit import HeadLimit
 from app.server.limits import raise_file_limit
 from app.settings import AppSettings
 from l2m_core.answering import devices
-from l2m_core.cli import program
+from l2m_core.cli import port_number, program
 from l2m_core.errors import L2MError
 
 PORT = 8600
@@ -36,7 +36,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--address", default="127.0.0.1", help="where to listen (default: %(default)s, which is this computer only)"
     )
-    parser.add_argument("--port", type=int, default=PORT, help="default: %(default)s; 0: any free one")
+    parser.add_argument("--port", type=port_number, default=PORT, help="default: %(default)s; 0: any free one")
     parser.add_argument(
         "--name", action="append", default=[], help="a further name under which it is asked, by a proxy"
     )

@@ -19,6 +19,7 @@ from l2m_core.evidence.duration import expected_seconds, in_words
 from l2m_core.evidence.folds import EvidenceSettings
 from l2m_core.evidence.sentences import at_threshold, check_threshold
 from l2m_core.memory import load
+from l2m_core.paths import check_file, file_to_write
 from l2m_core.tables import reading_options
 
 DEFAULTS = EvidenceSettings()
@@ -67,7 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="P",
         help="also say what acting from this probability on would bring, such as 0.2",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to this file")
+    parser.add_argument("--json", type=file_to_write, metavar="FILE", help="also write all figures to this file")
     parser.add_argument("--quiet", action="store_true", help="say nothing of the progress")
     return parser
 
@@ -108,6 +109,8 @@ def time_left(passed: float, share: float) -> str:
 
 
 def run(given: argparse.Namespace) -> int:
+    if given.json:
+        check_file(given.json, filter(None, (given.cohort, given.schema)), "--json")
     devices.apply_option(given.device)
     model = load(given.model)
     policy = given.policy or model.release.inference.policy
@@ -145,6 +148,7 @@ def run(given: argparse.Namespace) -> int:
         print(at_threshold(curve, given.threshold, evidence.shown_voice.label(evidence.kind)).text)
     if given.json:
         try:
+            given.json.parent.mkdir(parents=True, exist_ok=True)
             given.json.write_text(json.dumps(evidence.to_data(), indent=1), encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"The figures cannot be written to {given.json} ({error.strerror}).") from error

@@ -68,6 +68,17 @@ def test_the_outcome_of_arrays(y, options, kind, classes):
         (np.zeros((N, 1)), np.arange(N) % 3, {"classes": ["a", "b"]}, "2 classes"),
         (np.zeros((N, 1)), np.arange(N) % 2, {"names": ["a", "b"]}, "2 names"),
         (np.zeros((N, 2)), np.arange(N) % 2, {"names": ["a", "a"]}, "twice"),
+        (np.zeros((N, 2)), np.arange(N) % 2, {"acquirable": [0, 2]}, "acquirable must hold a truth value for each"),
+        (np.zeros((N, 2)), np.arange(N) % 2, {"acquirable": ["x3"]}, "acquirable names 'x3', which is no feature"),
+        (
+            np.zeros((N, 2)),
+            np.arange(N) % 2,
+            {"levels": {"x2": ["a"]}},
+            "levels are given for 'x2', which is no feature",
+        ),
+        (np.zeros((N, 2)), np.arange(N) % 2 + 0.4, {"classes": ["a", "b"]}, "y must hold codes from 0 to 1"),
+        (np.zeros((N, 2)), np.full(N, np.nan), {"classes": ["a", "b"]}, "y must hold codes from 0 to 1"),
+        (np.zeros((N, 2)), ["a", "b"] * (N // 2), {"classes": ["a", "b"]}, "y must hold codes from 0 to 1"),
         (np.zeros((N, 1)), np.arange(N) % 2, {"acquirable": [True, False]}, "acquirable"),
         (np.full((N, 1), 0.5), np.arange(N) % 2, {"categorical": [True]}, "codes"),
         (np.zeros((N, 1)), np.arange(N) % 2, {"kind": "ordinal"}, "kind"),
@@ -76,3 +87,11 @@ def test_the_outcome_of_arrays(y, options, kind, classes):
 def test_arrays_that_cannot_be_a_cohort_are_refused(x, y, options, words):
     with pytest.raises(InputError, match=words):
         Cohort.from_arrays(x, y, **options)
+
+
+def test_features_can_be_named_instead_of_flagged():
+    x, y = np.zeros((N, 3)), np.arange(N) % 2
+    by_name = Cohort.from_arrays(x, y, acquirable=["x2", "x0"], categorical=["x1"])
+    by_flag = Cohort.from_arrays(x, y, acquirable=[True, False, True], categorical=[0, 1, 0])
+    assert by_name.schema == by_flag.schema and by_name.acquirable.tolist() == [True, False, True]
+    assert Cohort.from_arrays(x, y, acquirable=[]).acquirable.tolist() == [False] * 3

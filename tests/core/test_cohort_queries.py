@@ -73,6 +73,16 @@ def test_a_frame_is_checked_like_a_dict(cohort):
         cohort.encode(pd.DataFrame({"age": [True, False]}))
 
 
+def test_the_frame_that_a_cohort_was_made_of_is_read_by_its_own_names():
+    values = np.random.default_rng(0).normal(size=(4, N))
+    frame = pd.DataFrame(
+        np.column_stack([*values, np.arange(N) % 2]), columns=[" age ", "lactate", "lactate", "pulse\trate", "died"]
+    )
+    found = Cohort.from_frame(frame, "died")
+    assert found.names == ("age", "lactate", "lactate (2)", "pulse rate")
+    np.testing.assert_array_equal(found.encode(frame), found.x)
+
+
 def test_an_unseen_category_is_other_and_said_once(cohort):
     with pytest.warns(UnseenLevelWarning, match="'ward': 'hospice' .*1 more") as caught:
         codes = cohort.encode([{"ward": "hospice"}, {"ward": "home"}, {"ward": "icu"}])[:, 2]

@@ -52,6 +52,17 @@ def test_an_unseen_text_is_read_as_other_with_a_warning(mixed):
         classifier.predict_proba(frame[:2].assign(ward="z"))
 
 
+@pytest.mark.parametrize(
+    "names", [("outcome", " ward ", ""), ("a" * 400, "a" * 401, "outcome"), ("x\ty", "x y", "x  y")]
+)
+def test_names_that_no_cohort_could_have_are_taken_as_they_are(mixed, names):
+    frame, y = mixed
+    named = frame.set_axis(list(names), axis=1)
+    np.testing.assert_allclose(
+        L2MClassifier().fit(named, y).predict_proba(named[:5]), L2MClassifier().fit(frame, y).predict_proba(frame[:5])
+    )
+
+
 def test_columns_whose_names_are_numbers_are_read_as_those_with_texts(mixed):
     frame, y = mixed
     numbered = frame.set_axis(range(frame.shape[1]), axis=1)

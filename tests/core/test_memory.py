@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import l2m_core as l2m
-from l2m_core.errors import CohortError, FeatureError, RangeWarning
+from l2m_core.errors import CohortError, FeatureError, InputError, ModelFileError, RangeWarning
 from l2m_core.memory import bootstrap_rows
 
 
@@ -112,6 +112,48 @@ def test_more_classes_than_supported_are_refused(model):
 def test_arrays_that_cannot_be_patients_are_refused_by_name(memory, x, words):
     with pytest.raises(FeatureError, match=words):
         memory.predict(x)
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda memory: memory.model.condition(pd.DataFrame({"a": [1]})), "A DataFrame is no Cohort.*from_frame"),
+        (lambda memory: memory.model.condition(memory.cohort, exponent=float("nan")), "exponent is nan"),
+        (lambda memory: memory.model.condition(memory.cohort, exponent=-1), "exponent is -1"),
+        (lambda memory: memory.resampled(rows=0), "rows is 0; it must be at least 1"),
+        (lambda memory: memory.resampled(count=0), "count is 0; it must be at least 1"),
+        (lambda memory: memory.resampled(seed=-1), "seed is -1; it must be at least 0"),
+        (lambda memory: memory.start({}, stopping={"budget": 2}), "stopping is a dict; give a Stopping"),
+        (
+            lambda memory: memory.acquire(memory.cohort.x[:1], stopping={"budget": 2}),
+            "stopping is a dict; give a Stopping",
+        ),
+        (lambda memory: memory.acquire(memory.cohort.x[:1], policy=3), "policy is 3; give a policy's name"),
+        (lambda memory: memory.start([1, 2]), "a list is none"),
+    ],
+)
+def test_a_slip_is_told_in_words(memory, ask, words):
+    with pytest.raises(InputError, match=words):
+        ask(memory)
+
+
+def test_a_model_is_named_by_a_text_or_a_folder():
+    with pytest.raises(ModelFileError, match="named by a text or a folder, not by None"):
+        l2m.load(None)  # type: ignore[arg-type]
+
+
+def test_a_patient_may_come_as_a_row_of_a_table(memory):
+    row = pd.Series({memory.cohort.names[0]: 1.0})
+    assert memory.start(row).state.values == {memory.cohort.names[0]: 1.0}
+
+
+def test_one_level_may_be_asked_for_by_itself(memory):
+    patient, name = memory.start({}), memory.cohort.names[0]
+    assert patient.expect(name, 0.5).tolist() == patient.expect(name, [0.5]).tolist()
+
+
+def test_it_is_shown_in_a_line(memory):
+    assert repr(memory) == f"CohortMemory({memory.model!r} on {memory.cohort!r})" and "\n" not in repr(memory)
 
 
 def test_resampled_memories_move_the_answer_a_little(memory):

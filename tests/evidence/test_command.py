@@ -24,6 +24,18 @@ def test_a_file_becomes_sentences_and_figures(tmp_path, capsys):
     assert found is not None and found.asked == 12
 
 
+def test_figures_never_take_the_place_of_the_cohort(tmp_path, capsys):
+    table = tmp_path / "ward.csv"
+    small_frame().drop(columns="record").to_csv(table, index=False)
+    before = table.read_bytes()
+    assert main([str(table), "--outcome", "died", *QUICK, "--json", str(tmp_path / "." / "ward.csv")]) == 2
+    assert "--json would take the place of ward.csv" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([str(table), "--outcome", "died", *QUICK, "--json", str(table / "figures.json")])
+    assert "ward.csv is a file, so there can be no folder" in capsys.readouterr().err
+    assert table.read_bytes() == before
+
+
 def test_progress_has_an_estimate_and_says_a_thing_once_in_a_file(capsys, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("l2m_core.evidence.__main__.time.monotonic", lambda: now[0])

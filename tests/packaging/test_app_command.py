@@ -47,6 +47,13 @@ def test_a_port_in_use_that_was_asked_for_is_named(capsys: pytest.CaptureFixture
     assert f"port {port}" in complaint and "--port NUMBER" in complaint
 
 
+def test_a_port_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in ("99999", "-1", "web"):
+        with pytest.raises(SystemExit):
+            main(["--port", wrong])
+        assert "--port" in capsys.readouterr().err
+
+
 def test_no_browser_opens_without_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)

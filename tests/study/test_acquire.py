@@ -438,6 +438,16 @@ def test_a_column_is_not_kept_in_place_of_an_answer(files, tiny_model, tmp_path)
     assert pd.read_csv(tmp_path / "out.csv")["action_3"].eq(7).all()
 
 
+def test_a_patient_who_cannot_be_read_is_named_by_the_row(files, tiny_model, tmp_path):
+    cohort, patients = files
+    frame = pd.read_csv(patients)
+    frame["lactate"] = frame["lactate"].astype(object)
+    frame.loc[9, "lactate"] = "plenty"
+    frame.to_csv(patients, index=False)
+    with pytest.raises(CohortError, match="The patient of row 10 cannot be read: .*'plenty'"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=6)
+
+
 def test_answers_never_take_the_place_of_what_is_read(files, tiny_model, tmp_path):
     cohort, patients = files
     before = [path.read_bytes() for path in files]

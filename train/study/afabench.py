@@ -17,6 +17,7 @@ import pandas as pd
 from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError, InputError
 from l2m_core.learn.checkpoints import write_text
+from l2m_core.paths import file_to_write, folder_to_write
 from train.study.afabench_layout import FILE, Evaluation, evaluation_of, read_evaluation, write_evaluation
 from train.study.evaluation.cells import Cell, draw_trial
 from train.study.evaluation.manifest import default_data_folder, read_manifest
@@ -44,10 +45,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     out.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
     out.add_argument("--model", default="general", help="a released model's name or folder")
     out.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
-    out.add_argument("--out", type=Path, default=Path("runs/afabench"), help="folder to write into")
+    out.add_argument("--out", type=folder_to_write, default=Path("runs/afabench"), help="folder to write into")
     into = ways.add_parser("import", help="score such files")
     into.add_argument("folder", type=Path, help=f"in which METHOD/dataset-NAME+instance_idx-N/…/{FILE} lie")
-    into.add_argument("--out", type=Path, required=True, help="CSV to write: a row for each task, score and step")
+    into.add_argument(
+        "--out", type=file_to_write, required=True, help="CSV to write: a row for each task, score and step"
+    )
     return parser.parse_args(arguments)
 
 

@@ -22,6 +22,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import ece, log_loss, paired_interval
+from l2m_core.paths import folder_to_write
 from train.study.evaluation.report import publish
 from train.study.experiments.families import Family, draw
 from train.study.markdown import markdown_table
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--one-view", action="store_true", help="without what reads a task twice or more: views, exponents"
     )
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     given = parser.parse_args(arguments)
     model = load(given.model)
     views, with_exponent = (VIEWS[:1], ()) if given.one_view else (VIEWS, WITH_EXPONENT)

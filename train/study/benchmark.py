@@ -26,6 +26,7 @@ from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.model.encoders import build_model
+from l2m_core.paths import file_to_write
 from train.study.evaluation.report import publish
 from train.study.experiments import rows_speed
 
@@ -40,7 +41,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     devices.add_option(parser)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--patients", type=int, default=10_000, help="patients of the bulk roll-out")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/benchmark.md"))
+    parser.add_argument("--out", type=file_to_write, default=Path("docs/results/benchmark.md"))
     parser.add_argument("--child", nargs=2, type=int, metavar=("ROWS", "FEATURES"), help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 

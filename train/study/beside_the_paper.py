@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 
 from l2m_core.cli import program, purpose
 from l2m_core.learn.checkpoints import write_text
+from l2m_core.paths import folder_to_write
 from train.study.beside.drawings import DRAWINGS, Drawing
 from train.study.beside.published import Published, PublishedFigure, PublishedTable, read_published
 from train.study.beside.records import NO_RECORD, Records, scale_line, to_make
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program("train", "beside_the_paper"), description=purpose(__doc__))
-    parser.add_argument("--out", type=Path, default=Path("docs/results"), help="folder of the records and of the page")
+    parser.add_argument(
+        "--out", type=folder_to_write, default=Path("docs/results"), help="folder of the records and of the page"
+    )
     parser.add_argument("--data", type=Path, help="measure prevalences of the study's data sets in this folder anew")
     return parser.parse_args(arguments)
 

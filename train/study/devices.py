@@ -26,6 +26,7 @@ from l2m_core.answering.devices import AGREEMENT, CPU, Device
 from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError, DeviceWarning, RangeWarning
 from l2m_core.memory import L2M, CohortMemory
+from l2m_core.paths import file_to_write
 from train.study.benchmark import machine, make_cohort, timings
 from train.study.evaluation.report import publish
 
@@ -71,7 +72,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--features", type=int, default=20, help="of each cohort")
     parser.add_argument("--patients", type=int, default=10_000, help="patients of the bulk roll-out")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of the CPU")
-    parser.add_argument("--out", type=Path, default=Path("docs/results/devices.md"))
+    parser.add_argument("--out", type=file_to_write, default=Path("docs/results/devices.md"))
     return parser.parse_args(arguments)
 
 

@@ -17,6 +17,7 @@ from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.methods import METHODS
 from l2m_core.methods.interface import find_method
+from l2m_core.paths import folder_to_write
 from l2m_core.settings import read_settings, refuse_unknown
 from train.data_plugins import PluggedSource, offered_loaders
 from train.engines import ENGINES, cores, fan_out
@@ -97,7 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     devices.add_option(parser)
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
     parser.add_argument("--partial", type=Path, default=Path("runs/evaluate"), help="where finished trials are kept")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"), help="where the page and the table go")
+    parser.add_argument(
+        "--out", type=folder_to_write, default=Path("docs/results"), help="where the page and the table go"
+    )
     parser.add_argument("--engine", choices=ENGINES, default="processes", help="what trials fan out over")
     parser.add_argument(
         "--workers", type=int, default=cores(), help="trials at a time; default: one for each core at hand"

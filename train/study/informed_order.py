@@ -25,6 +25,7 @@ from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.methods.l2m import L2MMethod
+from l2m_core.paths import folder_to_write
 from train.study.evaluation.cells import Cell, Trial, draw_trial, fitting_contexts
 from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.evaluation.report import publish
@@ -81,7 +82,7 @@ def options(command: str, doc: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--contexts", type=int, nargs="+", default=[100, 400], help="rows that predictions learn from")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="each draws rows anew")
     parser.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     devices.add_option(parser)
     return parser
 

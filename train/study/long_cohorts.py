@@ -24,6 +24,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import log_loss, paired_interval
+from l2m_core.paths import folder_to_write
 from train.study.answer_settings import known_in_part
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.report import publish
@@ -108,7 +109,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=program("train", "long_cohorts"), description=purpose(__doc__))
     parser.add_argument("--model", default="general", help="a released model's name or folder")
     parser.add_argument("--tasks", type=int, default=10, help="for each of the limits")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     given = parser.parse_args(arguments)
     model = load(given.model)
     parts = [HEAD, f"`python -m train long_cohorts --tasks {given.tasks}`, model {model.fingerprint[:12]}."]

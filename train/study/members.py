@@ -22,6 +22,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.council.fitting import expected_weights
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import row_losses
+from l2m_core.paths import folder_to_write
 from train.study.evaluation.report import publish
 from train.study.experiments.inference import t_interval
 from train.study.markdown import markdown_table
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 250], help="of the cohort")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="each draws another table")
     parser.add_argument("--test-rows", type=int, default=200, help="rows asked about")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     devices.add_option(parser)
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)

@@ -19,6 +19,7 @@ from l2m_core.answering import devices
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory
+from l2m_core.paths import folder_to_write
 from train.study.evaluation.cells import Cell, Trial, draw_trial
 from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.experiments.datasets import bundled_cohort
@@ -87,7 +88,7 @@ def options(command: str, purpose: str | None) -> argparse.ArgumentParser:
     devices.add_option(parser)
     parser.add_argument("--states", type=int, default=30, help="of each cohort")
     parser.add_argument("--only", nargs="*", default=[], help="names of cohorts, instead of all")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     return parser
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.errors import L2MError, TrainingError
+from l2m_core.paths import folder_to_write
 from train.engines import ENGINES, cores
 from train.study.evaluation.manifest import default_data_folder
 from train.study.experiments.datasets import check_data_folder
@@ -28,7 +29,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     devices.add_option(parser)
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="folder with the study's data sets")
     parser.add_argument("--partial", type=Path, default=Path("runs/reproduce"), help="where finished pieces are kept")
-    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     parser.add_argument("--engine", choices=ENGINES, default="processes")
     parser.add_argument("--workers", type=int, default=cores(), help="processes; default: one for each core at hand")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings in place of the scale's")
