@@ -117,17 +117,23 @@ def _about_others(figures: Figures) -> list[Sentence]:
     if rival is None:
         return [Sentence("others", "note", f"{lead}.")]
     gap = rival.against_shown
-    size = f"{abs(gap.value):.3f} nats, 95% interval of the difference {_signed(gap.low)} to {_signed(gap.high)}"
     ours, theirs = shown.label(figures.kind), rival.label(figures.kind)
+    # Of rival minus shown: above zero speaks for the shown voice.
+    differs = f"{_signed(gap.value)} nats of log loss, 95% interval {_signed(gap.low)} to {_signed(gap.high)}"
     if abs(gap.value) < NO_NEWS and not gap.low <= 0 <= gap.high:
         return [
-            Sentence("others", "note", f"{lead}. {as_sentence(ours)} and {theirs} are as good as each other ({size}).")
+            Sentence(
+                "others", "note", f"{lead}. {as_sentence(ours)} and {theirs} are as good as each other ({differs})."
+            )
         ]
     if gap.high < 0:
+        size = f"{-gap.value:.3f} nats, 95% interval {-gap.high:.3f} to {-gap.low:.3f}"
         return [Sentence("others", "bad", f"{lead}. {as_sentence(theirs)} {_is(rival)} better than {ours} by {size}.")]
     if gap.low > 0:
+        size = f"{gap.value:.3f} nats, 95% interval {gap.low:.3f} to {gap.high:.3f}"
         return [Sentence("others", "good", f"{lead}. {as_sentence(ours)} is better than {theirs} by {size}.")]
-    return [Sentence("others", "open", f"{lead}. {as_sentence(ours)} and {theirs} are not distinguishable ({size}).")]
+    open_words = f"{as_sentence(ours)} and {theirs} are not distinguishable ({theirs}: {differs})"
+    return [Sentence("others", "open", f"{lead}. {open_words}.")]
 
 
 def _has(voice: Voice) -> str:

@@ -112,10 +112,20 @@ def test_a_setting_that_is_no_yes_or_no_is_refused():
 @pytest.mark.parametrize(
     ("low", "high", "verdict", "words"),
     [
-        (-0.2, -0.1, "bad", "Boosted trees are better than the general model alone by 0.150 nats"),
-        (-0.2, 0.1, "open", "The general model alone and boosted trees are not distinguishable"),
-        (0.1, 0.2, "good", "The general model alone is better than boosted trees by 0.150 nats"),
-        (-0.002, -0.001, "note", "The general model alone and boosted trees are as good as each other (0.002 nats"),
+        (
+            -0.2,
+            -0.1,
+            "bad",
+            "Boosted trees are better than the general model alone by 0.150 nats, 95% interval 0.100 to 0.200.",
+        ),
+        (
+            -0.2,
+            0.1,
+            "open",
+            "alone and boosted trees are not distinguishable (boosted trees: −0.050 nats of log loss, 95% interval −0.200",
+        ),
+        (0.1, 0.2, "good", "alone is better than boosted trees by 0.150 nats, 95% interval 0.100 to 0.200."),
+        (-0.002, -0.001, "note", "alone and boosted trees are as good as each other (−0.002 nats of log loss"),
     ],
 )
 def test_who_wins_is_said_only_where_the_interval_says_so(evidence, low, high, verdict, words):
