@@ -19,7 +19,7 @@ from l2m_core.tables.cell_parsing import number_text
 from l2m_core.tables.column_parsing import read_columns
 from l2m_core.tables.column_reading import DEFAULT_RULES, ReadingRules
 from l2m_core.tables.entered_values import UnseenLevelWarning, code_of, codes_of, encode_values, value_text
-from l2m_core.tables.frames import table_from_frame
+from l2m_core.tables.frames import names_of_frame, table_from_frame
 from l2m_core.tables.measurements import as_they_are, find_measurements, one_row_each
 from l2m_core.tables.outcome_inference import FEWEST_ROWS
 from l2m_core.tables.reading import read_table
@@ -216,7 +216,7 @@ class Cohort:
         """Arrays as they are: no column is dropped or reordered, no row is left out.
 
         x: (N, d) numbers, NaN where not recorded, codes 0, 1, … in categorical columns; y: (N,) labels or numbers;
-        acquirable, categorical: (d,) bool; levels: texts of the codes by name; costs: (d,);
+        acquirable, categorical: (d,) bool, or the names of those that are; levels: texts of the codes by name; costs: (d,);
         groups: (d,) name of the panel or None; classes: texts of y's codes 0, 1, … (else: y's distinct values).
         """
         content = read_arrays(
@@ -349,9 +349,11 @@ class Cohort:
         unseen category becomes 'other' with a warning; all else that is wrong is a FeatureError.
         """
         if isinstance(rows, pd.DataFrame):
-            if not rows.columns.is_unique:
+            # Named as the cohort's own columns were.
+            labels, repeated, _ = names_of_frame(rows)
+            if repeated and not {*labels} <= {*self.schema.names, self.schema.outcome.name}:
                 raise FeatureError("The DataFrame has a column name twice. Keep one column of each name.")
-            return self._encode_columns({str(name): rows[name] for name in rows.columns}, len(rows))
+            return self._encode_columns({name: rows.iloc[:, i] for i, name in enumerate(labels)}, len(rows))
         rows = [rows] if isinstance(rows, Mapping) else rows
         if isinstance(rows, str) or not isinstance(rows, Sequence) or not all(isinstance(r, Mapping) for r in rows):
             raise FeatureError("Rows must be a DataFrame, a dict of feature: value, or a list of such dicts.")

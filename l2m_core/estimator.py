@@ -9,7 +9,7 @@ import decimal
 import functools
 import numbers
 import warnings
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from l2m_core.answering.predictive import Predictive
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
 from l2m_core.memory import L2M, CohortMemory, load
-from l2m_core.schema import Feature, Overrides
+from l2m_core.schema import LONGEST_NAME, Feature, Overrides
 from l2m_core.tables.column_parsing import read_column, read_columns
 from l2m_core.tables.column_reading import DEFAULT_RULES, Reading, ReadingRules
 from l2m_core.tables.entered_values import encode_values
@@ -31,7 +31,7 @@ from l2m_core.tables.feature_inference import infer_feature
 from l2m_core.tables.frames import column_of
 from l2m_core.tables.reading_notes import joined_texts, notes_of_feature
 from l2m_core.tables.schema_inference import decimals_of_texts
-from l2m_core.tables.table import DEFAULT_LIMITS, Column, TextColumn, clean_names
+from l2m_core.tables.table import DEFAULT_LIMITS, Column, TextColumn, clean_names, unused_name
 
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
 
@@ -64,6 +64,7 @@ class _InContext(BaseEstimator):
             categorical=self._categorical(x.shape[1]),
             levels=self._levels(names),
             classes=classes,
+            outcome=unused_name("outcome", names),
             fewest_rows=1,
         )
         self.memory_ = model.condition(cohort)
@@ -180,8 +181,14 @@ class L2MRegressor(RegressorMixin, _InContext):
 
 
 def _names(estimator: _InContext, d: int) -> list[str]:
-    names = getattr(estimator, "feature_names_in_", None)
-    return [str(name) for name in names] if names is not None else [f"x{i}" for i in range(d)]
+    given = getattr(estimator, "feature_names_in_", None)
+    return _usable(given) if given is not None else [f"x{i}" for i in range(d)]
+
+
+def _usable(given: Iterable[Any]) -> list[str]:
+    """Names that a cohort's columns can have. Nothing is lost by a repair, since later rows go by position."""
+    short = LONGEST_NAME - 8  # leaves room for a number behind names that are alike once they are cut
+    return list(clean_names([str(name)[:short] for name in given])[0])
 
 
 def _plain(values: pd.Series) -> pd.Series:
@@ -204,7 +211,7 @@ def _read_texts(
 
     stated: positions of columns that are categories, even where their texts are numbers.
     """
-    names, _, _ = clean_names([str(values.name) for values in texts.values()])
+    names = _usable(values.name for values in texts.values())
     columns = [
         column_of(values, name, DEFAULT_LIMITS, DEFAULT_LIMITS.size)
         for name, values in zip(names, texts.values(), strict=True)

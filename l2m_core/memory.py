@@ -6,6 +6,8 @@ Everything here is arrays and tables; tensors stay in `answering/engine.py`.
 
 from __future__ import annotations
 
+import math
+import numbers
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +25,7 @@ from l2m_core.answering.release import Release, load_release
 from l2m_core.answering.row_order import arranged
 from l2m_core.cohort import Cohort
 from l2m_core.council.council import Council, Recipe
-from l2m_core.errors import FeatureError, RangeWarning
+from l2m_core.errors import CohortError, FeatureError, InputError, RangeWarning
 from l2m_core.lazy import lazy
 from l2m_core.model.interface import Progress, ignore_progress
 from l2m_core.model.parallel import RunAll, in_turn, side_by_side
@@ -45,6 +47,9 @@ class L2M:
     """A loaded model. `condition` is all it does; it is never changed by a cohort."""
 
     release: Release
+
+    def __repr__(self) -> str:
+        return f"L2M({self.name!r}, {self.fingerprint[:12]})"
 
     @property
     def name(self) -> str:
@@ -84,6 +89,13 @@ class L2M:
         rank: whether it will be asked which tests tell most. For predictions alone the gain head is not brought in line, which
         takes most of the time in a short cohort.
         """
+        if not isinstance(cohort, Cohort):
+            raise CohortError(
+                f"A {type(cohort).__name__} is no Cohort. Make one of it: Cohort.from_frame(frame, outcome), from_file or "
+                "from_arrays."
+            )
+        if exponent is not None and not (isinstance(exponent, numbers.Real) and 0 < exponent < math.inf):
+            raise InputError(f"exponent is {exponent!r}; it must be a number above 0.")
         notes = self.check(cohort)
         for note in notes:
             warnings.warn(note, RangeWarning, stacklevel=2)
@@ -117,6 +129,9 @@ class L2M:
 class CohortMemory(ConditionedModel):
     """A model that has read a cohort."""
 
+    def __repr__(self) -> str:
+        return f"CohortMemory({self.model!r} on {self.cohort!r})"
+
     @lazy
     def model(self) -> L2M:
         return L2M(self.release)
@@ -134,7 +149,10 @@ class CohortMemory(ConditionedModel):
         return prediction
 
     def rank(self, X: Any) -> pd.DataFrame:
-        """(n, acquirable features) gains in nats; NaN where already known."""
+        """(n, acquirable features) gains in nats; NaN where already known.
+
+        By the gain head, which answers for many patients at once; `Patient.ranking` computes those of the best tests exactly.
+        """
         x = self.encode(X)
         gain = np.where(np.isnan(x), self.answer(x).gain, np.nan)
         acquirable = self.cohort.acquirable
@@ -150,7 +168,7 @@ class CohortMemory(ConditionedModel):
 
     def start(self, values: Mapping[str, Any] | None = None, **details: Any) -> Patient:
         """A patient of whom `values` are known; immutable, every step returns a new one."""
-        return Patient.start(self, values or {}, **details)
+        return Patient.start(self, {} if values is None else values, **details)
 
     def replay(self, events: Sequence[Event], **details: Any) -> Patient:
         """The patient that a recorded list of events leads to."""
@@ -228,6 +246,9 @@ class CohortMemory(ConditionedModel):
 
         rows: of each sample; fewer than the cohort has, where reading it so often would take too much. Bands allow for it.
         """
+        for what, value, least in (("count", count, 1), ("seed", seed, 0), ("rows", rows, 1)):
+            if value is not None and value < least:
+                raise InputError(f"{what} is {value}; it must be at least {least}.")
         generator = np.random.default_rng(seed)
         cohort = arranged(self.cohort, self.release.inference.row_order)
         samples = [bootstrap_rows(cohort, rows or len(cohort), generator) for _ in range(count)]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from l2m_core.errors import ConfigError
+from l2m_core.errors import ConfigError, InputError
 
 SMALLEST = 1e-12
 
@@ -33,12 +33,29 @@ class Distribution(Protocol):
 
 
 def row_losses(prediction: np.ndarray | Distribution, y) -> np.ndarray:
-    """(n,) negative log likelihood of each row's outcome, in nats."""
+    """(n,) negative log likelihood of each row's outcome, in nats. y: (n,) numbers, or codes of classes."""
+    y = np.asarray(y)
     if not isinstance(prediction, np.ndarray):
-        return -prediction.log_prob(np.asarray(y))
+        _check_outcomes(y, len(prediction.mean), None)
+        return -prediction.log_prob(y)
+    n, classes = prediction.shape
+    _check_outcomes(y, n, classes)
     # A probability of 0 would make the mean infinite for one row; SMALLEST bounds its loss instead.
-    chosen = prediction[np.arange(len(prediction)), np.asarray(y, dtype=np.int64)]
+    chosen = prediction[np.arange(n), y.astype(np.int64)]
     return -np.log(np.maximum(chosen, SMALLEST))
+
+
+def _check_outcomes(y: np.ndarray, n: int, classes: int | None) -> None:
+    """Refuses what would be taken for other outcomes: one for all rows, labels for codes, a code counted from the end."""
+    if y.shape != (n,):
+        raise InputError(f"y has the shape {y.shape}; it must hold one outcome for each of the {n} rows.")
+    is_number = np.issubdtype(y.dtype, np.number) or y.dtype == bool
+    fits = is_number and bool(np.isfinite(y).all())
+    if fits and classes is not None:
+        fits = bool(((y == np.floor(y)) & (y >= 0) & (y < classes)).all())
+    if not fits:
+        wanted = "finite numbers" if classes is None else f"codes of the classes, 0 to {classes - 1}"
+        raise InputError(f"y must hold {wanted}, as `cohort.encode_outcome(…)` gives them.")
 
 
 def entropies(prediction: np.ndarray | Distribution) -> np.ndarray:

@@ -255,6 +255,8 @@ NAMED_POLICIES = tuple(name for name in POLICIES if name != "fixed")
 def make_policy(policy: str | Policy | None, default: str = "gain", **settings) -> Policy:
     """A policy by name, or the one given, or the model's default."""
     if policy is not None and not isinstance(policy, str):
+        if not hasattr(policy, "scores"):
+            raise ConfigError(f"policy is {policy!r:.60}; give a policy's name or one that `make_policy` made.")
         return policy
     name = _written_with_spaces(policy or default)
     if name not in POLICIES:

@@ -11,7 +11,7 @@ from l2m_core.acquire.policies import PolicyMethod, for_bulk, make_policy
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.engine import ConditionedModel
 from l2m_core.cohort import Cohort
-from l2m_core.errors import ConfigError
+from l2m_core.errors import ConfigError, InputError
 from l2m_core.metrics import Distribution, row_losses
 
 
@@ -62,8 +62,10 @@ def roll_out(
     stopping: Stopping | None = None,
     **settings,
 ) -> Rollout:
-    """L2M on complete (or partly complete) rows; `start`: (n, d) bool known at first (default: baseline features).
+    """L2M on complete (or partly complete) rows.
 
+    y: (n,) outcomes, for log losses: numbers, or codes of classes (`cohort.encode_outcome`).
+    start: (n, d) bool, what is known at first (default: baseline features).
     policy: by default the model's own, with the gain head for gains (see `for_bulk`).
     """
     method = PolicyMethod(memory, make_policy(for_bulk(policy, memory.release.inference.policy), **settings))
@@ -109,20 +111,24 @@ def roll_out_method(
     groups = np.arange(x.shape[1]) if groups is None else groups
     costs = np.ones(x.shape[1], dtype=np.float32) if costs is None else costs
     # a ⊆ r throughout: what a row lacks is never shown to the method.
-    a = recorded & (~acquirable if start is None else start)
-    rule = stopping or Stopping()
+    a = recorded & (~acquirable if start is None else _checked_start(start, x.shape))
+    rule = Stopping.checked(stopping)
     running = np.ones(len(x), dtype=bool)
     taken, spent = np.zeros(len(x), dtype=np.int64), np.zeros(len(x))
     actions = np.full((len(x), budget), -1, dtype=np.int64)
     cost = np.zeros((len(x), budget + 1))
     predictions: list[np.ndarray | Distribution] = []
+    losses: list[np.ndarray] = []
     for step in range(budget + 1):
         cost[:, step] = spent
         if step and not running.any():  # nothing has been measured since, so nothing is asked again
             predictions.append(predictions[-1])
+            losses.extend(losses[-1:])
             continue
         prediction, scores, gains = _evaluate(method, x, a, last=step == budget)
         predictions.append(prediction)
+        if y is not None:
+            losses.append(row_losses(prediction, y))
         if step == budget:
             break
         possible = recorded & ~a & acquirable
@@ -140,8 +146,18 @@ def roll_out_method(
             spent[i] += costs[chosen[i]]  # a panel is one action and is paid once
             actions[i, step] = chosen[i]
         taken += running
-    losses = None if y is None else np.stack([row_losses(p, y) for p in predictions], axis=1)
-    return Rollout(tuple(names), actions, tuple(predictions), a, cost, losses)
+    return Rollout(tuple(names), actions, tuple(predictions), a, cost, np.stack(losses, axis=1) if losses else None)
+
+
+def _checked_start(start, shape: tuple[int, ...]) -> np.ndarray:
+    start = np.asarray(start)
+    # 0 and 1 are no stand-ins: ~1 is -2, so that a test would be bought again and again.
+    if start.dtype != bool or start.shape != shape:
+        raise InputError(
+            f"start has the shape {start.shape} and holds {start.dtype}; it must be (n, d) = {shape} truth values, True for what "
+            "is known at first."
+        )
+    return start
 
 
 def _evaluate(method, x, a, last: bool):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -36,14 +36,27 @@ class Stopping:
     across it."""
 
     def __post_init__(self) -> None:
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | np.number)):
+                raise ConfigError(f"stopping.{setting.name} is {value!r}; it must be a number.")
         for name in ("budget", "cost_budget", "least_gain", "most_entropy", "least_points"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ConfigError(f"stopping.{name} is {value}; it must be zero or more.")
+        if self.budget is not None and not isinstance(self.budget, int | np.integer):
+            raise ConfigError(f"stopping.budget is {self.budget}; it must be a whole number of actions.")
         if self.confidence is not None and not 0 < self.confidence <= 1:
             raise ConfigError(f"stopping.confidence is {self.confidence}; it must lie between 0 and 1.")
         if self.threshold is not None and not 0 < self.threshold < 1:
             raise ConfigError(f"stopping.threshold is {self.threshold}; it must lie strictly between 0 and 1.")
+
+    @classmethod
+    def checked(cls, given: Stopping | None) -> Stopping:
+        """The rules that are given; none by default."""
+        if given is not None and not isinstance(given, cls):
+            raise ConfigError(f"stopping is a {type(given).__name__}; give a Stopping, such as Stopping(budget=3).")
+        return given or cls()
 
     @property
     def looks_ahead(self) -> bool:

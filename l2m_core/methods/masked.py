@@ -195,7 +195,7 @@ class MaskedNetworkMethod(ABC):
             self.head.target(context.y),
             torch.from_numpy(context.acquirable.copy()),
             torch.from_numpy(self.encoding.owner),
-            torch.from_numpy(self.groups),
+            torch.from_numpy(self.groups.copy()),
         )
 
     def _network(self, outputs: int, inputs: int | None = None) -> Network:

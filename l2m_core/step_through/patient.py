@@ -49,7 +49,7 @@ class Patient:
     ) -> Patient:
         values, codes = _checked(memory, values)
         first = Event("start", values=values, limits=limits or {}, codes=codes, **event)
-        return cls(memory, (first,), stopping or Stopping(), policy)
+        return cls(memory, (first,), Stopping.checked(stopping), policy)
 
     @classmethod
     def replay(
@@ -72,7 +72,7 @@ class Patient:
             for name in event.features:
                 memory.cohort.feature(name)
             checked.append(replace(event, codes=codes))
-        return cls(memory, tuple(checked), stopping or Stopping(), policy)
+        return cls(memory, tuple(checked), Stopping.checked(stopping), policy)
 
     # -- actions ----------------------------------------------------------------------------------------------------
 
@@ -302,12 +302,12 @@ class Patient:
         column = self.memory.cohort.names.index(self.memory.cohort.feature(name).name)
         return self.answer.values is not None and not is_too_rare(self.memory, column)
 
-    def expect(self, name: str, levels: Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9)) -> pd.Series:
+    def expect(self, name: str, levels: float | Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9)) -> pd.Series:
         """What the test will show this patient: of a number the quantiles at `levels`, of a category each level's chance.
 
         Raises where the model foresees nothing: one without a value head, or a test recorded in too few rows.
         """
-        return expected_results(self.memory, self.answer, name, levels)
+        return expected_results(self.memory, self.answer, name, [levels] if isinstance(levels, float) else levels)
 
     def drivers(self) -> pd.DataFrame:
         """The known values by how much the answer depends on each, as a table; its columns are the fields of `Driver`."""
@@ -335,6 +335,8 @@ class Patient:
 
 def _checked(memory: ConditionedModel, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, float]]:
     """The values, plain and checked one by one against the schema (None stays None), and each as x holds it."""
+    if isinstance(values, pd.Series):
+        values = values.to_dict()
     if not isinstance(values, Mapping):
         raise FeatureError(f"Values must be a mapping of feature to value; a {type(values).__name__} is none.")
     cohort = memory.cohort

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from l2m_core.errors import CohortError
-from l2m_core.schema import MOST_CLASSES, Feature, Outcome, Schema
+from l2m_core.schema import MOST_CLASSES, Feature, Outcome, Schema, did_you_mean
 from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, of_rounding
 from l2m_core.tables.entered_values import value_text
 
@@ -46,12 +46,15 @@ def read_arrays(
         raise CohortError(f"The arrays have {len(x)} rows; at least {fewest_rows} are needed.")
     d = x.shape[1]
     names = [f"x{i}" for i in range(d)] if names is None else list(names)
-    acquirable = _per_feature(acquirable, d, True, "acquirable")
-    categorical = _per_feature(categorical, d, False, "categorical")
-    costs = _per_feature(costs, d, 1.0, "costs")
     groups = [None] * d if groups is None else list(groups)
     if len(names) != d or len(groups) != d:
         raise CohortError(f"x has {d} columns, but {len(names)} names and {len(groups)} groups are given.")
+    acquirable = _flags(acquirable, names, True, "acquirable")
+    categorical = _flags(categorical, names, False, "categorical")
+    costs = _per_feature(costs, d, 1.0, "costs")
+    for name in levels:
+        if name not in names:
+            raise CohortError(f"levels are given for '{name}', which is no feature.{did_you_mean(name, names)}")
     features = []
     for i, feature_name in enumerate(names):
         texts = _code_texts(x[:, i], feature_name, levels.get(feature_name)) if categorical[i] else ()
@@ -87,6 +90,20 @@ def _matrix(x) -> np.ndarray:
     return x
 
 
+def _flags(values, names: Sequence[str], default: bool, what: str) -> np.ndarray:
+    """(d,) bool, of truth values for all features or of the names of some."""
+    given = None if values is None else np.asarray(values)
+    if given is not None and given.ndim == 1 and all(isinstance(value, str) for value in given):
+        for name in given:
+            if name not in names:
+                raise CohortError(f"{what} names '{name}', which is no feature.{did_you_mean(name, names)}")
+        return np.isin(names, given)
+    flags = _per_feature(given, len(names), default, what)
+    if flags.dtype != bool and not np.isin(flags, (0, 1)).all():
+        raise CohortError(f"{what} must hold a truth value for each feature, or the names of those that it holds for.")
+    return flags.astype(bool)
+
+
 def _per_feature(values, d, default, what) -> np.ndarray:
     values = np.full(d, default) if values is None else np.asarray(values)
     if values.shape != (d,):
@@ -113,7 +130,10 @@ def _read_outcome(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
     if kind == "continuous" or (kind is None and classes is None and y.dtype.kind == "f"):
         return Outcome(name, "continuous"), finite_vector(y, name)
     if classes is not None:
-        codes, texts = y.astype(np.int64), tuple(str(text) for text in classes)
+        texts = tuple(str(text) for text in classes)
+        if y.dtype.kind not in "biuf" or not np.isfinite(y).all() or (y != np.floor(y)).any():
+            raise CohortError(f"y must hold codes from 0 to {len(texts) - 1}, since classes are given.")
+        codes = y.astype(np.int64)
         if len(y) and (codes.min() < 0 or codes.max() >= len(texts)):
             raise CohortError(f"y holds codes from {codes.min()} to {codes.max()}, but {len(texts)} classes are given.")
     else:

@@ -33,9 +33,14 @@ def table_from_frame(frame: pd.DataFrame, limits: Limits = DEFAULT_LIMITS, name:
     if frame.columns.nlevels > 1:
         raise CohortError("The DataFrame has column names of several levels. Join them into one.")
     check_size(len(frame), frame.shape[1], limits)
-    names, repeated, warnings = clean_names([_name_text(label) for label in frame.columns])
+    names, repeated, warnings = names_of_frame(frame)
     columns = tuple(column_of(frame.iloc[:, i], label, limits, limits.size) for i, label in enumerate(names))
     return Table(names, columns, np.arange(len(frame)), tuple(warnings), name, repeated=repeated)
+
+
+def names_of_frame(frame: pd.DataFrame) -> tuple[tuple[str, ...], frozenset[str], list[str]]:
+    """As `clean_names` has them: what a cohort calls the frame's columns."""
+    return clean_names([_name_text(label) for label in frame.columns])
 
 
 def _name_text(label: Any) -> str:

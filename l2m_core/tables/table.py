@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,10 +147,10 @@ def clean_names(header: Sequence[str]) -> tuple[tuple[str, ...], frozenset[str],
         if len(name) > LONGEST_NAME:
             raise CohortError(f"The name of column {number} has {len(name):,} characters; at most {LONGEST_NAME}.")
         if not name:
-            name = _unused(f"column {number}", taken)
+            name = unused_name(f"column {number}", taken)
             warnings.append(f"Column {number} has no name; it is called '{name}'.")
         elif name in names:
-            repeated, name = name, _unused(f"{name} (2)", taken, name)
+            repeated, name = name, unused_name(f"{name} (2)", taken, name)
             warnings.append(f"The name '{repeated}' appears twice; column {number} is called '{name}'.")
         elif name != written.strip():
             warnings.append(f"Hidden characters were removed from the name of column {number}: '{name}'.")
@@ -167,7 +167,8 @@ def _clean_name(written: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
-def _unused(wanted: str, taken: set[str], base: str | None = None) -> str:
+def unused_name(wanted: str, taken: Container[str], base: str | None = None) -> str:
+    """The name that is wanted, with a number behind it where it is taken."""
     number = 2
     while wanted in taken:
         number += 1

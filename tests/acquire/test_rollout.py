@@ -9,7 +9,7 @@ import l2m_core as l2m
 from l2m_core.acquire.policies import NAMED_POLICIES, POLICIES, MonteCarlo, block, gains_of, is_seeded, make_policy
 from l2m_core.acquire.rollout import roll_out_method
 from l2m_core.acquire.support import count_near, is_thin, nearest_rows, support_of
-from l2m_core.errors import ConfigError, FeatureError
+from l2m_core.errors import ConfigError, FeatureError, InputError
 from l2m_core.methods.l2m import BaseRate
 
 
@@ -99,6 +99,37 @@ def test_unknown_policies_and_orders_are_refused_by_name(memory, rows):
         make_policy("gain", temperature=2)
     with pytest.raises(FeatureError, match="x9"):
         memory.acquire(rows[0], policy=make_policy("fixed", order=("x9",)))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [[0, 1, -1], [0, 1, 2], [0.0, 0.5, 1.0], ["yes", "no", "no"], [0, 1, np.nan], [1], [[0, 1, 1]], 1],
+    ids=repr,
+)
+def test_outcomes_that_are_no_codes_of_classes_are_refused(memory, rows, y):
+    with pytest.raises(
+        InputError, match="must hold (codes of the classes, 0 to 1, as `cohort.encode_outcome|one outcome for)"
+    ):
+        memory.acquire(rows[0][:3], budget=1, y=y)
+
+
+def test_outcomes_of_any_type_of_number_give_the_same_losses(memory, rows):
+    codes = np.array([0, 1, 1])
+    found = [
+        memory.acquire(rows[0][:3], budget=2, y=y).losses for y in (codes, codes.tolist(), codes * 1.0, codes == 1)
+    ]
+    assert all((losses == found[0]).all() for losses in found) and found[0].shape == (3, 3)
+
+
+@pytest.mark.parametrize("change", [np.int64, float], ids=["whole", "float"])
+def test_what_is_known_at_first_is_told_by_truth_values(memory, rows, change):
+    x = rows[0][:3]
+    start = np.zeros(x.shape, dtype=bool)
+    start[:, 0] = True
+    assert (memory.acquire(x, budget=2, start=start).actions != 0).all()
+    for wrong in (start.astype(change), start[:1], start[:, :1]):
+        with pytest.raises(InputError, match="start has the shape .* truth values"):
+            memory.acquire(x, budget=2, start=wrong)
 
 
 def test_a_name_is_enough_for_the_policies_that_are_ready_and_for_no_other():

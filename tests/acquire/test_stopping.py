@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import l2m_core as l2m
+from l2m_core.errors import ConfigError
 
 PREDICTION = np.array([[0.95, 0.05], [0.6, 0.4], [0.5, 0.5]])
 GAIN, TAKEN, SPENT = np.array([0.2, 0.004, -np.inf]), np.array([1, 4, 2]), np.array([3.0, 9.0, 10.0])
@@ -51,3 +52,17 @@ def test_a_patient_can_be_advised_by_other_rules_than_its_own(model_memory) -> N
 def model_memory():
     x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     return l2m.load().condition(l2m.Cohort.from_arrays(x, (x[:, 1] > 0).astype(int)))
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"budget": "3"}, "budget is '3'; it must be a number"),
+        ({"budget": True}, "budget is True; it must be a number"),
+        ({"budget": 1.5}, "budget is 1.5; it must be a whole number of actions"),
+        ({"threshold": "high"}, "threshold is 'high'; it must be a number"),
+    ],
+)
+def test_a_rule_that_is_no_number_is_refused(rules, words):
+    with pytest.raises(ConfigError, match=words):
+        l2m.Stopping(**rules)
