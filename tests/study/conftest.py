@@ -14,6 +14,7 @@ from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
+from tests.study.patients import written
 
 
 @pytest.fixture(autouse=True)
@@ -57,3 +58,9 @@ def folder(tmp_path) -> Path:
     ]
     (tmp_path / "manifest.yaml").write_text(yaml.safe_dump({"datasets": entries}))
     return tmp_path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Of a cohort and of patients."""
+    return written(tmp_path)
