@@ -23,6 +23,7 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route
 
 from app.host import log_filter, services, sign_in, warm_up
+from app.host.addresses import ANY_ADDRESS, own_names
 from app.host.guard import Guard
 from app.host.sweeping import sweep_now_and_then
 from app.store import StoreError
@@ -30,8 +31,6 @@ from app.streamlit_contact import options, outside, timers
 from l2m_core.errors import L2MError
 
 MAIN = Path(__file__).with_name("main.py")
-LOOPBACK = ["localhost", "127.0.0.1", "[::1]", "::1"]
-ANY_ADDRESS = ("0.0.0.0", "::")
 SECONDS_TO_STOP = 2.0  # for a keeper that is just at work
 READING_PATIENCE = 5.0  # seconds that the first answer may be put off by the reading of a large cohort
 
@@ -89,7 +88,7 @@ def allowed_hosts() -> list[str]:
     public = st.get_option("browser.serverAddress") if options.is_set("browser.serverAddress") else None
     if chosen or (address in (None, *ANY_ADDRESS) and public is None):
         return list(chosen)
-    return [*LOOPBACK, *(name for name in (address, public) if name and name not in (*LOOPBACK, *ANY_ADDRESS))]
+    return own_names(address, public)
 
 
 async def readyz(request: Request) -> PlainTextResponse:

@@ -16,6 +16,7 @@ from app.__main__ import listen
 from app.api.application import make_app
 from app.api.tokens import load_token, token_file
 from app.host import log_filter
+from app.host.addresses import ANY_ADDRESS, LOOPBACK, own_names
 from app.host.services import NOBODY, Services
 from app.server.head_limit import HeadLimit
 from app.server.limits import raise_file_limit
@@ -25,8 +26,6 @@ from l2m_core.cli import port_number, program
 from l2m_core.errors import L2MError
 
 PORT = 8600
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-ANY_ADDRESS = ("0.0.0.0", "::")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -87,10 +86,10 @@ def serve(listener: socket.socket, address: str, names: Sequence[str]) -> int:
 
 
 def hosts_of(address: str, names: Sequence[str]) -> list[str]:
-    """Names under which requests may come: a page of somebody else's cannot reach a loopback server by its own name."""
+    """Names under which requests may come; any, of a server on all interfaces to which none is given."""
     if address in ANY_ADDRESS and not names:
         return ["*"]
-    return [*LOOPBACK, "[::1]", *([] if address in (*ANY_ADDRESS, *LOOPBACK) else [address]), *names]
+    return own_names(address, *names)
 
 
 def configure(app: object) -> uvicorn.Config:
