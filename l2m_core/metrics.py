@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -11,6 +13,8 @@ import numpy as np
 from l2m_core.errors import ConfigError, InputError
 
 SMALLEST = 1e-12
+T_GRID = 200_001
+"""Points at which the density of Student's t is summed."""
 
 
 class Distribution(Protocol):
@@ -223,41 +227,61 @@ def rmse(prediction, y: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its bootstrap interval."""
+    """A mean with its interval, which reaches from -inf to inf where there is too little to tell."""
 
     mean: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.4f} [{self.low:.4f}, {self.high:.4f}]"
+        return format(self)
+
+    def __format__(self, form: str) -> str:
+        """form: of each number, four decimals by default."""
+        mean, low, high = (format(number, form or ".4f") for number in (self.mean, self.low, self.high))
+        has_end = math.isfinite(self.low) or math.isfinite(self.high)
+        return f"{mean} [{low}, {high}]" if has_end else f"{mean} (too few for an interval)"
 
 
-def paired_interval(
-    differences: np.ndarray,
-    generator: np.random.Generator,
-    level: float = 0.95,
-    draws: int = 10_000,
-    groups: np.ndarray | None = None,
-) -> Interval:
-    """Percentile bootstrap of the mean of paired differences: (n,).
+def paired_interval(differences: np.ndarray, level: float = 0.95, groups: np.ndarray | None = None) -> Interval:
+    """Student's t of the mean of paired differences: (n,).
 
-    groups: (n,) what belongs together (cells of one cohort, say) is drawn together, which is the wider, safer interval.
+    groups: (n,) of what belongs together (cells of one cohort, say). Each group then counts as one independent unit, which gives
+    the wider, safer interval. One unit alone says nothing of its scatter: its interval reaches from -inf to inf.
     """
     differences = np.asarray(differences, dtype=np.float64)
-    if len(differences) == 0:
+    n = len(differences)
+    if n == 0:
         raise ConfigError("There are no pairs to compare.")
-    groups = np.arange(len(differences)) if groups is None else np.asarray(groups)
-    # Groups are drawn with replacement, each with all of its pairs: sums over counts, since groups differ in size.
-    _, member = np.unique(groups, return_inverse=True)
-    sums, counts = np.bincount(member, differences), np.bincount(member)
-    picked = generator.integers(0, len(sums), (draws, len(sums)))
-    means = sums[picked].sum(1) / counts[picked].sum(1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(float(differences.mean()), float(low), float(high))
+    _, member = np.unique(np.arange(n) if groups is None else np.asarray(groups), return_inverse=True)
+    mean, share = float(differences.mean()), np.bincount(member) / n  # share: (G,) of the pairs
+    if len(share) < 2:
+        return Interval(mean, -math.inf, math.inf)
+    # Bell and McCaffrey (2002): the squared pull of each group on the mean. A group also pulls the mean towards itself, which
+    # takes its own share from its pull; dividing by what is left gives that back (CR2). Groups of one give s² / n.
+    pull = np.bincount(member, differences - mean) / n
+    error = math.sqrt((pull**2 / (1 - share)).sum())
+    half = student_quantile((1 + level) / 2, _degrees_of_freedom(share)) * error
+    return Interval(mean, mean - half, mean + half)
+
+
+@lru_cache(maxsize=1024)
+def student_quantile(probability: float, degrees: float) -> float:
+    """Of Student's t. With t = √ν tan θ its density is proportional to cos θ to the power ν - 1."""
+    angle = np.linspace(-np.pi / 2, np.pi / 2, T_GRID)
+    density = np.cos(angle).clip(0) ** (degrees - 1)
+    cumulative = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return math.sqrt(degrees) * math.tan(float(np.interp(probability, cumulative / cumulative[-1], angle)))
 
 
 # -- parts ------------------------------------------------------------------------------------------------------------
+
+
+def _degrees_of_freedom(share: np.ndarray) -> float:
+    """Satterthwaite's, of that variance, were all pairs independent: n - 1 for groups of one, fewer where a few groups are most
+    of the pairs. share: (G,)"""
+    itself = share**2 / (1 - share)
+    return round(float(1 / ((share**2).sum() + itself.sum() ** 2 - (itself**2).sum())), 6)
 
 
 def _area(score: np.ndarray, positive: np.ndarray) -> float:

@@ -125,36 +125,84 @@ def test_rmse_of_a_known_error():
     assert metrics.rmse(Gaussian(np.zeros(2), np.ones(2)), np.array([3.0, -3.0])) == 3.0
 
 
-@pytest.mark.parametrize(("pairs", "about"), [(4, 0.10), (10, 0.06), (40, 0.03)])
-def test_few_pairs_seem_to_differ_more_often_than_they_should(pairs: int, about: float) -> None:
-    """What docs/results/README.md says of verdicts that rest on few pairs: it should be 0.025."""
+def misses(draws: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """Of data sets (R, n) whose true mean is 0, the share whose interval of 95% leaves it out."""
+    return float(
+        np.mean([not (i.low <= 0 <= i.high) for i in (metrics.paired_interval(d, groups=groups) for d in draws)])
+    )
+
+
+@pytest.mark.parametrize("units", [2, 5, 7, 17, 40])
+def test_the_interval_misses_the_mean_as_rarely_as_it_says_of_few_units_too(units: int) -> None:
+    assert misses(np.random.default_rng(0).normal(size=(2000, units))) == pytest.approx(0.05, abs=0.015)
+
+
+@pytest.mark.parametrize(("units", "most"), [(5, 0.13), (7, 0.13), (17, 0.10), (40, 0.08)])
+def test_skewed_differences_cost_the_interval_a_little(units: int, most: float) -> None:
+    assert 0.04 < misses(np.random.default_rng(0).exponential(size=(2000, units)) - 1) < most
+
+
+@pytest.mark.parametrize("groups", [5, 7, 17, 40])
+@pytest.mark.parametrize("sizes", [(4, 4), (1, 2, 4, 4, 8)])
+def test_the_interval_of_groups_misses_as_rarely_as_it_says_though_groups_differ_in_size(
+    groups: int, sizes: tuple[int, ...]
+) -> None:
     generator = np.random.default_rng(0)
-    found = [metrics.paired_interval(generator.normal(size=pairs), generator, draws=400).low > 0 for _ in range(2000)]
-    assert abs(np.mean(found) - about) < 0.015
+    member = np.repeat(np.arange(groups), np.resize(sizes, groups))
+    draws = generator.normal(size=(2000, groups))[:, member] + generator.normal(size=(2000, len(member)))
+    assert misses(draws, member) == pytest.approx(0.05, abs=0.02)
 
 
-def test_paired_interval_covers_the_mean_about_as_often_as_it_says():
+def test_one_group_that_is_half_of_all_pairs_does_not_make_the_interval_too_narrow() -> None:
     generator = np.random.default_rng(0)
-    covered = 0
-    for _ in range(200):
-        interval = metrics.paired_interval(generator.normal(1.0, 1.0, 40), generator, draws=400)
-        covered += interval.low <= 1.0 <= interval.high
-    assert 175 <= covered <= 199
+    member = np.repeat(np.arange(17), [32] + 16 * [2])
+    assert misses(generator.normal(size=(2000, 17))[:, member], member) < 0.065
 
 
-def test_drawing_groups_whole_widens_the_interval():
+def test_the_interval_of_single_pairs_is_the_printed_one_of_student_s_t() -> None:
+    values = np.array([0.1, 0.4, -0.2, 0.6, 0.3])
+    found = metrics.paired_interval(values, 0.9)
+    expected = stats.t.interval(0.9, 4, values.mean(), stats.sem(values))
+    assert (found.mean, found.low, found.high) == pytest.approx((values.mean(), *expected), abs=1e-5)
+    assert metrics.paired_interval(values, 0.9, groups=np.array(list("edcba"))) == found
+
+
+def test_groups_of_equal_size_have_the_interval_of_their_means() -> None:
+    values = np.random.default_rng(0).normal(size=(6, 4))
+    whole = metrics.paired_interval(values.ravel(), groups=np.repeat(np.arange(6), 4))
+    means = metrics.paired_interval(values.mean(1))
+    assert (whole.low, whole.high) == pytest.approx((means.low, means.high), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("probability", "degrees", "table"),
+    [(0.975, 1, 12.706), (0.975, 4, 2.776), (0.975, 19, 2.093), (0.995, 9, 3.250), (0.95, 199, 1.6525), (0.5, 7, 0.0)],
+)
+def test_quantiles_are_those_of_the_printed_table(probability: float, degrees: int, table: float) -> None:
+    assert metrics.student_quantile(probability, degrees) == pytest.approx(table, abs=2e-3)
+
+
+def test_pairs_that_belong_together_widen_the_interval() -> None:
     generator = np.random.default_rng(0)
     groups = np.repeat(np.arange(10), 10)
     differences = generator.normal(size=10)[groups] + 0.01 * generator.normal(size=100)
-    alone = metrics.paired_interval(differences, np.random.default_rng(1))
-    whole = metrics.paired_interval(differences, np.random.default_rng(1), groups=groups)
+    alone = metrics.paired_interval(differences)
+    whole = metrics.paired_interval(differences, groups=groups)
     assert whole.mean == alone.mean
     assert whole.high - whole.low > 2 * (alone.high - alone.low)
 
 
+@pytest.mark.parametrize(("differences", "groups"), [([0.25], None), ([0.2, 0.3], ["ckd", "ckd"])])
+def test_one_unit_has_no_interval_and_says_so(differences: list[float], groups: list[str] | None) -> None:
+    found = metrics.paired_interval(np.array(differences), groups=None if groups is None else np.array(groups))
+    assert (found.low, found.high) == (-np.inf, np.inf)
+    assert str(found) == f"{found}" == "0.2500 (too few for an interval)"
+    assert f"{found:.2f}" == "0.25 (too few for an interval)"
+
+
 def test_an_interval_of_nothing_is_refused():
     with pytest.raises(ConfigError, match="no pairs"):
-        metrics.paired_interval(np.array([]), np.random.default_rng(0))
+        metrics.paired_interval(np.array([]))
 
 
 @settings(max_examples=25, deadline=None)

@@ -55,7 +55,13 @@ def test_a_failed_trial_enters_nowhere_and_is_listed(records):
 def test_the_pair_is_compared_on_cells(records):
     cells, cohorts = paired(records, "l2m", "l2m_random")
     assert cells.mean == pytest.approx(0.015)
-    assert cohorts.low <= 0.015 <= cohorts.high
+    assert (cohorts.low, cohorts.high) == pytest.approx((0.015 - 12.706 * 0.005, 0.015 + 12.706 * 0.005), abs=1e-4)
+
+
+def test_one_cohort_is_too_few_to_speak_of_others(records):
+    more = [{**r, "context": 400} for r in records if r["cohort"] == "a"]
+    page = make_page([r for r in records if r["cohort"] == "a"] + more, "l2m", "command", "about")
+    assert "0.1000 [0.1000, 0.1000] over cells, 0.1000 (too few for an interval) over cohorts" in page
 
 
 def test_a_method_s_skill_is_the_share_of_the_base_rate_s_loss_that_it_saves_in_the_mean_of_cells(records):

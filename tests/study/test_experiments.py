@@ -20,6 +20,7 @@ from train.prior_data import DataChoice, rows_of
 from train.study import reproduce as command
 from train.study.experiments import ablations, experiment, families
 from train.study.experiments.adaptivity import MajorityVote
+from train.study.experiments.comparison import summarise_groups
 from train.study.experiments.datasets import FoundCohort, find_cohort
 from train.study.experiments.experiment import EXPERIMENTS, Folders, experiment_settings, find, reproduce
 from train.study.experiments.families import Family, cohort_of, draw, stand_ins
@@ -369,6 +370,15 @@ def test_a_part_that_could_not_be_tested_leaves_the_whole_untested():
     assert all_of([ClaimVerdict(SEEN, "a"), ClaimVerdict(NOT_TESTABLE, "b")]).status == NOT_TESTABLE
     assert all_of([ClaimVerdict(NOT_SEEN, "a"), ClaimVerdict(NOT_TESTABLE, "b")]).status == NOT_SEEN
     assert all_of([ClaimVerdict(SEEN, "a"), ClaimVerdict(SEEN, "b")]).status == SEEN
+
+
+def test_a_mean_over_tasks_has_the_interval_of_student_s_t_and_that_of_one_task_none():
+    table = pd.DataFrame({"method": ["l2m", "l2m", "l2m", "gdfs"], "loss": [0.1, 0.2, 0.6, 0.5]})
+    l2m, gdfs = summarise_groups(table, ["method"], "loss").to_dict("records")
+    assert (l2m["loss_low"], l2m["loss_high"]) == pytest.approx(
+        (0.3 - 4.3027 * 0.152753, 0.3 + 4.3027 * 0.152753), abs=1e-3
+    )
+    assert gdfs["loss"] == 0.5 and np.isnan([gdfs["loss_low"], gdfs["loss_high"]]).all()
 
 
 def test_what_failed_is_named_on_the_page():

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from l2m_core.metrics import paired_interval
 from train.study.experiments.experiment import EXPERIMENTS, find
 from train.study.experiments.families import Family
 from train.study.experiments.inference import (
@@ -12,8 +13,6 @@ from train.study.experiments.inference import (
     LEVEL,
     averages_outside,
     rank_interval,
-    student_quantile,
-    t_interval,
     units_needed,
     units_needed_by_rank,
 )
@@ -28,22 +27,6 @@ from train.study.experiments.verdicts import (
     tidy,
     with_units,
 )
-
-
-@pytest.mark.parametrize(
-    ("probability", "degrees", "table"),
-    [(0.975, 1, 12.706), (0.975, 4, 2.776), (0.975, 19, 2.093), (0.995, 9, 3.250), (0.95, 199, 1.6525), (0.5, 7, 0.0)],
-)
-def test_quantiles_are_those_of_the_printed_table(probability, degrees, table):
-    assert student_quantile(probability, degrees) == pytest.approx(table, abs=2e-3)
-
-
-@pytest.mark.parametrize("units", [4, 10])
-def test_the_interval_misses_the_truth_as_rarely_as_it_says_of_few_units_too(units):
-    """A bootstrap of four misses four times as often."""
-    draws = np.random.default_rng(0).normal(size=(2000, units))
-    missed = np.mean([not (found.low <= 0 <= found.high) for found in map(lambda v: t_interval(v, 0.95), draws)])
-    assert 0.035 < missed < 0.065
 
 
 @pytest.mark.parametrize("units", [12, 60])
@@ -79,7 +62,7 @@ def test_as_many_units_as_are_needed_show_the_effect_four_times_in_five():
     generator = np.random.default_rng(1)
     needed = units_needed(generator.normal(0, 0.02, 5000), 0.005)
     draws = generator.normal(0.005, 0.02, (400, needed))
-    assert 0.72 < np.mean([t_interval(values).low > 0 for values in draws]) < 0.88
+    assert 0.72 < np.mean([paired_interval(values, LEVEL).low > 0 for values in draws]) < 0.88
 
 
 def test_what_may_be_too_small_to_be_seen_with_so_few_is_open_and_says_how_many_it_would_take():

@@ -167,7 +167,7 @@ def table(rows: list[dict], shipped: AnswerSettings) -> str:
         shown.append(
             dict(zip(frame.index.names, setting, strict=True))
             | {"log_loss": part["log_loss"].mean(), "ece": part["ece"].mean()}
-            | {"saved": str(paired_interval(saved, np.random.default_rng(0))) if saved.any() else "—"}
+            | {"saved": str(paired_interval(saved)) if saved.any() else "—"}
         )
     line = f"inference: {{{', '.join(f'{name}: {value:g}' for name, value in zip(SETTINGS, best, strict=True))}}}"
     told = (

@@ -19,10 +19,9 @@ from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.support import count_near, nearest_rows
 from l2m_core.answering import devices
 from l2m_core.memory import L2M, CohortMemory, load
-from l2m_core.metrics import row_losses
+from l2m_core.metrics import paired_interval, row_losses
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.report import publish
-from train.study.experiments.inference import t_interval
 from train.study.markdown import markdown_table
 from train.study.random_states import NamedTrial, in_random_states, named, options, random_state, sources
 
@@ -199,7 +198,7 @@ def followed(gains: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for gain in FOLLOWED:
         more = (drops[gain] - drops["reference"]).groupby(drops["cohort"]).mean()
-        interval = t_interval(more.to_numpy(), LEVEL)
+        interval = paired_interval(more.to_numpy(), LEVEL)
         row = {
             "first_by": gain,
             "drop": drops[gain].mean(),

@@ -19,12 +19,11 @@ from l2m_core.acquire.support import count_near, nearest_rows
 from l2m_core.answering import devices
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, CohortMemory, load
-from l2m_core.metrics import Interval
+from l2m_core.metrics import paired_interval
 from l2m_core.model.columns import Columns
 from l2m_core.model.results import cumulative, probability_up_to, rank_interval, value_loss
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.report import publish
-from train.study.experiments.inference import t_interval
 from train.study.markdown import markdown_table
 from train.study.random_states import NamedTrial, in_random_states, named, options, random_state, sources
 
@@ -149,12 +148,10 @@ def sentences(by_cohort: pd.DataFrame) -> list[str]:
         ("the nearest rows", by_cohort.near - by_cohort.foreseen),
     ):
         better = int((difference > 0).sum())
-        found = (
-            t_interval(difference.to_numpy(), CONFIDENCE) if len(by_cohort) > 1 else Interval(*[difference.mean()] * 3)
-        )
+        found = paired_interval(difference.to_numpy(), CONFIDENCE)
         said.append(
-            f"Loss under {words} less that under what was foreseen: {found.mean:.3f} [{found.low:.3f}, {found.high:.3f}] "
-            f"nats a result; above 0 in {better} of {len(by_cohort)} cohorts."
+            f"Loss under {words} less that under what was foreseen: {found:.3f} nats a result; above 0 in {better} of "
+            f"{len(by_cohort)} cohorts."
         )
     held = by_cohort[by_cohort.numbers > 0]
     if len(held):

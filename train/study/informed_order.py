@@ -175,7 +175,7 @@ def saved(records: Sequence[dict], comparisons: Sequence[tuple[str, str, str]]) 
     for lead, other, words in comparisons:
         found = paired(records, lead, other)
         assert found is not None
-        lines.append(f"- {words}: {found[0]} nats over cells, {found[1]} over cohorts (95% bootstrap).")
+        lines.append(f"- {words}: {found[0]} nats over cells, {found[1]} over cohorts (95%, Student's t).")
     return "\n".join(lines)
 
 

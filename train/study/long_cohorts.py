@@ -133,7 +133,7 @@ def judge(model: L2M, limit: Limit, tasks: int) -> pd.DataFrame:
     rows = []
     for index, name in enumerate(limit.variants):
         lost = losses[:, index] - losses[:, 0]
-        interval = str(paired_interval(lost, np.random.default_rng(0))) if index else "—"
+        interval = str(paired_interval(lost)) if index else "—"
         rows.append({"read": name, "log_loss": losses[:, index].mean(), "lost": interval, "tasks": len(losses)})
     return pd.DataFrame(rows)
 

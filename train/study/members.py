@@ -21,10 +21,9 @@ from l2m_core.answering import devices
 from l2m_core.cohort import Cohort
 from l2m_core.council.fitting import expected_weights
 from l2m_core.memory import L2M, CohortMemory, load
-from l2m_core.metrics import row_losses
+from l2m_core.metrics import paired_interval, row_losses
 from l2m_core.paths import folder_to_write
 from train.study.evaluation.report import publish
-from train.study.experiments.inference import t_interval
 from train.study.markdown import markdown_table
 
 NOT_RECORDED = 0.2  # share of a cohort's cells
@@ -159,8 +158,7 @@ def _beside_council(losses: pd.DataFrame) -> list[str]:
     lines = []
     for voice in losses.columns.drop(COUNCIL):
         above = (losses[voice] - losses[COUNCIL]).to_numpy()
-        words = t_interval(above, CONFIDENCE) if len(above) > 1 else f"{above.mean():.4f}"
-        lines.append(f"- {voice}: {words} nats above the council")
+        lines.append(f"- {voice}: {paired_interval(above, CONFIDENCE)} nats above the council")
     return lines
 
 

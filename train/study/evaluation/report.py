@@ -168,11 +168,13 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
         over_cells, over_cohorts = summary.lower_than(best)
         lines.append(
             f"- Lower than {best}, the lowest of the other methods over all cells ({summary.cells[best].mean():.4f}), by "
-            f"{over_cells} over cells, {over_cohorts} over cohorts (95% bootstrap)."
+            f"{over_cells} over cells, {over_cohorts} over cohorts (95%, Student's t)."
         )
     beyond = summary.skill_beyond(MODEL_ALONE) if lead != MODEL_ALONE else None
     if beyond is not None:
-        lines.append(f"- Skill beyond {MODEL_ALONE}: {beyond[0]} over cells, {beyond[1]} over cohorts (95% bootstrap).")
+        lines.append(
+            f"- Skill beyond {MODEL_ALONE}: {beyond[0]} over cells, {beyond[1]} over cohorts (95%, Student's t)."
+        )
     worse = summary.worse_than_base_rate
     named = "; ".join(f"{c.cohort} {c.context} {c.missing:g}" for c in worse.itertuples())
     lines.append(
@@ -182,7 +184,7 @@ def _claims(summary: Summary, records: Sequence[dict]) -> str:
     if interval is not None:
         lines.append(
             f"- Default policy against random order, log loss saved: {interval[0]} over cells, {interval[1]} over "
-            f"cohorts (95% bootstrap)."
+            f"cohorts (95%, Student's t)."
         )
     if "ece" in summary.methods:
         row = summary.methods.loc[lead]

@@ -76,7 +76,7 @@ class Summary:
         return int(((self.cells[self.lead] - lowest) / lowest.abs() <= NEAR).sum())
 
     def skill_beyond(self, other: str) -> tuple[Interval, Interval] | None:
-        """By how much the lead's skill exceeds another method's: intervals over cells, and over cohorts drawn whole."""
+        """By how much the lead's skill exceeds another method's: intervals over cells, and over cohorts."""
         if not {other, BASE_RATE} <= set(self.cells):
             return None
         more = (self.cells[other] - self.cells[self.lead]) / self.cells[BASE_RATE]
@@ -89,7 +89,7 @@ class Summary:
         return str(self.cells[others].mean().idxmin()) if others else None
 
     def lower_than(self, other: str) -> tuple[Interval, Interval]:
-        """By how much the lead's score is lower than another method's: intervals over cells, and over cohorts drawn whole."""
+        """By how much the lead's score is lower than another method's: intervals over cells, and over cohorts."""
         lower = (self.cells[other] - self.cells[self.lead]).to_numpy()
         return _over_cells_and_cohorts(lower, self.cells["cohort"].to_numpy())
 
@@ -151,7 +151,7 @@ def _by_method(finished: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def paired(records: Sequence[dict], lead: str, other: str, score: str = "log_loss") -> tuple[Interval, Interval] | None:
-    """How much lower the lead is than another method: intervals over cells, and over cohorts drawn whole."""
+    """How much lower the lead is than another method: intervals over cells, and over cohorts."""
     table = pd.DataFrame([r for r in records if not r.get("error") and r["method"] in (lead, other)])
     if table.empty or table["method"].nunique() < 2:
         return None
@@ -165,10 +165,7 @@ def paired(records: Sequence[dict], lead: str, other: str, score: str = "log_los
 
 def _over_cells_and_cohorts(difference: np.ndarray, cohorts: np.ndarray) -> tuple[Interval, Interval]:
     """difference, cohorts: (cells,)"""
-    return (
-        paired_interval(difference, np.random.default_rng(0)),
-        paired_interval(difference, np.random.default_rng(0), groups=cohorts),
-    )
+    return paired_interval(difference), paired_interval(difference, groups=cohorts)
 
 
 @dataclass(frozen=True)

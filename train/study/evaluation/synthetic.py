@@ -202,10 +202,8 @@ def _against(frame: pd.DataFrame, lead: str) -> str:
         for other in [m for m in wide.columns if m != lead and lead in wide]:
             difference = (wide[other] - wide[lead]).dropna().to_numpy()
             if len(difference) > 1:
-                found = paired_interval(difference, np.random.default_rng(0))
-                rows.append(
-                    {"score": score_name, "other": other, "saved by " + lead: str(found), "tasks": len(difference)}
-                )
+                saved = str(paired_interval(difference))
+                rows.append({"score": score_name, "other": other, "saved by " + lead: saved, "tasks": len(difference)})
     return markdown_table(pd.DataFrame(rows)) if rows else "Too few tasks to compare."
 
 

@@ -123,7 +123,7 @@ def scores_of(rollout: Rollout, trial: Trial) -> dict:
 
 
 def by_step(records: Sequence[dict], scores: Sequence[str]) -> pd.DataFrame:
-    """Mean over tasks and its bootstrap interval, by family, method and step; `scores` are lists over steps."""
+    """Mean over tasks and its interval, by family, method and step; `scores` are lists over steps."""
     rows = []
     for record in records:
         for name in scores:
@@ -140,17 +140,14 @@ def log_loss_by_step(table: pd.DataFrame):
 
 
 def summarise_groups(table: pd.DataFrame, keys: list[str], value: str) -> pd.DataFrame:
-    """One row per group: mean, 95% bootstrap interval over tasks, and how many."""
+    """One row per group: mean, 95% interval (Student's t) over tasks, none where there is one task, and how many."""
     rows = []
     for group, part in table.dropna(subset=[value]).groupby(keys, sort=False):
         values = part[value].to_numpy(dtype=float)
-        if len(values) > 1:
-            found = paired_interval(values, np.random.default_rng(0), draws=2000)
-            low, high = found.low, found.high
-        else:
-            low = high = float(values[0])
+        found = paired_interval(values)
+        low, high = (end if np.isfinite(end) else np.nan for end in (found.low, found.high))
         spread = {f"{value}_low": low, f"{value}_high": high, "tasks": len(values)}
-        rows.append({**dict(zip(keys, group, strict=True)), value: values.mean(), **spread})
+        rows.append({**dict(zip(keys, group, strict=True)), value: found.mean, **spread})
     return pd.DataFrame(rows)
 
 

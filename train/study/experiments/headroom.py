@@ -11,11 +11,11 @@ import pandas as pd
 import torch
 
 from l2m_core.errors import ConfigError
-from l2m_core.metrics import entropies
+from l2m_core.metrics import entropies, paired_interval
 from train.study.experiments import figures
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, prior_of
-from train.study.experiments.inference import SMALLEST, t_interval, units_needed
+from train.study.experiments.inference import SMALLEST, units_needed
 from train.study.experiments.verdicts import NO_CLAIM, ClaimVerdict
 
 TITLE = "Planning's headroom: what looking two tests ahead can gain"
@@ -129,7 +129,7 @@ def table(records: list[dict]) -> pd.DataFrame:
         row = {"family": family, "headroom": gains.mean(), "headroom_low": np.nan, "headroom_high": np.nan}
         needed = np.nan
         if len(gains) > 1:
-            found = t_interval(gains, PUBLISHED)
+            found = paired_interval(gains, PUBLISHED)
             row |= {"headroom_low": found.low, "headroom_high": found.high}
             needed = units_needed(gains, gains.mean()) if gains.mean() > 0 else np.nan
         row |= {"told_by_greedy": part["told_by_greedy"].mean(), "share_worth_seeing": (gains > SMALLEST).mean()}

@@ -1,5 +1,5 @@
-"""From paired differences to an interval and a power over independent units, corrected for the number of claims: t of the mean,
-or signed ranks of the middle where no mean is stable."""
+"""From paired differences to an interval and a power over independent units, corrected for the number of claims: Student's t of
+the mean (`l2m_core.metrics.paired_interval`), or signed ranks of the middle where no mean is stable."""
 
 from __future__ import annotations
 
@@ -19,17 +19,8 @@ one side counts. The parts of one claim need no more, since all of them must hol
 POWER = 0.8
 SMALLEST = 0.005
 """Nats of log loss: the smallest difference worth seeing, where the study states none."""
-GRID = 200_001
 ONE_ERROR = 2 * NormalDist().cdf(1.0) - 1
 """Level of an interval of one standard error each way."""
-
-
-def t_interval(values: np.ndarray, level: float = LEVEL) -> Interval:
-    """Of the mean of independent values (n,), two or more."""
-    values = np.asarray(values, dtype=np.float64)
-    half = student_quantile((1 + level) / 2, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values))
-    mean = float(values.mean())
-    return Interval(mean, mean - half, mean + half)
 
 
 def rank_interval(values: np.ndarray, level: float = LEVEL) -> Interval:
@@ -56,15 +47,6 @@ def averages_outside(n: int, level: float) -> int:
         chances[rank:] = (chances[rank:] + chances[:-rank]) / 2
         chances[:rank] /= 2
     return int(np.searchsorted(2 * np.cumsum(chances), 1 - level, side="right"))
-
-
-@lru_cache(maxsize=1024)
-def student_quantile(probability: float, degrees: int) -> float:
-    """Of Student's t. With t = √ν tan θ its density is proportional to cos θ to the power ν - 1."""
-    angle = np.linspace(-np.pi / 2, np.pi / 2, GRID)
-    density = np.cos(angle).clip(0) ** (degrees - 1)
-    cumulative = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    return math.sqrt(degrees) * math.tan(float(np.interp(probability, cumulative / cumulative[-1], angle)))
 
 
 def units_needed(values: np.ndarray, effect: float, level: float = LEVEL) -> int:

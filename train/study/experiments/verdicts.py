@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.methods.l2m import GENERAL
+from l2m_core.metrics import paired_interval
 from train.study.experiments import figures, power
 from train.study.experiments.inference import (
     LEVEL,
     SMALLEST,
     rank_interval,
-    t_interval,
     units_needed,
     units_needed_by_rank,
 )
@@ -152,7 +152,7 @@ def judge(
     if len(differences) < 2:
         return ClaimVerdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
     level = 1 - (1 - LEVEL) / tests
-    interval, units = (rank_interval, units_needed_by_rank) if by_rank else (t_interval, units_needed)
+    interval, units = (rank_interval, units_needed_by_rank) if by_rank else (paired_interval, units_needed)
     found, needed = interval(differences, level), units(differences, effect, level)
     needs = (power.Need(what, effect, needed),)
     reason = f"{what}: {found}, {len(differences)} pairs."
