@@ -173,9 +173,8 @@ def split_rows(
     patient: (n,) whose each row is, from 0; a patient's rows stay together.
     """
     if patient is not None:
-        least = torch.full((int(patient.max()) + 1,), torch.inf, device=y.device)
-        outcome = least.scatter_reduce(0, patient, y.float(), "amin")
-        trained, stopped = (_rows_of(part, patient) for part in split_rows(outcome, share, generator))
+        outcome = outcome_of_patients(y.float(), patient)
+        trained, stopped = (rows_of_patients(part, patient) for part in split_rows(outcome, share, generator))
         return trained, stopped
     shuffled = torch.rand(len(y), generator=generator, device=y.device).argsort()
     by_outcome = shuffled[y[shuffled].argsort(stable=True)]
@@ -189,8 +188,15 @@ def split_rows(
     return train, stop
 
 
-def _rows_of(patients: Tensor, patient: Tensor) -> Tensor:
-    """(n,) numbers of these patients' rows, in the order of the patients."""
+def outcome_of_patients(y: Tensor, patient: Tensor) -> Tensor:
+    """(P,) the smallest outcome of each patient. y: (n,) floating; patient: (n,) whose each row is, from 0."""
+    return torch.full((int(patient.max()) + 1,), torch.inf, dtype=y.dtype, device=y.device).scatter_reduce(
+        0, patient, y, "amin"
+    )
+
+
+def rows_of_patients(patients: Tensor, patient: Tensor) -> Tensor:
+    """(m,) numbers of these patients' rows, in the order of the patients. patient: (n,) whose each row is, from 0."""
     place = torch.full((int(patient.max()) + 1,), -1, device=patient.device)
     place[patients] = torch.arange(len(patients), device=patient.device)
     rows = (place[patient] >= 0).nonzero().squeeze(1)

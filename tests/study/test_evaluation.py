@@ -1,6 +1,9 @@
 """The comparison is fair (same rows, none in both parts, same start and floor); the command goes on where it was stopped."""
 
 import shutil
+import zlib
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +49,47 @@ def test_context_and_test_rows_are_disjoint_and_of_the_table():
     assert len(trial.context) == 100 and len(trial.y) == 120
     assert not keys_of(trial.context.x) & keys_of(trial.x)
     assert keys_of(trial.context.x) | keys_of(trial.x) <= keys_of(cohort.x)
+
+
+def make_visits(patients: int = 90, continuous: bool = False) -> Cohort:
+    """One to five rows of each patient, in any order; the baseline feature tells rows apart."""
+    generator = np.random.default_rng(3)
+    patient = generator.permutation(np.repeat(np.arange(patients), np.resize([1, 3, 5], patients)))
+    x = generator.normal(size=(len(patient), 4)).astype(np.float32)
+    outcome = generator.normal(size=patients) if continuous else generator.integers(0, 2, patients)
+    acquirable = np.array([False, True, True, True])
+    kind = "continuous" if continuous else "binary"
+    cohort = Cohort.from_arrays(x, outcome[patient], kind=kind, acquirable=acquirable, name="visits")
+    return replace(cohort, kept_patients=patient)
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_context_and_test_rows_are_of_different_patients(continuous):
+    cohort = make_visits(continuous=continuous)
+    whose = dict(zip(cohort.x[:, 0].tolist(), cohort.patients.tolist(), strict=True))
+    for seed, rows in product(range(5), (50, 101)):
+        trial = draw_trial(cohort, Cell("visits", rows, 0.0, seed), test_rows=100)
+        learnt, tested = ({whose[key] for key in keys_of(x)} for x in (trial.context.x, trial.x))
+        assert len(trial.context) == rows and len(trial.y) == 100
+        assert not learnt & tested
+        assert trial.context.patients.tolist() == [whose[key] for key in trial.context.x[:, 0].tolist()]
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_patients_with_one_row_are_drawn_as_rows_are(continuous):
+    cohort = replace(make_visits(continuous=continuous), kept_patients=None)
+    named = replace(cohort, kept_patients=np.random.default_rng(0).permutation(len(cohort)))
+    order = stratified_order(cohort.y, np.random.default_rng([2, zlib.crc32(b"visits")]), continuous=continuous)
+    for each in (cohort, named):
+        trial = draw_trial(each, Cell("visits", 60, 0.0, 2), test_rows=50)
+        assert (trial.context.x == cohort.x[order[:60]]).all() and (trial.x == cohort.x[order[::-1][:50]]).all()
+
+
+def test_a_context_with_rows_of_every_patient_is_refused():
+    cohort = make_visits()
+    few = replace(cohort, kept_patients=cohort.patients % 2)
+    with pytest.raises(ConfigError, match="'visits': a context of 200 rows.*smaller --contexts"):
+        draw_trial(few, Cell("visits", 200, 0.0, 0))
 
 
 def test_smaller_contexts_lie_within_larger_ones_and_test_rows_stay():

@@ -10,6 +10,8 @@ import numpy as np
 import torch
 
 from l2m_core.cohort import Cohort
+from l2m_core.errors import ConfigError
+from l2m_core.learn.finetune import outcome_of_patients, rows_of_patients
 from l2m_core.tasks.batch import TaskBatch
 
 LEAST_TEST_ROWS = 75
@@ -75,24 +77,48 @@ def too_small(sizes: dict[str, int]) -> dict[str, str]:
 
 
 def draw_trial(cohort: Cohort, cell: Cell, test_rows: int = 300) -> Trial:
-    """Context and test rows never share a row. Of one seed, smaller contexts lie within larger ones.
+    """Context and test rows never share a row, nor a patient. Of one seed, smaller contexts lie within larger ones.
 
     The extra missingness hides recorded acquirable values completely at random, in the context as in the test rows: a
     record of the past is all there is, and what it lacks cannot be asked for.
     """
     generator = np.random.default_rng([cell.seed, zlib.crc32(cell.cohort.encode())])
-    order = stratified_order(cohort.y, generator, continuous=cohort.kind == "continuous")
+    patient = whose_rows(cohort)
+    order = patients_in_order(cohort, patient, generator)
     hidden = (generator.random(cohort.x.shape) < cell.missing) & cohort.acquirable
     context, rest = order[: cell.context], order[cell.context :]
     if cohort.kind != "continuous":
         context, rest = with_every_class(cohort.y, context, rest)
+    # The context may end amid a patient's rows; the others would be answered for by those that are read.
+    rest = rest[~np.isin(patient[rest], patient[context])]
+    if len(rest) == 0:
+        raise ConfigError(
+            f"Cohort '{cell.cohort}': a context of {cell.context} rows has rows of every patient, which leaves nobody to test "
+            "on. Give smaller --contexts."
+        )
     # Test rows come from the far end, so that they are the same for every context where the table is long enough.
     test = rest[::-1][:test_rows]
     x = np.where(hidden, np.nan, cohort.x).astype(np.float32)
-    part = cohort.rows(context)
+    part = cohort.without_table().rows(context)
     # The rows as read hold what is hidden here, so they do not travel along.
-    part = Cohort(part.schema, x[context], part.y, cohort.name)
+    part = Cohort(part.schema, x[context], part.y, cohort.name, kept_patients=part.kept_patients)
     return Trial(part, x[test], cohort.y[test])
+
+
+def whose_rows(cohort: Cohort) -> np.ndarray:
+    """(N,) whose each row is, from 0 in the order of the rows; without a column that tells, each row is a patient."""
+    if cohort.patients is None:
+        return np.arange(len(cohort))
+    _, first, patient = np.unique(cohort.patients, return_index=True, return_inverse=True)
+    return first.argsort().argsort()[patient]
+
+
+def patients_in_order(cohort: Cohort, patient: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """(N,) all rows, those of a patient side by side: the patients in a stratified order of their outcomes."""
+    of_row = torch.from_numpy(patient)
+    outcome = outcome_of_patients(torch.from_numpy(cohort.y.astype(np.float64)), of_row).numpy().astype(cohort.y.dtype)
+    order = stratified_order(outcome, generator, continuous=cohort.kind == "continuous")
+    return rows_of_patients(torch.from_numpy(order), of_row).numpy()
 
 
 def stratified_order(y: np.ndarray, generator: np.random.Generator, continuous: bool = False) -> np.ndarray:
