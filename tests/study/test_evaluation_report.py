@@ -134,6 +134,23 @@ def test_the_page_has_a_section_beside_an_earlier_table(records, tmp_path):
     assert page == (tmp_path / "real.md").read_text()
 
 
+def test_one_failed_run_takes_its_own_trial_from_what_is_compared_with_an_earlier_table(records, tmp_path):
+    failed = {**record("a", "gdfs", 0.0, seed=1), "error": "ValueError: no"}
+    write_report(tmp_path, "before", [*records, failed], "l2m", "command", "about")
+    page = write_report(tmp_path, "real", records, "l2m", "command", "about", beside=tmp_path / "before.csv")
+    section = page.split("## Beside before.csv")[1]
+    assert "| skill | 0.1494 | 0.1494 | 0.0000 [0.0000, 0.0000] | 0.0000 [0.0000, 0.0000] | 2 | 0 |" in section
+
+
+def test_only_seeds_that_both_tables_have_are_compared(records):
+    """A seed of which the earlier table has nothing, or has the base rate alone, would move a cell's mean by itself."""
+    other_seed = [record("a", method, loss, seed=1) for method, loss in (("l2m", 0.1), ("base_rate", 0.6))]
+    skill = changes([*records, *other_seed], [*records, other_seed[1]], "l2m")[0]
+    assert skill.now == skill.before == pytest.approx((1 - 0.40 / 0.60 + 1 - 0.30 / 0.29) / 2)
+    assert (skill.trials, skill.left_out) == (2, 1)
+    assert changes(other_seed, records, "l2m") == []
+
+
 def test_the_page_names_the_losing_cells(records):
     page = make_page(records, "l2m", "python -m train evaluate", "about")
     losing = page.split("### Losing cells")[1]

@@ -205,10 +205,10 @@ def _binary_alone(records: Sequence[dict], lead: str) -> list[str]:
 
 
 def _beside(records: Sequence[dict], beside: Path, lead: str) -> str:
-    """What changed since an earlier model, over the cells of outcomes with classes that both tables have."""
-    found = changes(records, pd.read_csv(beside).to_dict("records"), lead)
+    """What changed since an earlier model, over the trials of outcomes with classes that both tables have."""
+    found = changes(records, read_table_of_records(beside), lead)
     if not found:
-        return f"No cell of it has {lead} and the base rate, as here."
+        return f"No trial of it has {lead} and the base rate, as here."
     rows = [
         {
             lead: change.score,
@@ -216,10 +216,22 @@ def _beside(records: Sequence[dict], beside: Path, lead: str) -> str:
             "now": change.now,
             "more, over cells": str(change.over_cells),
             "more, over cohorts": str(change.over_cohorts),
+            "trials": change.trials,
+            "left out": change.left_out,
         }
         for change in found
     ]
-    return markdown_table(pd.DataFrame(rows))
+    words = (
+        "Means over cells, each of the seeds that both tables have finished; `left out`: trials (cell × seed) that only one of "
+        "the two has."
+    )
+    return f"{words}\n\n{markdown_table(pd.DataFrame(rows))}"
+
+
+def read_table_of_records(path: Path) -> list[dict]:
+    """The records of a table that `write_report` wrote, each with what it has: an empty cell is no text of an error."""
+    rows = pd.read_csv(path).to_dict("records")
+    return [{str(name): value for name, value in row.items() if not pd.isna(value)} for row in rows]
 
 
 def _methods(summary: Summary, columns: Sequence[str]) -> str:

@@ -170,48 +170,68 @@ def _over_cells_and_cohorts(difference: np.ndarray, cohorts: np.ndarray) -> tupl
 
 @dataclass(frozen=True)
 class Change:
-    """One score of the lead, in an earlier table and now, over the cells that both have."""
+    """One score of the lead, in an earlier table and now, over the trials (cell × seed) that both have."""
 
     score: str
     before: float
     now: float
     over_cells: Interval
     over_cohorts: Interval
+    trials: int
+    left_out: int
+    """Trials that one of the two tables alone has finished."""
+
+
+SKILL, SKILL_AT_RANDOM, SAVED = "skill", "skill in a random order", "saved by its own order"
+SCORES = {
+    SKILL: ("{lead}", BASE_RATE),
+    SKILL_AT_RANDOM: ("{lead}_random", BASE_RATE),
+    SAVED: ("{lead}", "{lead}_random"),
+}
+"""Of the lead, and the two methods whose log losses each is computed from."""
 
 
 def changes(records: Sequence[dict], earlier: Sequence[dict], lead: str) -> list[Change]:
-    """How the lead's skill and the log loss that its own order saves have changed; more is better. None without a common cell.
+    """How the lead's skill and the log loss that its own order saves have changed; more is better. None without a common trial.
 
     A model that predicts better has more skill in a random order too, and then less is left for its own order to save.
 
     Of a table from before there were councils: since the model alone, which is what was answered with.
     """
     lead_before = lead if any(record["method"] == lead for record in earlier) else MODEL_ALONE
-    scores_now, scores_before = _skill_and_saving(records, lead), _skill_and_saving(earlier, lead_before)
+    losses_now, losses_before = _losses_by_trial(records), _losses_by_trial(earlier)
     found = []
-    for score in scores_now.columns.intersection(scores_before.columns):
-        both = pd.concat([scores_before[score], scores_now[score]], axis=1, keys=["before", "now"]).dropna()
+    for score, methods in SCORES.items():
+        needed, needed_before = ([name.format(lead=name_of) for name in methods] for name_of in (lead, lead_before))
+        if not (set(needed) <= set(losses_now) and set(needed_before) <= set(losses_before)):
+            continue
+        now, before = losses_now[needed].dropna(), losses_before[needed_before].dropna()
+        both = now.index.intersection(before.index)
         if both.empty:
             continue
-        difference = (both.now - both.before).to_numpy()
-        cohorts = both.index.get_level_values("cohort").to_numpy()
-        found.append(Change(score, both.before.mean(), both.now.mean(), *_over_cells_and_cohorts(difference, cohorts)))
+        values = {"before": before.loc[both], "now": now.loc[both]}
+        cells = pd.DataFrame({name: _score(score, losses.groupby(CELL).mean()) for name, losses in values.items()})
+        cohorts = cells.index.get_level_values("cohort").to_numpy()
+        intervals = _over_cells_and_cohorts((cells.now - cells.before).to_numpy(), cohorts)
+        left_out = len(now.index.union(before.index)) - len(both)
+        found.append(Change(score, cells.before.mean(), cells.now.mean(), *intervals, len(both), left_out))
     return found
 
 
-def _skill_and_saving(records: Sequence[dict], lead: str) -> pd.DataFrame:
-    """By cell: the share of the base rate's log loss that the lead saves, in its own order and in a random one, and the log loss
-    that its own order saves beyond that."""
-    table = pd.DataFrame([r for r in records if not r.get("error") and r.get("kind") != "continuous"])
-    cells = table.pivot_table(index=CELL, columns="method", values="log_loss")
-    scores = {}
-    if {lead, BASE_RATE} <= set(cells):
-        scores["skill"] = 1 - cells[lead] / cells[BASE_RATE]
-    if {f"{lead}_random", BASE_RATE} <= set(cells):
-        scores["skill in a random order"] = 1 - cells[f"{lead}_random"] / cells[BASE_RATE]
-    if {lead, f"{lead}_random"} <= set(cells):
-        scores["saved by its own order"] = cells[f"{lead}_random"] - cells[lead]
-    return pd.DataFrame(scores, index=cells.index)
+def _score(score: str, losses: pd.DataFrame) -> pd.Series:
+    """By cell: the share of the base rate's log loss that is saved; or the log loss that the own order saves beyond a random
+    one. losses: (cells, 2) of the methods of `SCORES`, in that order."""
+    first, second = losses.iloc[:, 0], losses.iloc[:, 1]
+    return second - first if score == SAVED else 1 - first / second
+
+
+def _losses_by_trial(records: Sequence[dict]) -> pd.DataFrame:
+    """Log loss by trial and method, of outcomes with classes; NaN where a method has not finished a trial."""
+    table = pd.DataFrame(
+        [r for r in records if not r.get("error") and r.get("kind") != "continuous"],
+        columns=[*CELL, "seed", "method", "log_loss"],
+    )
+    return table.pivot_table(index=[*CELL, "seed"], columns="method", values="log_loss", aggfunc="last")
 
 
 def errors(records: Sequence[dict]) -> pd.DataFrame:
