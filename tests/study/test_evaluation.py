@@ -314,7 +314,41 @@ def test_a_method_s_mark_follows_its_code_and_not_its_comments(tmp_path, monkeyp
     assert mark("gdfs") == before["gdfs"]
     networks.write_text(networks.read_text() + "\nEXTRA = 1\n")
     assert mark("gdfs") != before["gdfs"]
-    assert mark("logistic") == before["logistic"] and mark("l2m_gain") == ""
+    assert mark("logistic") == before["logistic"]
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "changed", "kept"),
+    [
+        ("learn/picks.py", "\n\n\ndef ", "\n\nEXTRA = 1\n\n\ndef ", {"gdfs"}, {"logistic", "l2m"}),
+        ("metrics.py", "SMALLEST = 1e-12", "SMALLEST = 1e-9", {"gdfs", "l2m", "l2m_council"}, set()),
+        ("metrics.py", "T_GRID = 200_001", "T_GRID = 100_001", set(), {"gdfs", "logistic", "l2m_council"}),
+        ("council/weights.py", "LEAST = ", "LEAST = 2 * ", {"l2m_council", "l2m_council_random"}, {"l2m", "gdfs"}),
+        ("tabular/linear.py", "\n\n\n", "\n\n\nEXTRA = 1\n\n\n", {"l2m_council", "logistic"}, {"l2m"}),
+    ],
+)
+def test_a_mark_follows_picks_scores_and_councils_where_a_method_uses_them(
+    module, old, new, changed, kept, tmp_path, monkeypatch
+):
+    folder = tmp_path / "core"
+    shutil.copytree(versions.FOLDER, folder)
+    monkeypatch.setattr(versions, "FOLDER", folder)
+    mark = versions.code_version.__wrapped__
+    before = {name: mark(name) for name in changed | kept}
+    file = folder / module
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    assert {name for name in before if mark(name) != before[name]} == changed
+
+
+def test_rows_keep_the_mark_of_their_time_and_are_compared_by_its_rule():
+    same = versions.is_same_code
+    for method in ("gdfs", "logistic", "base_rate"):
+        assert versions.code_version(method).startswith("2:")
+        assert same(versions.code_version(method), method) and same(versions.earlier_code_version(method), method)
+        assert not same("2:0123456789ab", method) and not same("0123456789ab", method) and not same("", method)
+    assert same("", "l2m_council_random") and same("", "l2m"), "forms of the model had no mark"
+    assert not same("2:0123456789ab", "l2m_council")
 
 
 def test_a_method_s_mark_does_not_follow_where_modules_lie_or_how_they_are_laid_out(tmp_path, monkeypatch):
@@ -339,6 +373,21 @@ def test_methods_whose_code_has_changed_are_run_again_when_asked(folder, capsys)
     assert capsys.readouterr().err == ""
     assert "has changed" not in run(folder, "--repeat-changed")
     assert "1/2" in capsys.readouterr().err
+
+
+def test_a_councils_rows_are_run_again_when_its_code_has_changed_and_old_ones_without_a_mark_are_not(
+    folder, tiny_model, capsys
+):
+    rewrite(folder)
+    arguments = ["--model", str(tiny_model), "--methods", "l2m_council", "base_rate", "--repeat-changed"]
+    run(folder, *arguments)
+    path, mark = folder / "partial" / "real.jsonl", versions.code_version("l2m_council")
+    for stored, repeated in (("2:0123456789ab", True), ("", False)):
+        path.write_text(path.read_text().replace(f'"code": "{mark}"', f'"code": "{stored}"'))
+        assert f'"code": "{stored}"' in path.read_text()
+        capsys.readouterr()
+        assert "has changed" not in run(folder, *arguments)
+        assert ("1/1" in capsys.readouterr().err) is repeated
 
 
 def test_a_published_command_tells_what_was_run_and_not_where():

@@ -18,6 +18,7 @@ from l2m_core.model.interface import ModelConfig
 from l2m_core.paths import study_folders
 from train.prior_data import DataChoice, rows_of
 from train.study import reproduce as command
+from train.study.evaluation.versions import earlier_code_version
 from train.study.experiments import ablations, experiment, families
 from train.study.experiments.adaptivity import MajorityVote
 from train.study.experiments.comparison import summarise_groups
@@ -438,6 +439,15 @@ def test_more_tasks_or_methods_keep_what_is_done_and_other_tasks_do_not(tiny_mod
     assert before.items() < more.items()
     larger = versions(tiny_model, folders, f"families=[{BNN.replace('context: 40', 'context: 50')}]")
     assert not set(before.values()) & set(larger.values())
+
+
+def test_records_that_an_earlier_rule_marked_are_kept_while_they_are_the_same_by_it(tiny_model, folders, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr(experiment, "code_version", earlier_code_version)
+        done = reproduced(tiny_model, folders)
+    assert done and reproduced(tiny_model, folders) == []
+    monkeypatch.setattr(experiment, "earlier_code_version", lambda name: "another")
+    assert reproduced(tiny_model, folders) == done
 
 
 def test_cosine_of_opposite_gradients_is_minus_one():

@@ -27,7 +27,7 @@ from train.study.evaluation.manifest import MOST_FEATURES, Source, default_data_
 from train.study.evaluation.report import write_report
 from train.study.evaluation.scores import score
 from train.study.evaluation.trial_runs import MethodChoice, load_model, run_trial, scored, work_groups
-from train.study.evaluation.versions import code_version
+from train.study.evaluation.versions import code_version, is_same_code
 from train.study.resumable_table import ResumableTable
 
 CONTEXTS = (100, 400, 1000, 2000, 4000)
@@ -260,8 +260,7 @@ def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[Re
 def _finished(table: ResumableTable, identity: dict[str, Any], repeat_changed: bool) -> bool:
     if not table.has(identity):
         return False
-    code = table.records[table.key(identity)].get("code", "")
-    return identity["model"] != "" or not repeat_changed or code == code_version(identity["method"])
+    return not repeat_changed or is_same_code(table.records[table.key(identity)].get("code", ""), identity["method"])
 
 
 def _run(table: ResumableTable, jobs: list[RealJob], given: argparse.Namespace) -> None:
@@ -286,7 +285,7 @@ def run_real(job: RealJob) -> list[dict[str, Any]]:
             "kind": cohort.kind,
             "features": len(cohort.names),
             "n_test": len(trial.y),
-            "code": "" if MethodChoice(method_run.method).pretrained else code_version(method_run.method),
+            "code": code_version(method_run.method),
         }
         record = {**_identity(job, method_run.method), **facts}
         record |= scored(method_run, lambda rollout: score(rollout, trial.y, trial.context))

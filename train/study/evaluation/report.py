@@ -22,7 +22,7 @@ from train.study.evaluation.summary import (
     paired,
     summarise,
 )
-from train.study.evaluation.versions import code_version
+from train.study.evaluation.versions import is_same_code
 from train.study.markdown import markdown_table
 
 
@@ -99,7 +99,8 @@ def make_page(
     short, long = ([r for r in records if (r["context"] >= LONG_CONTEXT) == is_long] for is_long in (False, True))
     found = _results(short, lead) + _results(long, lead, f", contexts of {LONG_CONTEXT:,} rows and more")
     parts += found or ["", f"No trial has been finished by {lead} and every other method yet."]
-    changed = sorted({r["method"] for r in records if r.get("code", "") not in ("", code_version(r["method"]))})
+    marked = [(r["method"], r["code"]) for r in records if r.get("code")]
+    changed = sorted({method for method, mark in set(marked) if not is_same_code(mark, method)})
     if changed:
         parts += ["", f"The code of {', '.join(changed)} has changed since some of these results (`--repeat-changed`)."]
     failed = errors(records)

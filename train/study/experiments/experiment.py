@@ -38,7 +38,7 @@ from l2m_core.settings import apply_override, build_settings, read_settings, to_
 from train.engines import fan_out
 from train.study.evaluation.report import markdown_table
 from train.study.evaluation.trial_runs import MethodChoice, load_model
-from train.study.evaluation.versions import code_version
+from train.study.evaluation.versions import code_version, earlier_code_version
 from train.study.experiments import figures, power
 from train.study.experiments.study_models import check_models
 from train.study.experiments.verdicts import ClaimVerdict, gated, gates_note, tidy, with_units
@@ -102,9 +102,9 @@ def experiment_settings(name: str, scale: str, overrides: Sequence[str] = ()) ->
     return build_settings(find(name).SETTINGS, plain, name)
 
 
-def version_of(job: Job) -> str:
+def version_of(job: Job, code_mark: Callable[[str], str] = code_version) -> str:
     """Changes with all that the job's records depend on: settings, models, and the code of methods that learn from the
-    task. Another model leaves the records of such methods as they are, and so does another number of tasks."""
+    task, by `code_mark`. Another model leaves the records of such methods as they are, and so does another number of tasks."""
     plain = {"settings": to_plain(job.settings), "part": to_plain(job.part)}
     code: list[str] = []
     if plain["settings"].get("baselines") == "own":
@@ -114,12 +114,20 @@ def version_of(job: Job) -> str:
         plain = _without(plain, "families", "methods", "tasks", "method_settings")
         if own:
             plain["method_settings"] = own
-        code = [code_version(name) for name in job.methods]
+        code = [code_mark(name) for name in job.methods]
         plain = _without(plain, "device")  # of the fine-tuning, which is a piece of its own
         if not any(MethodChoice(name).pretrained for name in job.methods):
             plain = _without(plain, "model")
     facts = [(find_model(name) / FACTS).read_text() for name in models_of(plain)]
     return hashlib.sha256(json.dumps([plain, facts, code], sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def mark_of(job: Job, partial: ResumableTable) -> dict[str, str]:
+    """Under which a job's records are kept. Those that were marked by an earlier rule, and are still the same by it, stay."""
+    present, earlier = (
+        {"job": job.key, "version": version_of(job, rule)} for rule in (code_version, earlier_code_version)
+    )
+    return earlier if partial.has(earlier) and not partial.has(present) else present
 
 
 def _method_settings(settings: Any) -> dict[str, Any]:
@@ -219,7 +227,7 @@ def reproduce(
     check_models(models_of(to_plain(settings)))
     partial = ResumableTable(folders.partial / f"{name}-{scale}.jsonl", ("job", "version"))
     jobs = module.jobs(settings, folders.data)
-    marks = [{"job": job.key, "version": version_of(job)} for job in jobs]
+    marks = [mark_of(job, partial) for job in jobs]
     gpus = int(getattr(settings, "device", "cpu").startswith("cuda"))
     spread = partial_of(fan_out, engine=engine, workers=workers, gpus=gpus)
     course = Course(name, module, settings, partial, jobs, marks, spread, say)
