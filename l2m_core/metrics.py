@@ -239,8 +239,16 @@ class Interval:
     def __format__(self, form: str) -> str:
         """form: of each number, four decimals by default."""
         mean, low, high = (format(number, form or ".4f") for number in (self.mean, self.low, self.high))
-        has_end = math.isfinite(self.low) or math.isfinite(self.high)
-        return f"{mean} [{low}, {high}]" if has_end else f"{mean} (too few for an interval)"
+        return f"{mean} [{low}, {high}]" if self.is_bounded else f"{mean} (too few for an interval)"
+
+    @property
+    def is_bounded(self) -> bool:
+        return not math.isinf(self.low)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Low and high as a table has them: NaN where there is no interval."""
+        return (self.low, self.high) if self.is_bounded else (math.nan, math.nan)
 
 
 def paired_interval(differences: np.ndarray, level: float = 0.95, groups: np.ndarray | None = None) -> Interval:

@@ -14,9 +14,11 @@ from l2m_core.answering.release import load_release, save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.memory import L2M
+from l2m_core.metrics import paired_interval
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from train.study import consistency
+from train.study.markdown import markdown_table
 
 
 @pytest.fixture(scope="module")
@@ -79,3 +81,23 @@ def test_a_reference_that_agrees_with_itself_can_be_agreed_with(gains: pd.DataFr
 def test_where_nothing_tells_anything_nothing_is_compared(gains: pd.DataFrame) -> None:
     silent = gains.assign(reference=0.0)
     assert consistency.agreement(silent).set_index(["gain", "against"]).loc[("shown", "reference"), "states"] == 0
+
+
+def test_what_recorded_results_told_is_as_sure_as_the_cohorts_are_many() -> None:
+    """Ten copies of each state's test tell no more than one."""
+    cohort = np.repeat(list("abcd"), 10)
+    drop = np.random.default_rng(0).normal(size=40)
+    once = pd.DataFrame({"cohort": cohort, "state": range(40), "drop": drop})
+    often = pd.concat([once] * 10)
+    both = pd.concat([often.assign(shown=float(decile)) for decile in range(10)])
+    found = consistency.realised(both)
+    expected = paired_interval(once["drop"].to_numpy(), groups=cohort)
+    assert found["drop"].tolist() == [str(expected)] * 10 and (found.cohorts == 4).all()
+    alone = consistency.realised(both[both.cohort == "a"])
+    assert alone["drop"].str.contains("too few for an interval").all()
+
+
+def test_one_cohort_has_no_interval_of_what_its_first_tests_told(gains: pd.DataFrame) -> None:
+    told = consistency.followed(gains[gains.cohort == "wine"])
+    assert told.more.notna().all() and told.low.isna().all() and told.high.isna().all()
+    assert "| nan | nan |" in markdown_table(told)

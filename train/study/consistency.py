@@ -199,25 +199,23 @@ def followed(gains: pd.DataFrame) -> pd.DataFrame:
     for gain in FOLLOWED:
         more = (drops[gain] - drops["reference"]).groupby(drops["cohort"]).mean()
         interval = paired_interval(more.to_numpy(), LEVEL)
-        row = {
-            "first_by": gain,
-            "drop": drops[gain].mean(),
-            "more": interval.mean,
-            "low": interval.low,
-            "high": interval.high,
-        }
+        low, high = interval.ends
+        row = {"first_by": gain, "drop": drops[gain].mean(), "more": interval.mean, "low": low, "high": high}
         rows.append({**row, "states": len(drops), "cohorts": len(more)})
     return pd.DataFrame(rows)
 
 
 def realised(gains: pd.DataFrame) -> pd.DataFrame:
-    """Mean gain shown and mean drop in log loss, by decile of the gain shown."""
+    """Mean gain shown and mean drop in log loss with its interval, by decile of the gain shown. Tests of one state have the same
+    patient, and states of one cohort the same table, so that cohorts are what is independent."""
     known = gains[gains["drop"].notna() & np.isfinite(gains.shown)]
     decile = pd.qcut(known.shown.rank(method="first"), 10, labels=False) + 1
-    table = known.groupby(decile).agg(
-        shown=("shown", "mean"), drop=("drop", "mean"), error=("drop", "sem"), tests=("drop", "size")
-    )
-    return table.reset_index(names="decile")
+    rows = []
+    for number, part in known.groupby(decile):
+        found = paired_interval(part["drop"].to_numpy(), LEVEL, groups=part["cohort"].to_numpy())
+        counts = {"tests": len(part), "cohorts": part["cohort"].nunique()}
+        rows.append({"decile": number, "shown": part.shown.mean(), "drop": str(found), **counts})
+    return pd.DataFrame(rows)
 
 
 HEAD = """# Whether gains are what the model itself would learn
@@ -230,4 +228,4 @@ reference of every second of those rows, and of the others, which says how far t
 that tell most by the second column; `given_up`: share of the best gain; `factor`: by how much the size is off, median. States
 in which no test tells 0.001 nats are left out. Of what the first test told, in all states: `drop`, of log loss in nats, of the
 test among those recorded that a gain puts first; `more`: by how much more than the reference's first test, with its 95% interval
-over cohorts."""
+over cohorts. By decile: `drop` with its 95% interval, in which the tests of one cohort count as one unit."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from l2m_core.acquire.rollout import Rollout
@@ -145,7 +144,7 @@ def summarise_groups(table: pd.DataFrame, keys: list[str], value: str) -> pd.Dat
     for group, part in table.dropna(subset=[value]).groupby(keys, sort=False):
         values = part[value].to_numpy(dtype=float)
         found = paired_interval(values)
-        low, high = (end if np.isfinite(end) else np.nan for end in (found.low, found.high))
+        low, high = found.ends
         spread = {f"{value}_low": low, f"{value}_high": high, "tasks": len(values)}
         rows.append({**dict(zip(keys, group, strict=True)), value: found.mean, **spread})
     return pd.DataFrame(rows)
