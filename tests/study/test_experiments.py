@@ -19,7 +19,7 @@ from l2m_core.paths import study_folders
 from train.prior_data import DataChoice, rows_of
 from train.study import reproduce as command
 from train.study.evaluation.versions import earlier_code_version
-from train.study.experiments import ablations, experiment, families
+from train.study.experiments import ablations, experiment, families, policy_maps
 from train.study.experiments.adaptivity import MajorityVote
 from train.study.experiments.comparison import summarise_groups
 from train.study.experiments.datasets import FoundCohort, find_cohort
@@ -27,6 +27,7 @@ from train.study.experiments.experiment import EXPERIMENTS, Folders, experiment_
 from train.study.experiments.families import Family, cohort_of, draw, stand_ins
 from train.study.experiments.gradients import cosine
 from train.study.experiments.overview import write_overview
+from train.study.experiments.policy_maps import commonest_by_chance
 from train.study.experiments.uncertainty import random_trajectories
 from train.study.experiments.verdicts import NO_CLAIM, NOT_SEEN, NOT_TESTABLE, SEEN, ClaimVerdict, all_of, judge, pairs
 from train.study.reproduce import main
@@ -343,6 +344,28 @@ def test_random_trajectories_grow_by_one_and_keep_to_what_is_recorded(tmp_path):
     for before, after in zip(states, states[1:], strict=False):
         assert (before <= after).all() and (after <= recorded).all()
         assert ((after.sum(1) - before.sum(1)) <= 1).all()
+
+
+def test_the_commonest_choice_by_chance_is_among_what_is_still_open():
+    """Five features of which everybody's first was the first: four are open then, and the commonest of few random choices is
+    above one in four; of many it comes near it."""
+    generator = np.random.default_rng(0)
+    for patients, above in ((10, 0.25), (10_000, 0.012)):
+        actions = np.column_stack([np.zeros(patients, int), 1 + np.arange(patients) % 4, np.full(patients, -1)])
+        first, second, nobody = commonest_by_chance(actions, np.ones((patients, 5), bool), generator)
+        assert 0.20 < first < 0.20 + above and 0.25 < second < 0.25 + above and nobody == 0
+    only_one = np.eye(5, dtype=bool)[[2] * 10]
+    assert commonest_by_chance(np.full((10, 1), 2), only_one, generator) == [1.0]
+
+
+def test_maps_say_how_common_the_commonest_choice_is_by_chance():
+    record = {"method": "l2m", "shares": {"a": [0.9, 0.4, 0.5], "b": [0.1, 0.6, 0.5]}}
+    with_chance = policy_maps.verdict([{**record, "chance": [0.55, 0.56, 1.0]}], pd.DataFrame())
+    assert (
+        "90% of patients at the first step (by chance: 55%) and for 60% of patients at the middle one (by chance: 56%)"
+        in (with_chance.reason)
+    )
+    assert "(by chance:" not in policy_maps.verdict([record], pd.DataFrame()).reason
 
 
 def test_the_majority_s_choice_is_made_for_everybody():

@@ -364,7 +364,7 @@ def test_only_features_that_can_be_chosen_are_in_a_map(ward, tmp_path):
 
 def test_maps_have_no_claim_and_say_what_they_show():
     verdict = policy_maps.verdict(shares([0.9, 0.1, 0], [0.6, 0.3, 0.1]), EMPTY)
-    assert verdict.status == NO_CLAIM and "90% of patients at the first step (chance: 33%)" in verdict.reason
+    assert verdict.status == NO_CLAIM and "90% of patients at the first step and for 60%" in verdict.reason
     assert policy_maps.verdict([], EMPTY).status == NO_CLAIM
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from train.study.evaluation.trial_runs import could_be_had
 from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, method_runs, record
 from train.study.experiments.experiment import Job
@@ -27,6 +29,9 @@ class PolicyMapsSettings(comparison.ComparisonSettings):
 
 
 SETTINGS = PolicyMapsSettings
+DRAWS = 100
+"""Of a choice by chance."""
+BY_CHANCE = " By chance: were each choice drawn among the features still open to the patient."
 
 
 jobs = comparison.jobs
@@ -45,8 +50,27 @@ def work(job: Job) -> list[dict]:
             free = np.flatnonzero(trial.context.acquirable)
             names = method_run.rollout.names
             found["shares"] = {names[j]: ((actions == j).sum(0) / asked).tolist() for j in free}
+            found["chance"] = commonest_by_chance(actions, could_be_had(trial), np.random.default_rng(run.index))
         records.append(found)
     return records
+
+
+def commonest_by_chance(actions: np.ndarray, to_be_had: np.ndarray, generator: np.random.Generator) -> list[float]:
+    """(T,) the share of patients for whom the commonest choice of a step is made, were each choice drawn among the features that
+    are still open to the patient then: more than one in as many, since few patients scatter, and more at later steps, when fewer
+    features are open.
+
+    actions: (n, T) what was chosen, -1 for nothing; to_be_had: (n, d) bool, open at the start.
+    """
+    is_open, shares = to_be_had.copy(), []
+    for chosen in actions.T:
+        asked = np.flatnonzero(chosen >= 0)
+        ranks = np.where(is_open[asked], generator.random((DRAWS, len(asked), is_open.shape[1])), -1.0)
+        drawn = ranks.argmax(2)  # (DRAWS, asked)
+        commonest = [np.bincount(choices, minlength=1).max() for choices in drawn]
+        shares.append(float(np.mean(commonest)) / max(1, len(asked)))
+        is_open[asked, chosen[asked]] = False
+    return shares
 
 
 def caption(settings: PolicyMapsSettings, data: Path) -> list[str]:
@@ -80,10 +104,16 @@ def verdict(records: list[dict], table: pd.DataFrame) -> ClaimVerdict:
     if not own:
         return ClaimVerdict(NO_CLAIM, "L2M finished no task.")
     top = [np.max([shares for shares in r["shares"].values()], axis=0) for r in own]
-    first, middle = np.mean([t[0] for t in top]), np.mean([t[len(t) // 2] for t in top])
-    chance = 1 / np.mean([len(r["shares"]) for r in own])
+    first, middle = (f"{_mean_at(top, at):.0%} of patients" for at in (0.0, 0.5))
+    chance = [r["chance"] for r in own if "chance" in r]  # records from before have none
+    by_first, by_middle = (f" (by chance: {_mean_at(chance, at):.0%})" if chance else "" for at in (0.0, 0.5))
     return ClaimVerdict(
         NO_CLAIM,
-        f"The commonest choice is made for {first:.0%} of patients at the first step (chance: {chance:.0%}) and for "
-        f"{middle:.0%} at the middle one ({len(own)} tasks).",
+        f"The commonest choice is made for {first} at the first step{by_first} and for {middle} at the middle one{by_middle} "
+        f"({len(own)} tasks).{BY_CHANCE if chance else ''}",
     )
+
+
+def _mean_at(by_step: Sequence[Sequence[float]], share: float) -> float:
+    """Over tasks, at the step that lies this share of the way."""
+    return float(np.mean([values[int(share * len(values))] for values in by_step]))
