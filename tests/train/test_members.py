@@ -40,3 +40,22 @@ def test_the_command_writes_its_page(tmp_path: Path) -> None:
     page = (tmp_path / "members.md").read_text()
     assert "## Classes" in page and "## Continuous outcomes" not in page
     assert "| rings | 60 |" in page and "- without trees: " in page
+
+
+def test_cohorts_of_one_seed_count_as_one_table_however_many_sizes_share_its_rows() -> None:
+    def said(rows: list[int]) -> str:
+        above = {0: 0.02, 1: 0.05, 2: 0.03}
+        cells = [(n, seed, voice) for n in rows for seed in above for voice in (members.MODEL, members.COUNCIL)]
+        records = [
+            {"table": "rings", "rows": n, "seed": seed, "voice": voice, "loss": above[seed] * (voice == members.MODEL)}
+            for n, seed, voice in cells
+        ]
+        return next(
+            line for line in members.page(records, "command", "a model").splitlines() if line.startswith("- model")
+        )
+
+    assert said([100]) == said([100, 250]) == said([100, 250, 400])
+    assert "0.0333 [-0.0046, 0.0713]" in said([100])
+    table = members.TABLES["friedman1"]
+    small, large = (table.draw(rows, 0)[0] for rows in (300, 450))
+    assert np.array_equal(small, large[:300]), "a larger table of a seed has the rows of a smaller one"

@@ -154,11 +154,13 @@ def page(records: Sequence[dict], command: str, model: str) -> str:
 
 
 def _beside_council(losses: pd.DataFrame) -> list[str]:
-    """How much each voice loses beside the council: with intervals over the tables drawn, where there are several."""
-    lines = []
+    """How much each voice loses beside the council: with intervals over the tables drawn, where there are several. Cohorts of one
+    seed come from the same random numbers whatever their size, so that a larger one may have a smaller one's rows: they count as
+    one table."""
+    drawn, lines = losses.groupby(level=["table", "seed"]).ngroup().to_numpy(), []
     for voice in losses.columns.drop(COUNCIL):
         above = (losses[voice] - losses[COUNCIL]).to_numpy()
-        lines.append(f"- {voice}: {paired_interval(above, CONFIDENCE)} nats above the council")
+        lines.append(f"- {voice}: {paired_interval(above, CONFIDENCE, groups=drawn)} nats above the council")
     return lines
 
 
@@ -166,7 +168,8 @@ HEAD = """# What the council adds, and each of its members
 
 Tables drawn by scikit-learn's generators, which no model was trained on. Of each, some rows are the cohort, with a fifth of its
 cells never recorded; others are asked about, with random parts of them known. Log loss in nats, lower is better; of a continuous
-outcome in standard deviations of the cohort's. Each seed draws another table, and intervals (95%, Student's t) are over tables
-drawn: of a few generators, so they tell of these and no others. "Nothing expected": every member begins with a weight of 0, where
+outcome in standard deviations of the cohort's. Each seed draws another table. Cohorts of different sizes of one seed come from
+the same random numbers and count as one; intervals (95%, Student's t) are over tables drawn: of a few generators, so they tell of
+these and no others. "Nothing expected": every member begins with a weight of 0, where
 otherwise some begin with more (`EXPECTED` in `l2m_core/council/fitting.py`). The Gaussian process's was chosen on
 tables of the same generators, so what it saves here is no independent measure of it; the Bayesian regression's was not."""
