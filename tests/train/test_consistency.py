@@ -13,11 +13,12 @@ import torch
 from l2m_core.answering.release import load_release, save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
+from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M
 from l2m_core.metrics import paired_interval
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
-from train.study import consistency
+from train.study import consistency, random_states
 from train.study.markdown import markdown_table
 
 
@@ -101,3 +102,10 @@ def test_one_cohort_has_no_interval_of_what_its_first_tests_told(gains: pd.DataF
     told = consistency.followed(gains[gains.cohort == "wine"])
     assert told.more.notna().all() and told.low.isna().all() and told.high.isna().all()
     assert "| nan | nan |" in markdown_table(told)
+
+
+def test_a_misspelt_cohort_is_refused_before_any_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(random_states, "bundled_cohort", lambda name: pytest.fail(f"{name} was read"))
+    with pytest.raises(ConfigError, match="--only: there is no cohort 'wyne'. Did you mean 'wine'"):
+        consistency.main(["--only", "wyne", "--data", str(tmp_path), "--out", str(tmp_path)])
+    assert [trial.name for trial in random_states.sources(tmp_path, 2, ["generated_short_1"])] == ["generated_short_1"]

@@ -23,7 +23,7 @@ from l2m_core.metrics import paired_interval, row_losses
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.report import publish
 from train.study.markdown import markdown_table
-from train.study.random_states import NamedTrial, in_random_states, named, options, random_state, sources
+from train.study.random_states import NamedTrial, in_random_states, options, random_state, sources
 
 TESTS = 10  # open tests of a state that are compared
 NEAR_VALUES = 40  # recorded values of near rows that the reference tries, at most
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
     devices.tell_of_gpu()
-    chosen = named(sources(given.data), given.only)
+    chosen = list(sources(given.data, only=given.only))
     parts = [HEAD]
     for name in given.model:
         model = load(name)

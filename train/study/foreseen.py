@@ -25,7 +25,7 @@ from l2m_core.model.results import cumulative, probability_up_to, rank_interval,
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.report import publish
 from train.study.markdown import markdown_table
-from train.study.random_states import NamedTrial, in_random_states, named, options, random_state, sources
+from train.study.random_states import NamedTrial, in_random_states, options, random_state, sources
 
 LEVELS = (0.5, 0.8, 0.95)  # of central intervals
 CONFIDENCE = 0.95  # of the intervals of differences
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     model = load(given.model)
     if not model.release.config.value_bins:
         raise ConfigError(f"Model '{model.name}' foresees no results. Name one whose value_bins are above 0.")
-    chosen = named(sources(given.data, given.tasks), given.only)
+    chosen = list(sources(given.data, given.tasks, given.only))
     results = measure(model, chosen, given.states)
     command = f"python -m train foreseen --model {given.model} --states {given.states} --tasks {given.tasks}"
     parts = [HEAD, f"## {model.name} ({model.fingerprint[:12]})", *describe(results)]

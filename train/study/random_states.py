@@ -10,6 +10,8 @@ import argparse
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +19,12 @@ import pandas as pd
 
 from l2m_core.answering import devices
 from l2m_core.cohort import Cohort
-from l2m_core.errors import RangeWarning
+from l2m_core.errors import ConfigError, RangeWarning
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.paths import folder_to_write
+from l2m_core.schema import did_you_mean
 from train.study.evaluation.cells import Cell, Trial, draw_trial
-from train.study.evaluation.manifest import default_data_folder, read_manifest
+from train.study.evaluation.manifest import Source, default_data_folder, read_manifest
 from train.study.experiments.datasets import bundled_cohort
 from train.study.experiments.families import Family, draw
 
@@ -54,17 +57,41 @@ class NamedTrial:
     """Of a task of the priors: the family that it was drawn from."""
 
 
-def sources(folder: Path, tasks: int = 1) -> Iterator[NamedTrial]:
-    """Shared tables where they are there, those that scikit-learn brings, and so many tasks of each family of the priors."""
+def sources(folder: Path, tasks: int = 1, only: Collection[str] = ()) -> Iterator[NamedTrial]:
+    """Shared tables where they are there, those that scikit-learn brings, and so many tasks of each family of the priors; of
+    these names, where some are given."""
+    makers = _makers(folder, tasks)
+    for name in only:
+        if name not in makers:
+            raise ConfigError(f"--only: there is no cohort '{name}'.{did_you_mean(name, makers)}")
+    # Names are known before any table is read, so that a misspelt one is refused at once.
+    return (make() for name, make in makers.items() if not only or name in only)
+
+
+def _makers(folder: Path, tasks: int) -> dict[str, Callable[[], NamedTrial]]:
+    """Name → how its trial is made."""
+    makers: dict[str, Callable[[], NamedTrial]] = {}
     tables = read_manifest(folder) if (folder / "manifest.yaml").is_file() else []
     for index, table in enumerate(tables):
-        yield NamedTrial(table.name, _trial(table.load(), table.name, CONTEXTS[index % len(CONTEXTS)]))
+        makers[table.name] = partial(_of_table, table, CONTEXTS[index % len(CONTEXTS)])
     for name, context in BUNDLED_CONTEXTS.items():
-        yield NamedTrial(name, _trial(bundled_cohort(name), name, context))
-    for family in GENERATED:
-        for index in range(tasks):
-            name = f"{family.name}_{index}" if index else family.name
-            yield NamedTrial(name, draw(family, index, Path()), family.name)
+        makers[name] = partial(_bundled, name, context)
+    for family, index in product(GENERATED, range(tasks)):
+        name = f"{family.name}_{index}" if index else family.name
+        makers[name] = partial(_generated, name, family, index)
+    return makers
+
+
+def _of_table(table: Source, context: int) -> NamedTrial:
+    return NamedTrial(table.name, _trial(table.load(), table.name, context))
+
+
+def _bundled(name: str, context: int) -> NamedTrial:
+    return NamedTrial(name, _trial(bundled_cohort(name), name, context))
+
+
+def _generated(name: str, family: Family, index: int) -> NamedTrial:
+    return NamedTrial(name, draw(family, index, Path()), family.name)
 
 
 def _trial(cohort: Cohort, name: str, context: int) -> Trial:
@@ -90,11 +117,6 @@ def options(command: str, purpose: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="*", default=[], help="names of cohorts, instead of all")
     parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     return parser
-
-
-def named(trials: Iterable[NamedTrial], only: Collection[str]) -> list[NamedTrial]:
-    """Those of these names; all, where none is given."""
-    return [trial for trial in trials if not only or trial.name in only]
 
 
 def in_random_states(
