@@ -1,9 +1,12 @@
 """What a manifest says of a cohort holds, or is refused by name."""
 
+import textwrap
+
 import pandas as pd
 import pytest
 
 from l2m_core.errors import ConfigError
+from tests.prerequisites import REPOSITORY
 from tests.study.manifests import rewrite
 from train.study.evaluation.manifest import read_manifest
 
@@ -64,3 +67,53 @@ def test_a_manifest_that_lacks_what_is_needed_is_refused_by_name(folder, key):
     rewrite(folder, **{key: None})
     with pytest.raises(ConfigError, match=f"no {key} .*icu.csv"):
         read_manifest(folder)
+
+
+WRONG = {
+    "": "no list of cohorts under datasets",
+    "- icu.csv": "no list of cohorts under datasets",
+    "cohorts: []": "no list of cohorts under datasets.*acquirable_columns",
+    "datasets: icu.csv": "no list of cohorts under datasets",
+    "datasets: [icu.csv]": "no list of cohorts under datasets",
+    "datasets: [": "manifest.yaml cannot be read: .* line .*It is YAML",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_manifest_of_another_form_is_refused_with_the_form_that_it_should_have(folder, text):
+    (folder / "manifest.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=WRONG[text]):
+        read_manifest(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("task", "binray", "'icu': task is 'binray'.*binary, multiclass, regression"),
+        ("baseline_columns", "age", "'icu': baseline_columns is 'age'.*a list of columns' names"),
+        ("acquirable_columns", [["lactate"]], "'icu': acquirable_columns is .*a list of columns' names"),
+        ("ignored_columns", {"note": 1}, "'icu': ignored_columns is .*a list of columns' names"),
+        ("cost", {"lactate": "much"}, "'icu': cost is .*a number for each"),
+        ("cost", [1, 2], "'icu': cost is .*a number for each"),
+    ],
+)
+def test_what_a_manifest_says_otherwise_than_it_should_is_refused_by_cohort_and_setting(folder, key, value, told):
+    rewrite(folder, **{key: value})
+    with pytest.raises(ConfigError, match=told):
+        read_manifest(folder)
+
+
+def test_two_cohorts_of_one_name_are_refused(folder):
+    text = (folder / "manifest.yaml").read_text().replace("name: scores", "name: icu")
+    (folder / "manifest.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="2 cohorts with the name 'icu'"):
+        read_manifest(folder)
+
+
+def test_the_manifest_of_the_guide_can_be_read(folder):
+    guide = (REPOSITORY / "docs" / "evaluation.md").read_text()
+    example = guide.split("```yaml\n")[1].split("```")[0]
+    pd.read_csv(folder / "icu.csv").to_csv(folder / "sepsis.csv", index=False)
+    (folder / "manifest.yaml").write_text(textwrap.dedent(example))
+    (source,) = read_manifest(folder)
+    assert source.load().names == ("age", "lactate", "sodium") and source.positive == "1" and source.costs

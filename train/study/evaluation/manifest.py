@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -15,6 +17,11 @@ from l2m_core.schema import did_you_mean
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.table import Table
 
+TASKS = ("binary", "multiclass", "regression", "continuous")
+FORMAT = (
+    "It is YAML: `datasets:` and under it a list, which gives of each cohort its name, file, outcome, task, baseline_columns and "
+    "acquirable_columns; see docs/evaluation.md."
+)
 MOST_FEATURES = 100
 """Wider tables are stress tests of reading, not cohorts to compare methods on."""
 
@@ -32,7 +39,7 @@ class Source:
     path: Path
     outcome: str
     task: str
-    """binary, multiclass or regression"""
+    """One of `TASKS`."""
     baseline: tuple[str, ...]
     acquirable: tuple[str, ...]
     ignored: tuple[str, ...] = ()
@@ -41,7 +48,7 @@ class Source:
 
     @property
     def continuous(self) -> bool:
-        return self.task == "regression"
+        return self.task in ("regression", "continuous")  # two names of the same
 
     @property
     def wide(self) -> bool:
@@ -72,31 +79,64 @@ def read_manifest(folder: Path, include_wide: bool = False) -> list[Source]:
     path = Path(folder) / "manifest.yaml"
     if not path.is_file():
         raise ConfigError(
-            f"There is no manifest.yaml in {folder}. Give --data FOLDER: a folder of CSV cohorts with a manifest that "
-            f"names for each its file, outcome, task, baseline_columns and acquirable_columns."
+            f"There is no manifest.yaml in {folder}. Give --data FOLDER: a folder of CSV cohorts with a manifest. {FORMAT}"
         )
-    entries = yaml.safe_load(path.read_text())["datasets"]
-    csv = [e for e in entries if str(e.get("file", "")).endswith(".csv") and e.get("task") != "none"]
+    csv = [e for e in _entries(path) if str(e.get("file", "")).endswith(".csv") and e.get("task") != "none"]
     sources = [_source(entry, path.parent) for entry in csv]
+    for name, times in Counter(source.name for source in sources).items():
+        if times > 1:
+            raise ConfigError(f"manifest.yaml has {times} cohorts with the name '{name}'. Give each a name of its own.")
     return [s for s in sources if include_wide or not s.wide]
 
 
-def _source(entry: dict, folder: Path) -> Source:
+def _entries(path: Path) -> list[dict[str, Any]]:
+    # Manifests that a program writes may have aliases, which settings that people write are refused for.
+    try:
+        manifest = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {' '.join(str(error).split())}. {FORMAT}") from None
+    entries = manifest.get("datasets") if isinstance(manifest, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ConfigError(f"{path} has no list of cohorts under datasets. {FORMAT}")
+    return entries
+
+
+def _source(entry: dict[str, Any], folder: Path) -> Source:
     for key in ("name", "outcome", "task", "baseline_columns", "acquirable_columns"):
         if entry.get(key) is None:
             raise ConfigError(f"manifest.yaml states no {key} for the cohort of {entry['file']}. Add it.")
+    name = str(entry["name"])
+    if entry["task"] not in TASKS:
+        raise ConfigError(
+            f"Cohort '{name}': task is {entry['task']!r} in manifest.yaml; it must be one of {', '.join(TASKS)}."
+        )
+    cost = entry.get("cost") or {}
+    if not isinstance(cost, dict) or not all(isinstance(value, int | float) for value in cost.values()):
+        raise ConfigError(
+            f"Cohort '{name}': cost is {cost!r} in manifest.yaml; it must be a number for each column's name."
+        )
     positive = entry.get("positive_label")
     return Source(
-        name=entry["name"],
+        name=name,
         path=folder / entry["file"],
         outcome=str(entry["outcome"]),
         task=entry["task"],
-        baseline=tuple(map(str, entry["baseline_columns"])),
-        acquirable=tuple(map(str, entry["acquirable_columns"])),
-        ignored=tuple(map(str, entry.get("ignored_columns") or ())),
+        baseline=_names(entry, "baseline_columns"),
+        acquirable=_names(entry, "acquirable_columns"),
+        ignored=_names(entry, "ignored_columns"),
         positive=None if positive is None else str(positive),
-        costs=tuple((str(name), float(cost)) for name, cost in (entry.get("cost") or {}).items()),
+        costs=tuple((str(column), float(value)) for column, value in cost.items()),
     )
+
+
+def _names(entry: dict[str, Any], key: str) -> tuple[str, ...]:
+    """Of columns."""
+    names = entry.get(key) or []
+    if not isinstance(names, list) or any(isinstance(name, list | dict) for name in names):
+        raise ConfigError(
+            f"Cohort '{entry['name']}': {key} is {names!r} in manifest.yaml; it must be a list of columns' names."
+        )
+    return tuple(map(str, names))
 
 
 @lru_cache(maxsize=32)
