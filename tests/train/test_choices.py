@@ -65,7 +65,7 @@ def test_every_mark_is_judged_once_and_a_second_run_goes_on_from_the_first(tmp_p
 
 def test_an_unknown_setting_of_a_variant_is_refused_by_name(tmp_path: Path, capsys) -> None:
     assert main(["choices", "--config", write(tmp_path, variants={"a": {"loop.moun": True}})]) == 2
-    assert "base.loop.moun" in capsys.readouterr().err
+    assert "variants.a.loop.moun" in capsys.readouterr().err
 
 
 def test_what_was_stopped_half_way_gets_no_place_and_goes_on_later(tmp_path: Path, monkeypatch) -> None:
@@ -78,3 +78,12 @@ def test_what_was_stopped_half_way_gets_no_place_and_goes_on_later(tmp_path: Pat
     assert main(["choices", "--config", config]) == 0
     lines = [json.loads(line) for line in (tmp_path / "runs" / "choices.jsonl").read_text().splitlines()]
     assert [(r["steps"], r["tasks"]) for r in lines] == [(2, 8), (4, 16)]
+
+
+def test_a_misspelt_setting_of_any_variant_is_refused_before_the_first_one_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(choices, "run_predictor", lambda *given, **more: pytest.fail("it has trained"))
+    config = write(tmp_path, variants={"AdamW": {"loop.muon": False}, "Muon": {"loop.moun": True}})
+    assert main(["choices", "--config", config]) == 2
+    assert "variants.Muon.loop.moun. Did you mean 'muon'" in capsys.readouterr().err

@@ -55,11 +55,13 @@ class Variant:
 
 
 def run(job: ChoicesJob) -> None:
-    base = _predictor(job, {})
+    base, variants = _predictor(job, Variant("base", "")), in_order(job.variants)
+    for variant in variants:  # a setting that is none is refused before the first of them has trained
+        _predictor(job, variant)
     held_out = draw_held_out(priors_of(base.prior), base.device, job.pools)
     table = ResumableTable(Path(job.folder) / "choices.jsonl", KEYS)
     for seed in job.seeds:
-        for variant in in_order(job.variants):
+        for variant in variants:
             for steps in job.judged_after:
                 entry = {"variant": variant.name, "steps": steps, "seed": seed}
                 if not table.has(entry):
@@ -83,19 +85,19 @@ def in_order(variants: dict[str, Any]) -> list[Variant]:
     return list(found.values())
 
 
-def _predictor(job: ChoicesJob, settings: dict[str, Any]) -> PredictorJob:
+def _predictor(job: ChoicesJob, variant: Variant) -> PredictorJob:
     plain = copy.deepcopy(job.base)
     plain["folder"] = job.folder
-    for key, value in settings.items():
+    for key, value in variant.settings.items():
         replace_setting(plain, key, value)
-    built = build_settings(PredictorJob, plain, "base")
+    built = build_settings(PredictorJob, plain, f"variants.{variant.name}" if variant.settings else "base")
     return replace(built, device=for_training(built.device))
 
 
 def _judge(job: ChoicesJob, variant: Variant, steps: int, seed: int, held_out) -> dict[str, Any]:
     """Trains up to `steps` steps, continuing where a shorter run left off; held-out losses under the base rate's."""
     folder = Path(job.folder) / f"{variant.name}-{seed}".replace(" ", "_")
-    trained = replace(_predictor(job, variant.settings), folder=str(folder), seed=seed, stop_at=steps, held_out_pools=1)
+    trained = replace(_predictor(job, variant), folder=str(folder), seed=seed, stop_at=steps, held_out_pools=1)
     has_begun = (folder / "checkpoints").is_dir() and any((folder / "checkpoints").glob("step-*"))
     run_predictor(trained, resume=has_begun)
     _, facts = load_checkpoint(folder / "checkpoints")
