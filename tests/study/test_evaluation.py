@@ -415,6 +415,44 @@ def test_unknown_methods_and_cohorts_are_refused_by_name(folder):
         main(["--data", str(folder), "--cohorts", "ice", "--methods", "base_rate"])
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--missing", "0", "1.5"], "--missing is 1.5; give a share from 0 to below 1"),
+        (["--missing=-0.1"], "--missing is -0.1"),
+        (["--missing", "nan"], "--missing is nan"),
+        (["--contexts", "1"], "--contexts is 1; give 2 or more"),
+        (["--test-rows", "0"], "--test-rows is 0; give 1 or more"),
+        (["--seeds=-1"], "--seeds is -1; give 0 or more"),
+        (["--budget=-1"], "--budget is -1"),
+        (["--suite", "synthetic", "--tasks", "0"], "--tasks is 0"),
+        (["--methods", "l2m_ramdom"], "'l2m_ramdom' names no policy. Did you mean 'l2m_random'"),
+        (
+            ["--methods", "l2m_council_leaned"],
+            "'l2m_council_leaned' names no policy. Did you mean 'l2m_council_learned'",
+        ),
+        (["--suite", "synthetic", "--methods", "l2m_ramdom"], "'l2m_ramdom' names no policy"),
+    ],
+)
+def test_a_number_or_policy_that_means_nothing_is_refused_by_its_option(folder, options, told, capsys):
+    places = ["--data", str(folder), "--partial", str(folder / "partial"), "--out", str(folder / "results")]
+    assert run_command(["evaluate", *places, *options]) == 2
+    assert told in capsys.readouterr().err
+    assert not (folder / "results").exists()
+
+
+def test_a_command_of_which_every_trial_failed_does_not_end_well(folder, monkeypatch, capsys):
+    def fails(rollout, y, context):
+        raise IndexError("no row to score")
+
+    rewrite(folder)
+    monkeypatch.setattr(evaluate, "score", fails)
+    places = ["--data", str(folder), "--partial", str(folder / "partial"), "--out", str(folder / "results")]
+    assert run_command(["evaluate", *places, *ARGUMENTS, "--workers", "1"]) == 2
+    assert "All 2 trials failed, the first of them with: IndexError: no row to score" in capsys.readouterr().err
+    assert "IndexError: no row to score" in (folder / "results" / "real.md").read_text()
+
+
 def test_the_evaluation_takes_parsed_arguments_too(folder):
     import argparse
 

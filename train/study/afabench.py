@@ -21,7 +21,7 @@ from l2m_core.paths import file_to_write, folder_to_write
 from train.study.afabench_layout import FILE, Evaluation, evaluation_of, read_evaluation, write_evaluation
 from train.study.evaluation.cells import Cell, draw_trial
 from train.study.evaluation.manifest import default_data_folder, read_manifest
-from train.study.evaluation.trial_runs import MethodChoice, MethodRun, run_trial
+from train.study.evaluation.trial_runs import MethodChoice, MethodRun, check_methods, run_trial
 from train.study.experiments.verdicts import tidy
 
 TRAINED = "train_seed-null+train_hard_budget-null+train_soft_budget_param-null"
@@ -62,12 +62,12 @@ def export(given: argparse.Namespace) -> int:
     unknown = [name for name in given.cohorts if name not in known]
     if unknown:
         raise ConfigError(f"There is no cohort {unknown[0]!r} in {given.data.name}; choose of: {', '.join(known)}.")
-    failed = 0
+    methods, failed = check_methods(given.methods), 0
     for name in given.cohorts:
         cohort = known[name].load()
         for seed in given.seeds:
             trial = draw_trial(cohort, Cell(name, given.context, 0.0, seed), given.test_rows)
-            choices = [MethodChoice(method) for method in given.methods]
+            choices = [MethodChoice(method) for method in methods]
             for run in run_trial(trial, choices, model=given.model, budget=given.budget, seed=seed):
                 if run.rollout is None:
                     failed += 1

@@ -16,7 +16,6 @@ from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.methods import METHODS
-from l2m_core.methods.interface import find_method
 from l2m_core.paths import folder_to_write
 from l2m_core.settings import read_settings, refuse_unknown
 from train.data_plugins import PluggedSource, offered_loaders
@@ -26,7 +25,15 @@ from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
 from train.study.evaluation.manifest import MOST_FEATURES, Source, default_data_folder, read_manifest
 from train.study.evaluation.report import write_report
 from train.study.evaluation.scores import score
-from train.study.evaluation.trial_runs import MethodChoice, load_model, run_trial, scored, work_groups
+from train.study.evaluation.trial_runs import (
+    MethodChoice,
+    check_methods,
+    load_model,
+    refuse_if_all_failed,
+    run_trial,
+    scored,
+    work_groups,
+)
 from train.study.evaluation.versions import code_version, is_same_code
 from train.study.resumable_table import ResumableTable
 
@@ -149,6 +156,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     arguments = with_config(arguments)
     given = parse(arguments)
+    check_numbers(given)
     devices.apply_option(given.device)
     devices.tell_of_gpu()
     command = published_command(arguments)
@@ -159,6 +167,21 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(evaluate_real(given, command))
     return 0
+
+
+LEAST = {"contexts": 2, "seeds": 0, "budget": 0, "test_rows": 1, "tasks": 1, "workers": 1}
+
+
+def check_numbers(given: argparse.Namespace) -> None:
+    """Refuses the first number that means nothing, by its option."""
+    for name, low in LEAST.items():
+        value = getattr(given, name)
+        for number in value if isinstance(value, list | tuple) else [value]:
+            if number < low:
+                raise ConfigError(f"--{name.replace('_', '-')} is {number}; give {low} or more.")
+    for share in given.missing:
+        if not 0 <= share < 1:
+            raise ConfigError(f"--missing is {share:g}; give a share from 0 to below 1, such as 0.3.")
 
 
 PRIVATE = ("--device", "--data", "--partial", "--out", "--engine", "--workers")
@@ -210,14 +233,9 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
     ]
     about = f"model {Path(given.model).name} ({fingerprint[:12]})" if fingerprint else "no pretrained model"
     advice = measure_first_advice(sources, given.model, given.partial, not given.report_only) if fingerprint else ""
-    return write_report(given.out, "real", records, methods[0], command, about, advice, skipped, given.beside)
-
-
-def check_methods(names: Sequence[str]) -> tuple[str, ...]:
-    for name in names:
-        if not MethodChoice(name).pretrained:
-            find_method(name)
-    return tuple(names)
+    page = write_report(given.out, "real", records, methods[0], command, about, advice, skipped, given.beside)
+    refuse_if_all_failed(records, given.out / "real.md")
+    return page
 
 
 def fingerprint_of(model: str, methods: Sequence[str]) -> str:

@@ -20,7 +20,15 @@ from train.engines import fan_out
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.exact import ExactTask, draw_exact
 from train.study.evaluation.scores import informative_share, score
-from train.study.evaluation.trial_runs import MethodChoice, could_be_had, load_model, run_trial, scored
+from train.study.evaluation.trial_runs import (
+    MethodChoice,
+    check_methods,
+    could_be_had,
+    load_model,
+    refuse_if_all_failed,
+    run_trial,
+    scored,
+)
 from train.study.experiments.families import Family, draw
 from train.study.markdown import markdown_table
 from train.study.resumable_table import ResumableTable
@@ -87,7 +95,7 @@ def read_heads(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def evaluate_synthetic(given: argparse.Namespace, command: str) -> str:
-    methods = tuple(given.methods or SYNTHETIC_METHODS)
+    methods = check_methods(given.methods or SYNTHETIC_METHODS)
     fingerprint = load_model(given.model).fingerprint
     table, heads = ResumableTable(given.partial / "synthetic.jsonl", KEYS), read_heads(given.heads)
     wanted = [
@@ -108,9 +116,10 @@ def evaluate_synthetic(given: argparse.Namespace, command: str) -> str:
         and r["budget"] == given.budget
         and (r["method"], r["model"]) in compared
     ]
-    return write_synthetic(
-        given.out, records, methods[0], command, f"model {Path(given.model).name} ({fingerprint[:12]})"
-    )
+    about = f"model {Path(given.model).name} ({fingerprint[:12]})"
+    page = write_synthetic(given.out, records, methods[0], command, about)
+    refuse_if_all_failed(records, given.out / "synthetic.md")
+    return page
 
 
 def run_synthetic(job: SyntheticJob) -> list[dict]:

@@ -6,17 +6,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from l2m_core.acquire.policies import NAMED_POLICIES
 from l2m_core.acquire.rollout import Rollout, roll_out_on
-from l2m_core.errors import L2MError
+from l2m_core.errors import ConfigError, L2MError, TrainingError
 from l2m_core.lazy import lazy
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.methods import make_method
+from l2m_core.methods.interface import find_method
 from l2m_core.methods.l2m import L2MMethod
 from l2m_core.plugins import is_address
+from l2m_core.schema import did_you_mean
 from train.study.evaluation.cells import Trial
 
 L2M_PREFIX = "l2m"
@@ -59,6 +63,22 @@ class MethodRun:
     error: str = ""
 
 
+def check_methods(names: Sequence[str]) -> tuple[str, ...]:
+    """Refuses a name that no method, or no policy of the model, has."""
+    for name in names:
+        choice = MethodChoice(name)
+        if not choice.pretrained:
+            find_method(name)
+        elif choice.policy and choice.policy not in NAMED_POLICIES:
+            prefix = COUNCIL_PREFIX if choice.council else L2M_PREFIX
+            policies = [f"{prefix}_{policy.replace(' ', '_')}" for policy in NAMED_POLICIES]
+            raise ConfigError(
+                f"--methods: {name!r} names no policy.{did_you_mean(name, policies)} The model's own is {prefix}; others are "
+                f"{', '.join(policies)}."
+            )
+    return tuple(names)
+
+
 def work_groups(methods: Sequence[str]) -> list[tuple[str, ...]]:
     """Small pieces of work to resume from: the pretrained policies share a memory, each other method is alone."""
     pretrained = tuple(name for name in methods if MethodChoice(name).pretrained)
@@ -95,6 +115,15 @@ def scored(method_run: MethodRun, scores: Callable[[Rollout], dict[str, Any]]) -
         return scores(method_run.rollout)
     except FAILURES as error:
         return {"error": _named(error)}
+
+
+def refuse_if_all_failed(records: Sequence[Mapping[str, Any]], page: Path) -> None:
+    """A command of which nothing came says so to who called it, a script for instance."""
+    failed = [record["error"] for record in records if record.get("error")]
+    if failed and len(failed) == len(records):
+        raise TrainingError(
+            f"All {len(failed)} trials failed, the first of them with: {failed[0]} All are named in {page}."
+        )
 
 
 def _named(error: Exception) -> str:
