@@ -23,7 +23,7 @@ from l2m_core.answering.context_rows import even_parts, shorten
 from l2m_core.answering.devices import Device
 from l2m_core.answering.fallback import OnDevice
 from l2m_core.answering.parts import averaged
-from l2m_core.answering.predictive import Predictive
+from l2m_core.answering.predictive import Predictive, reach_of
 from l2m_core.answering.release import Release
 from l2m_core.answering.row_order import content_order
 from l2m_core.answering.settings import FREQUENCY
@@ -303,7 +303,13 @@ class ConditionedModel:
     def _prediction(self, output: Output, x: np.ndarray) -> np.ndarray | Predictive:
         """Of (1, n, …) outputs for (n, d) rows: the model's prediction, blended with the council's where there is one."""
         own = self._own_prediction(output)
-        return own if self.council is None else self.council.blend(own, x)
+        blended = own if self.council is None else self.council.blend(own, x)
+        return replace(blended, reach=self.outcome_reach) if isinstance(blended, Predictive) else blended
+
+    @lazy
+    def outcome_reach(self) -> tuple[float, float]:
+        """The least and the most that a continuous outcome can be."""
+        return reach_of(self.cohort.y)
 
     def _own_prediction(self, output: Output) -> np.ndarray | Predictive:
         """Of (1, n, …) outputs: the distribution of a continuous outcome, or (n, K) calibrated probabilities."""

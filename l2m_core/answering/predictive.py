@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,6 +11,22 @@ import torch
 from l2m_core.model.density import Density, Gaussian
 
 GAUSSIAN_EDGES = torch.linspace(-4, 4, 161)  # standard deviations of the cohort's outcome
+ANYWHERE = (-math.inf, math.inf)
+FEWEST_AT_LIMIT, LEAST_AT_LIMIT = 3, 0.02
+"""So many rows, and such a share of all, have the least or the most value where it is a limit of the outcome."""
+
+
+def reach_of(y: np.ndarray) -> tuple[float, float]:
+    """The least and the most that an outcome can be, by those that are recorded: (N,).
+
+    It never changes its sign where no recorded one does: no stay is shorter than nothing. An end that several patients share
+    is a limit, as 30 of a score or one day of whole days; one patient alone is only the furthest so far.
+    """
+    least, most = float(y.min()), float(y.max())
+    enough = max(FEWEST_AT_LIMIT, LEAST_AT_LIMIT * len(y))
+    low = least if (y == least).sum() >= enough else 0.0 if least >= 0 else -math.inf
+    high = most if (y == most).sum() >= enough else 0.0 if most <= 0 else math.inf
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -19,6 +35,9 @@ class Predictive:
 
     distribution: Density | Gaussian
     """Of one task (B = 1), on the CPU: probabilities over bins (cells), or a mean and a spread (rows)."""
+    reach: tuple[float, float] = ANYWHERE
+    """The least and the most that the outcome can be. What is said of it (mean, quantiles, chances of a range) stays within: the
+    little that a distribution has beyond counts as lying at the end. Its density, and so its log score, is the model's own."""
 
     @classmethod
     def of(cls, distribution: Density | Gaussian) -> Predictive:
@@ -28,7 +47,7 @@ class Predictive:
     @property
     def mean(self) -> np.ndarray:
         """(n,)"""
-        return self.distribution.mean[0].numpy()
+        return np.clip(self.distribution.mean[0].numpy(), *self.reach)
 
     @property
     def std(self) -> np.ndarray:
@@ -37,7 +56,15 @@ class Predictive:
 
     def quantile(self, p: float) -> np.ndarray:
         """(n,) values that the outcome stays below with probability p."""
-        return self.distribution.quantile(p)[0].numpy()
+        return np.clip(self.distribution.quantile(p)[0].numpy(), *self.reach)
+
+    def chances(self, edges) -> np.ndarray:
+        """(n, m - 1) how likely the outcome lies between each two of m ascending edges; the last one counts to its range."""
+        values = torch.from_numpy(np.array(edges, dtype=np.float64))
+        below = self.distribution.below(values[None])[0].numpy()  # (n, m)
+        # What lies beyond the reach lies at its end.
+        below = np.where(values <= self.reach[0], 0.0, np.where(values >= self.reach[1], 1.0, below))
+        return np.diff(below)
 
     def log_prob(self, y) -> np.ndarray:
         """(n,) log density at y: (n,)."""
@@ -78,7 +105,7 @@ class Predictive:
 
     def row(self, index: int) -> Predictive:
         raw, shift, scale = vars(self.distribution).values()
-        return Predictive(type(self.distribution)(raw[:, index : index + 1], shift, scale))
+        return replace(self, distribution=type(self.distribution)(raw[:, index : index + 1], shift, scale))
 
     def __len__(self) -> int:
         return next(iter(vars(self.distribution).values())).shape[1]

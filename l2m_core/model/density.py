@@ -165,6 +165,11 @@ class Gaussian:
         _check_level(level)
         return self.mean + self.std * torch.special.ndtri(torch.tensor(level, dtype=torch.float64)).item()
 
+    def below(self, y: Tensor) -> Tensor:
+        """y: (B, m) on the outcome's own scale → (B, n, m) probabilities that the outcome stays below, in double precision."""
+        z = (y.double()[:, None] - self.mean.double()[..., None]) / self.std.double()[..., None]
+        return torch.special.ndtr(z)
+
     def divergence(self, other: Gaussian) -> Tensor:
         """(B, n) KL(self ‖ other) in nats."""
         # KL of two normal distributions in closed form.

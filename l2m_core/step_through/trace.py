@@ -27,6 +27,7 @@ from l2m_core.tables.spreadsheet_cells import plain_cell
 
 FORMAT = 1
 MOST_STEPS = 10_000
+MEAN, STD = "mean", "std"  # of a continuous outcome, beside quantiles
 SAME_DEVICE = 1e-6  # within which posteriors of one build agree on one device; of another device, within AGREEMENT
 
 
@@ -144,7 +145,7 @@ class Trace:
 
     def _differences_from(self, patient: Stepped) -> tuple[float, ...]:
         return tuple(
-            largest_difference(summarise(now), step.posterior)
+            difference_from(now, step.posterior)
             for now, step in zip(after_each_event(patient), self.steps, strict=True)
         )
 
@@ -272,6 +273,17 @@ def after_each_event(patient: Stepped) -> tuple[Stepped, ...]:
     return tuple(patient.until(count) for count in range(1, len(patient.events) + 1))
 
 
+def difference_from(patient: Stepped, then: Mapping[str, float]) -> float:
+    """How far what is believed of a patient now lies from what was recorded."""
+    if isinstance(patient.posterior, Predictive):
+        # Earlier releases recorded numbers beyond what the outcome can be.
+        then = {
+            name: float(np.clip(value, *patient.posterior.reach)) if name != STD else value
+            for name, value in then.items()
+        }
+    return largest_difference(summarise(patient), then)
+
+
 def largest_difference(now: Mapping[str, float], then: Mapping[str, float]) -> float:
     """Between two posteriors, in absolute value; infinite where they name different outcomes."""
     if set(now) != set(then):
@@ -294,7 +306,7 @@ def summarise(patient: Stepped) -> dict[str, float]:
 def summarise_predictive(posterior: Predictive) -> dict[str, float]:
     levels = {f"{level:.0%} quantile": level for level in (0.05, 0.25, 0.5, 0.75, 0.95)}
     quantiles = {name: float(posterior.quantile(level)[0]) for name, level in levels.items()}
-    return {"mean": float(posterior.mean[0]), "std": float(posterior.std[0]), **quantiles}
+    return {MEAN: float(posterior.mean[0]), STD: float(posterior.std[0]), **quantiles}
 
 
 def versions() -> dict[str, str]:

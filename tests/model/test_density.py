@@ -42,6 +42,12 @@ def test_the_quantile_inverts_the_distribution_function(kind, level):
     torch.testing.assert_close(
         torch.trapezoid(p * below, y), torch.full((2, 3), level, dtype=torch.float64), atol=4e-3, rtol=0
     )
+    torch.testing.assert_close(
+        distribution.below(distribution.quantile(level)).diagonal(dim1=1, dim2=2),
+        torch.full((2, 3), level, dtype=torch.float64),
+        atol=1e-5,
+        rtol=0,
+    )
 
 
 @kinds

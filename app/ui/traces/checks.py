@@ -17,7 +17,7 @@ from l2m_core.errors import L2MError, RangeWarning
 from l2m_core.memory import CohortMemory
 from l2m_core.schema import Schema
 from l2m_core.step_through.patient import Patient
-from l2m_core.step_through.trace import largest_difference, summarise
+from l2m_core.step_through.trace import difference_from, summarise
 
 Result = Literal["verified", "failed", "not checked"]
 
@@ -122,13 +122,12 @@ def _check_model(owner: str, loaded: LoadedTrace) -> tuple[l2m.L2M | None, Check
 def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient], device: Device) -> Check:
     # A record does not say where it was computed: where a GPU has a part in it, it may have been elsewhere.
     tolerance = SAME_BUILD if str(device) == CPU else OTHER_BUILD
-    now = [summarise(patient) for patient in patients]
-    recorded = [(was, then) for was, then in zip(now, loaded.record.believed, strict=True) if then is not None]
-    shown = [(was, step.posterior) for was, step in zip(now, loaded.trace.steps, strict=True)]
-    worst = max(largest_difference(was, then) for was, then in (*recorded, *shown))
-    scale = max(1.0, *(abs(value) for posterior in now for value in posterior.values()))
-    missing = len(now) - len(recorded)
-    ending = f" For {missing} of {len(now)} events no posterior was recorded." if missing else ""
+    recorded = [(now, then) for now, then in zip(patients, loaded.record.believed, strict=True) if then is not None]
+    shown = [(now, step.posterior) for now, step in zip(patients, loaded.trace.steps, strict=True)]
+    worst = max(difference_from(now, then) for now, then in (*recorded, *shown))
+    scale = max(1.0, *(abs(value) for now in patients for value in summarise(now).values()))
+    missing = len(patients) - len(recorded)
+    ending = f" For {missing} of {len(patients)} events no posterior was recorded." if missing else ""
     if not worst <= tolerance * scale:
         return Check(
             "Replay",
