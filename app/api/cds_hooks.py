@@ -111,8 +111,9 @@ def _belief(belief: Mapping[str, Any]) -> str:
     name = plain(belief["outcome"])
     if "quantiles" in belief:
         told = belief["quantiles"]
-        low, middle, high = (number(told[key]) for key in ("5% quantile", "50% quantile", "95% quantile"))
-        return f"**{name}**: median {middle}, 90 of 100 between {low} and {high}."
+        keys = ("mean", "50% quantile", "5% quantile", "95% quantile")
+        mean, median, low, high = (number(told[key]) for key in keys)
+        return f"**{name}**: mean {mean}, median {median}, 90 of 100 between {low} and {high}."
     shares = sorted(belief["probabilities"].items(), key=lambda item: -item[1])
     if "positive" in belief:
         shares = [item for item in shares if item[0] == belief["positive"]]

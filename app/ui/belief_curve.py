@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.ui import labels, posterior_words, wording
-from app.ui.posterior_words import HIGH, LOW, MEDIAN
+from app.ui.posterior_words import HIGH, LOW, MEAN
 from l2m_core.schema import Outcome
 from l2m_core.step_through.events import Event
 
@@ -138,10 +138,10 @@ def belief_curve(
     learned = [wording.learned(event) for event in events]
     if outcome.kind == "continuous":
         points = [
-            Point(words, *({"median": posterior[quantile]} for quantile in (MEDIAN, LOW, HIGH)))
+            Point(words, *({MEAN: posterior[key]} for key in (MEAN, LOW, HIGH)))
             for words, posterior in zip(learned, posteriors, strict=True)
         ]
-        return BeliefCurve(points, posterior_words.name_of(outcome, MEDIAN), probability=False, numbers=numbers)
+        return BeliefCurve(points, posterior_words.name_of(outcome, MEAN), probability=False, numbers=numbers)
     if outcome.kind == "binary":
         axis, kinds = posterior_words.positive(outcome), [0]
         names = {outcome.classes[1]: axis}

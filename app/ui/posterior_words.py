@@ -9,7 +9,9 @@ from l2m_core.schema import Outcome
 
 AFFIRMATIVE = {"1", "yes", "y", "true", "t", "positive", "pos", "present"}
 NO_NEWS = 0.01  # of the 90% interval's width: smaller changes of a continuous outcome are not reported
-MEDIAN, LOW, HIGH = "50% quantile", "5% quantile", "95% quantile"  # of a continuous outcome, as the trace names them
+# Of a continuous outcome, as the trace names them. The mean is followed everywhere: verdict, preview, typical changes and the
+# rules for stopping are about it, since beliefs after a result average to the belief before it.
+MEAN, MEDIAN, LOW, HIGH = "mean", "50% quantile", "5% quantile", "95% quantile"
 
 
 def positive(outcome: Outcome) -> str:
@@ -29,16 +31,16 @@ def happened(outcome: Outcome) -> str:
 
 
 def leading(outcome: Outcome, posterior: Mapping[str, float]) -> str:
-    """The key of the number to follow: the positive class, the likeliest one, or the median."""
+    """The key of the number to follow: the positive class, the likeliest one, or the mean."""
     if outcome.kind == "continuous":
-        return MEDIAN
+        return MEAN
     return outcome.classes[1] if outcome.kind == "binary" else max(posterior, key=lambda name: posterior[name])
 
 
 def name_of(outcome: Outcome, key: str) -> str:
     """What the number under this key is called."""
     if outcome.kind == "continuous":
-        return f"median {labels.name_with_unit(outcome.name, outcome.unit)}"
+        return f"mean {labels.name_with_unit(outcome.name, outcome.unit)}"
     return positive(outcome) if outcome.kind == "binary" else f"{labels.plain(outcome.name)}: {labels.plain(key)}"
 
 
@@ -81,13 +83,18 @@ def sentence(outcome: Outcome, posterior: Mapping[str, float]) -> str:
         return "The prediction was not recorded."
     key = leading(outcome, posterior)
     if outcome.kind == "continuous":
-        low, middle, high = (labels.number(posterior[quantile]) for quantile in (LOW, MEDIAN, HIGH))
-        middle = labels.with_unit(middle, outcome.unit)
-        return f"{labels.plain(outcome.name)}: median {middle}; 90 of 100 patients like this between {low} and {high}."
+        mean = number(outcome, posterior, key)
+        return f"{labels.plain(outcome.name)}: mean {mean}, {spread(outcome, posterior)}."
     return (
         f"{name_of(outcome, key)}: {labels.percent(posterior[key])}, that is {labels.of_100(posterior[key])} "
         "patients like this."
     )
+
+
+def spread(outcome: Outcome, posterior: Mapping[str, float]) -> str:
+    """What a mean does not say: 'median 4.1 days; 90 of 100 patients like this between 0 and 12 days'."""
+    median, low, high = (number(outcome, posterior, quantile) for quantile in (MEDIAN, LOW, HIGH))
+    return f"median {median}; 90 of 100 patients like this between {low} and {high}"
 
 
 def change(outcome: Outcome, now: Mapping[str, float], before: Mapping[str, float] | None, key: str) -> str:

@@ -92,7 +92,7 @@ def test_a_name_is_never_markdown() -> None:
 
 
 def test_a_long_verdict_is_cut_to_what_a_summary_may_have() -> None:
-    quantiles = {"5% quantile": 1, "50% quantile": 4, "95% quantile": 19.5}
+    quantiles = {"mean": 6, "5% quantile": 1, "50% quantile": 4, "95% quantile": 19.5}
     answer = {
         "verdict": {"sentence": "x" * 300},
         "belief": {"outcome": "length of stay", "quantiles": quantiles},
@@ -101,7 +101,7 @@ def test_a_long_verdict_is_cut_to_what_a_summary_may_have() -> None:
         "notes": [],
     }
     made = cds_hooks.card("ward", answer, ())
-    assert len(made["summary"]) == 140 and "median 4, 90 of 100 between 1 and 19.5" in made["detail"]
+    assert len(made["summary"]) == 140 and "mean 6, median 4, 90 of 100 between 1 and 19.5" in made["detail"]
     assert "And 4 more that were not used" in made["detail"]
 
 

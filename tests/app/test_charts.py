@@ -31,13 +31,14 @@ def made() -> dict[str, charts.Chart]:
         charts.Column("start", {"lactate": 0.1, HOSTILE: 0.02, "scan": 0.0}, {}, "lactate", {"lactate": "±9 points"}),
         charts.Column("lactate", {HOSTILE: 0.01}, {"lactate": "known", "scan": "unavailable"}, HOSTILE),
     ]
-    grid = np.linspace(0, 10, 21)
+    edges = charts.ranges(0.0, 10.0, whole=True)
+    chances = np.exp(-np.array(edges[1:]))
     return {
         "icons": charts.icon_array(0.31, HOSTILE),
         "bars": charts.class_bars(
             {"a": 0.2, HOSTILE: 0.8}, {"a": 0.5, HOSTILE: 0.5}, {"a": (0.1, 0.3), HOSTILE: (0.7, 0.9)}
         ),
-        "density": charts.density(grid, np.exp(-grid), np.exp(-2 * grid), (0.1, 3.0), 0.7, HOSTILE, "mg/dL"),
+        "density": charts.density(edges, chances, chances**2, (0.1, 3.0), 0.7, HOSTILE, "mg/dL"),
         "history": charts.history(charts.BeliefCurve(points, HOSTILE, probability=True)),
         "histories": charts.history(charts.BeliefCurve(classes, "probability", probability=True)),
         "gains": charts.gain_map(FEATURES, columns),
@@ -172,6 +173,24 @@ def test_a_ranking_says_what_to_turn_to_and_leaves_empty_what_nobody_can_say() -
     assert [[cell.text for cell in row] for row in rows] == [[HOSTILE, "0.200", "<1"], ["b", None, "<2"]]
     assert [head.get("scope") for head in table.findall("thead/tr/th")] == ["col"] * 3
     assert chart.table[HOSTILE].tolist() == [HOSTILE, "b"] and chart.formats == {"gain": "%.3f"}
+
+
+def test_ranges_of_whole_numbers_hold_as_many_of_them_each() -> None:
+    assert charts.ranges(0, 4, whole=True) == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
+    many = charts.ranges(0, 90, whole=True)
+    assert set(np.diff(many)) == {4} and many[0] == -0.5 and many[-1] >= 90.5
+    measured = charts.ranges(0.2, 9.2, whole=False)
+    assert np.allclose(np.diff(measured), 0.3) and measured[0] == 0.2 and np.isclose(measured[-1], 9.2)
+
+
+def test_a_value_that_many_share_is_as_high_as_it_is_likely() -> None:
+    """A density would be as high there as its bin is narrow."""
+    chart = charts.density([-0.5, 0.5, 1.5, 2.5], [0.45, 0.35, 0.2], None, (0.0, 2.2), 0.8, "days", "d")
+    drawn = chart.spec["data"][1]  # type: ignore[index]
+    assert max(drawn["y"]) == 0.45 and drawn["x"][:3] == [-0.5, -0.5, 0.5]
+    shaded = chart.spec["data"][0]  # type: ignore[index]
+    assert (min(shaded["x"]), max(shaded["x"]), max(shaded["y"])) == (0.0, 2.2, 0.45)
+    assert chart.table["chance"].tolist() == [0.45, 0.35, 0.2] and "45%" in chart.alt and "mean 0.8 d" in chart.alt
 
 
 def test_a_preview_leads_from_the_answer_now_to_each_that_a_result_would_bring() -> None:

@@ -134,7 +134,7 @@ def test_other_outcomes_step_through_as_well(owner: str, shared_services: Servic
     app.number_input(key=f"value-{step_id(app)}-2").set_value(3.3)
     app = press(app, "record-submit")
     assert kinds(owner, app) == ["start", "observe"]
-    assert ("Likeliest" if kind == "multiclass" else "Median") in texts(app)
+    assert ("Likeliest" if kind == "multiclass" else "Mean") in texts(app)
 
 
 def test_hostile_names_are_shown_as_they_are_written(owner: str, shared_services: Services) -> None:

@@ -144,7 +144,7 @@ def test_other_outcomes_have_reports_as_well(shared_services: Services, owner: s
     patient = memory_of(shared_services, owner, stored).start({"age": 60.0}).observe("lactate", 3.1)
     kept = loading.load(owner, keep(shared_services, owner, stored, patient).id)
     told = "".join(Elements(exports.to_html(kept)).words)
-    assert ("median" if kind == "continuous" else "of 100 patients") in told
+    assert ("mean" if kind == "continuous" else "of 100 patients") in told
     assert exports.to_pdf(kept).startswith(b"%PDF-")
     incoming = exchange.read_file(exchange.to_json(kept).encode())
     assert max(incoming.trace.differences(kept.conditioned.memory)) == 0.0

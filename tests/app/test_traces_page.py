@@ -210,7 +210,7 @@ def test_other_outcomes_replay_and_compare_as_well(shared_services: Services, ow
         keep(shared_services, owner, stored, patient, title=f"{kind} {i}") for i, patient in enumerate(patients)
     )
     app = open_trace(first)
-    assert ("Likeliest" if kind == "multiclass" else "Median") in texts(app)
+    assert ("Likeliest" if kind == "multiclass" else "Mean") in texts(app)
     page = texts(turn(app, "Compare"))
     assert f"{kind} 0" in page and f"{kind} 1" in page and "different outcomes" not in page
     app.selectbox(key=f"compare-{first.id}").set_value(kept.id)

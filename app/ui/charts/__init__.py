@@ -11,7 +11,7 @@ from app.ui.belief_curve import SIGNS, BeliefCurve, Point
 from app.ui.charts.base import Chart, Drawn, draw, offer, show_table
 from app.ui.charts.cohorts import recorded_map
 from app.ui.charts.comparison import Path, two_histories
-from app.ui.charts.density import density
+from app.ui.charts.density import density, ranges
 from app.ui.charts.gains import LEGEND, MOST_ROWS, Column, gain_map
 from app.ui.charts.history import history
 from app.ui.charts.html_charts import class_bars, icon_array, preview
@@ -38,6 +38,7 @@ __all__ = [
     "offer",
     "picked",
     "preview",
+    "ranges",
     "ranking",
     "recorded_map",
     "show_table",

@@ -137,6 +137,3 @@ def layout_of(height: int, **more: Any) -> dict[str, Any]:
 
 def axis_of(**more: Any) -> dict[str, Any]:
     return {"fixedrange": True, "zeroline": False, "automargin": True, **more}
-
-
-HIDDEN = {"visible": False, "fixedrange": True}

@@ -10,10 +10,9 @@ import streamlit as st
 from app.ui import charts, labels, posterior_words, wording
 from app.ui.belief_curve import belief_curve
 from app.ui.headings import heading
-from app.ui.posterior_words import HIGH, LOW, MEDIAN
+from app.ui.posterior_words import HIGH, LOW, MEAN
 from app.ui.step_through import actions
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
-from l2m_core.answering.predictive import Predictive
 
 MOST_LINES = 4  # lines in the history of a multi-class outcome
 WAIT = 1.5  # seconds between looks at whether the band is ready
@@ -93,29 +92,30 @@ def _multiclass(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
 
 def _continuous(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
     outcome, now, before = answers.outcome, answers.posterior, answers.posterior_before
-    change = posterior_words.change(outcome, now, before, MEDIAN)
-    middle, low, high = (labels.with_unit(labels.number(now[key]), outcome.unit) for key in (MEDIAN, LOW, HIGH))
-    sentence = f"Median **{labels.markdown(middle)}**{f' ({change} since the last step)' if change else ''}; 90 of 100 "
-    sentence += f"patients like this between {labels.markdown(low)} and {labels.markdown(high)}."
-    st.markdown(f":small[{sentence}]")
+    change = posterior_words.change(outcome, now, before, MEAN)
+    since = f" ({change} since the last step)" if change else ""
+    mean = labels.markdown(posterior_words.number(outcome, now, MEAN))
+    spread = labels.markdown(posterior_words.spread(outcome, now))
+    st.markdown(f":small[Mean **{mean}**{since}; {spread}.]")
     charts.draw(_density(answers), "step-density", of=answers.record.id)
 
 
 def _density(answers: StepAnswers) -> charts.Chart:
-    cohort = answers.cohort
-    low, high = float(cohort.y.min()), float(cohort.y.max())
-    margin = 0.15 * (high - low)
-    grid = np.linspace(low - margin, high + margin, 121)
-    posterior = answers.patient.posterior
-    assert isinstance(posterior, Predictive)
-    before = answers.before.patient.posterior.pdf(grid)[0].tolist() if answers.before else None  # type: ignore[union-attr]
-    now, outcome = answers.posterior, answers.outcome
+    """On an axis that hardly moves from step to step: it holds what was likely at the start, a step ago, and now."""
+    shown = [view.patient.posterior for view in (answers.views[0], *answers.views[-2:])]
+    low, high = (reach(float(p.quantile(level)[0]) for p in shown) for reach, level in ((min, 0.01), (max, 0.99)))  # type: ignore[union-attr]
+    y = answers.cohort.y
+    edges = charts.ranges(low, high, whole=bool((y == y.round()).all()))
+    # The little that lies beyond counts to the ends.
+    whole = [-np.inf, *edges[1:-1], np.inf]
+    before, now = (posterior.chances(whole)[0].tolist() for posterior in shown[-2:])  # type: ignore[union-attr]
+    outcome, believed = answers.outcome, answers.posterior
     return charts.density(
-        grid.tolist(),
-        posterior.pdf(grid)[0].tolist(),
-        before,
-        (now[LOW], now[HIGH]),
-        now[MEDIAN],
+        edges,
+        now,
+        before if answers.before else None,
+        (believed[LOW], believed[HIGH]),
+        believed[MEAN],
         labels.plain(outcome.name),
         outcome.unit,
     )
@@ -137,7 +137,7 @@ def band_in_words(answers: StepAnswers, uncertainty: Uncertainty) -> str:
     key = posterior_words.leading(answers.outcome, answers.posterior)
     drawn = f"had the cohort held other patients ({uncertainty.count} draws)"
     if answers.cohort.kind == "continuous":
-        ends = " to ".join(map(labels.number, uncertainty.band["mean"]))
+        ends = " to ".join(map(labels.number, uncertainty.band[MEAN]))
         return f"The mean: {labels.with_unit(ends, answers.outcome.unit)}, {drawn}."
     low, high = (round(100 * end) for end in uncertainty.band[key])
     of_class = f"{key}: " if answers.cohort.kind == "multiclass" else ""

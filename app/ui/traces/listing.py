@@ -223,7 +223,7 @@ def summarise_record(record: Record, schema: Schema) -> ListedRecord:
     return ListedRecord(
         len(fold(record.events).acquired),
         spent_after(record.events, schema),
-        f"median {name}" if outcome.kind == "continuous" else name,
+        f"mean {name}" if outcome.kind == "continuous" else name,
         posterior_words.short(outcome, believed),
     )
 
