@@ -48,6 +48,11 @@ class Outlook:
         size = np.abs(self.apart).sum(1)
         return float(self.chances @ size) / (2 if self.apart.shape[1] > 1 else 1)
 
+    @property
+    def typical(self) -> np.ndarray:
+        """(D,) how far each number of `apart` typically moves, up or down: the root mean square over the results."""
+        return np.sqrt(self.chances @ self.apart**2)
+
     def crossing(self, threshold: float) -> float:
         """The chance that the probability of a binary outcome's positive class ends on the other side of the threshold."""
         after = self.beliefs[:, 1]

@@ -53,6 +53,15 @@ class GainHead:
 
 
 @dataclass(frozen=True)
+class Looked:
+    """What a look at the results of tests gives. gains: (n, d) nats; moves: (n, d, D) how far the belief typically moves, as
+    `Outlook.typical`; NaN where a test's results were not looked at."""
+
+    gains: np.ndarray
+    moves: np.ndarray
+
+
+@dataclass(frozen=True)
 class Gain:
     """What a test would tell, in nats, as the release computes it (AnswerSettings.gains).
 
@@ -70,14 +79,21 @@ class Gain:
     in_nats: ClassVar[bool] = True
 
     def scores(self, memory, x, answer):
+        return self.look(memory, x, answer).gains
+
+    def look(self, memory, x, answer) -> Looked:
+        """The scores, and how far each test that was looked at typically moves the belief."""
         if memory.release.inference.gains == "head":
-            return answer.gain
-        return np.stack([self._one(memory, *row) for row in zip(x, answer.gain, answer.values, strict=True)])
+            return Looked(answer.gain, np.full((*x.shape, 1), np.nan))
+        found = [self._one(memory, *row) for row in zip(x, answer.gain, answer.values, strict=True)]
+        gains, moves = zip(*found, strict=True)
+        return Looked(np.stack(gains), np.stack(moves))
 
     def _one(self, memory, x, screened, values):
-        """(d,) of one patient; -inf where a test is too rarely recorded to say."""
+        """(d,) of one patient, -inf where a test is too rarely recorded to say; and (d, D) typical moves."""
         actions = _open_actions(memory, x, screened)
         gain, best, done = screened.copy(), LEAST_TOLD, 0
+        moves = np.full((len(x), max(1, memory.cohort.n_classes)), np.nan)
         told: dict[int, float] = {}  # column → log of what it tells, over what the head promised
         batch = actions[: self._at_first(memory, len(actions))]
         # Single tests that come after those computed first are estimated, in the same query.
@@ -91,6 +107,7 @@ class Gain:
                 columns = asked[position]
                 gain[columns] = -np.inf if outlook is None else outlook.gain
                 if outlook is not None:
+                    moves[columns] = outlook.typical
                     best = max(best, outlook.gain) if position < len(batch) else best
                     told[columns[0]] = log_gain(outlook.gain) - log_gain(screened[columns].max())
             done += len(batch)
@@ -105,7 +122,7 @@ class Gain:
             # What is promised of an action that is left: computed too if that is more than the best so far.
             batch = actions[done : min(done + self.again, self.most)]
             batch = asked = [columns for columns in batch if gain[columns].max() > best]
-        return gain
+        return gain, moves
 
     def _least(self, memory) -> int:
         return memory.release.inference.computed_gains if self.computed is None else self.computed

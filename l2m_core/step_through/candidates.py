@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from l2m_core.acquire.policies import Gain, Policy, block, is_in_nats
+from l2m_core.acquire.policies import Gain, Looked, Policy, block, is_in_nats
 from l2m_core.acquire.support import support_of
 from l2m_core.answering.engine import Answer, ConditionedModel
+from l2m_core.answering.predictive import Predictive
 from l2m_core.step_through.events import State
 
 
@@ -22,6 +23,9 @@ class Candidate:
     """What the policy ranks by; -inf where the feature is not open."""
     gain: float
     """In nats; NaN where the feature is known, or too rarely recorded to say."""
+    move: float
+    """How far its result typically moves the number that is followed, up or down: of the results that its preview tries, each as
+    often as it is likely. NaN where the ranking took the gain head's word and tried none."""
     policy: float
     """The policy head's probability of the feature among the open ones."""
     cost: float
@@ -43,9 +47,8 @@ def rank_candidates(
     cohort, possible = memory.cohort, can_be_had(memory, state)
     # Nothing is computed for a test that cannot be had; it shows the gain head's number.
     screened = replace(answer, gain=np.where(possible, answer.gain, -np.inf))
-    raw_scores = policy.scores(memory, x, screened)
-    gains = (raw_scores if is_in_nats(policy) else Gain().scores(memory, x, screened))[0]
-    gains = np.where(possible[0], gains, answer.gain[0])
+    raw_scores, looked = _looked_at(memory, x, screened, policy)
+    gains = np.where(possible[0], looked.gains[0], answer.gain[0])
     scores = block(raw_scores, x, cohort.acquirable, possible)[0]
     share = _softmax(block(answer.policy, x, cohort.acquirable, possible)[0])
     overall, near = support_of(memory, x)
@@ -61,6 +64,7 @@ def rank_candidates(
                 feature.name,
                 float(scores[i]),
                 gain,
+                followed_move(looked.moves[0, i], answer.prediction) if status == "open" else np.nan,
                 float(share[i]),
                 cost,
                 gain / cost if cost > 0 else float("nan"),
@@ -72,6 +76,29 @@ def rank_candidates(
             )
         )
     return tuple(sorted(found, key=lambda candidate: -candidate.score))
+
+
+def _looked_at(memory: ConditionedModel, x: np.ndarray, screened: Answer, policy: Policy) -> tuple[np.ndarray, Looked]:
+    """A policy's own scores, and gains in nats with what the results that they come from would move."""
+    if isinstance(policy, Gain):
+        looked = policy.look(memory, x, screened)
+        return looked.gains, looked
+    scores = policy.scores(memory, x, screened)
+    if not is_in_nats(policy):
+        return scores, Gain().look(memory, x, screened)
+    return scores, Looked(scores, np.full((*x.shape, max(1, memory.cohort.n_classes)), np.nan))
+
+
+def followed_class(probabilities: np.ndarray) -> int:
+    """Of (K,) probabilities the one that is followed: the positive class of two, else the likeliest."""
+    return 1 if len(probabilities) == 2 else int(probabilities.argmax())
+
+
+def followed_move(typical: np.ndarray, prediction: np.ndarray | Predictive) -> float:
+    """Of (D,) typical moves (`Outlook.typical`) that of the number which is followed: a probability, or the mean in its unit."""
+    if isinstance(prediction, np.ndarray):
+        return float(typical[followed_class(prediction[0])]) if len(typical) > 1 else float("nan")
+    return float(typical[0] * prediction.distribution.scale.item())
 
 
 def share_ranked_first(

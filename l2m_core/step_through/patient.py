@@ -19,7 +19,7 @@ from l2m_core.answering.engine import Answer, ConditionedModel
 from l2m_core.answering.predictive import Predictive
 from l2m_core.errors import FeatureError, InputError
 from l2m_core.lazy import lazy
-from l2m_core.step_through.candidates import Candidate, rank_candidates, share_ranked_first
+from l2m_core.step_through.candidates import Candidate, followed_move, rank_candidates, share_ranked_first
 from l2m_core.step_through.events import Event, State, effective, fold
 from l2m_core.step_through.explanation import Driver, drivers_of, resampled_band, without_each
 from l2m_core.step_through.preview import expected_results, preview, results_to_try, with_results
@@ -229,7 +229,8 @@ class Patient:
         return tuple(found)
 
     def together(self, among: int = 4, least: float = 0.002, times: float = 1.25) -> pd.DataFrame:
-        """Pairs of open tests that tell clearly more than their parts: both features, nats together, and of each alone.
+        """Pairs of open tests that tell clearly more than their parts: both features, nats together, and of each alone; and how
+        far both results typically move the number that is followed.
 
         Looked for among the best few, which may each tell little. least: nats together; times: the sum of the parts.
         """
@@ -244,8 +245,9 @@ class Patient:
             ):
                 parts = [self.open_gains[name] for name in pair]
                 if outlook is not None and outlook.gain >= max(least, times * sum(parts)):
-                    found.append((*pair, outlook.gain, *parts))
-        table = pd.DataFrame(found, columns=["first", "second", "together", "first_alone", "second_alone"])
+                    move = followed_move(outlook.typical, self.answer.prediction)
+                    found.append((*pair, outlook.gain, *parts, move))
+        table = pd.DataFrame(found, columns=["first", "second", "together", "first_alone", "second_alone", "move"])
         return table.sort_values("together", ascending=False, kind="stable", ignore_index=True)
 
     @property

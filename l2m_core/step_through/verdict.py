@@ -16,7 +16,7 @@ import pandas as pd
 
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.acquire.support import count_near, is_thin
-from l2m_core.step_through.candidates import Candidate
+from l2m_core.step_through.candidates import Candidate, followed_class
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.words import number, percent, percents, points, with_unit
 
@@ -115,9 +115,8 @@ def told_together(patient: Patient) -> str:
     if not len(pairs):
         return ""
     best = pairs.iloc[0]
-    together, first, second = (
-        typical_move_in_words(patient, gain) for gain in (best.together, best.first_alone, best.second_alone)
-    )
+    together = _typically(patient, float(best.move))
+    first, second = (typical_move_in_words(patient, str(best[place])) for place in ("first", "second"))
     alone = first if first == second else f"{first} and {second}"
     return f"{best['first']} and {best['second']} together tell more: typically {together}, alone {alone}."
 
@@ -147,18 +146,27 @@ def _is_likely(moves: np.ndarray, chances: np.ndarray) -> np.ndarray:
 def followed(patient: Patient) -> str:
     """The class whose probability is followed: the positive one of two, else the likeliest."""
     probabilities = np.asarray(patient.answer.prediction)[0]
-    return str(patient.memory.classes[1 if len(probabilities) == 2 else int(probabilities.argmax())])
+    return str(patient.memory.classes[followed_class(probabilities)])
 
 
-def typical_move(patient: Patient, gain: float) -> float:
-    """By how much a test with this gain (nats) typically moves the number that is followed, up or down.
+def typical_move(patient: Patient, name: str) -> float:
+    """By how much a test's result typically moves the number that is followed, up or down; NaN where that cannot be said.
+
+    As its preview shows it, each result as often as it is likely. Where the ranking tried no results, what its gain implies.
+    """
+    test = next(test for test in patient.tests if test.feature == name)
+    return _implied_by(patient, test.gain) if math.isnan(test.move) else test.move
+
+
+def _implied_by(patient: Patient, gain: float) -> float:
+    """The move that a gain (nats) implies.
 
     A gain g is what is learned of the outcome. Of a class with probability p it means, to second order, a standard
     deviation of sqrt(2 p (1 − p) g) of its probability after the result; of a normal outcome with standard deviation s
     one of s · sqrt(1 − exp(−2 g)) of its mean.
     """
     if not gain > 0:
-        return 0.0
+        return math.nan if math.isnan(gain) else 0.0
     prediction = patient.answer.prediction
     if isinstance(prediction, np.ndarray):
         p = float(prediction[0, _code(patient, followed(patient))])
@@ -166,11 +174,15 @@ def typical_move(patient: Patient, gain: float) -> float:
     return float(prediction.std[0]) * math.sqrt(-math.expm1(-2 * gain))
 
 
-def typical_move_in_words(patient: Patient, gain: float) -> str:
-    """'±6 points', '±12 mg/dl', 'less than 1 point'; '' where the gain is not known."""
-    if gain != gain:
+def typical_move_in_words(patient: Patient, name: str) -> str:
+    """'±6 points', '±12 mg/dl', 'less than 1 point'; '' where it cannot be said."""
+    return _typically(patient, typical_move(patient, name))
+
+
+def _typically(patient: Patient, move: float) -> str:
+    if math.isnan(move):
         return ""
-    amount = _amount(patient, typical_move(patient, gain))
+    amount = _amount(patient, move)
     return amount if amount.startswith("less") else f"±{amount}"
 
 
@@ -269,7 +281,7 @@ def _move(patient: Patient, effect: Effect) -> str:
     if effect.key == "mean":
         unit = patient.memory.cohort.schema.outcome.unit
         ends = f"{number(float(f'{effect.low:.3g}'))}–{number(float(f'{effect.high:.3g}'))}"
-        return f"the expected {number(float(f'{effect.now:.3g}'))} to {with_unit(ends, unit)}"
+        return f"the mean {number(float(f'{effect.now:.3g}'))} to {with_unit(ends, unit)}"
     whose = f"{effect.key} from " if len(patient.memory.classes) > 2 else ""
     return f"{whose}{percent(effect.now)} to {percents(effect.low, effect.high)}"
 

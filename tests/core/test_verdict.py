@@ -13,7 +13,7 @@ import l2m_core as l2m
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.step_through import verdict as verdicts
 from l2m_core.step_through.patient import Patient
-from l2m_core.step_through.verdict import effect_of, reasons, told_together, typical_move, verdict
+from l2m_core.step_through.verdict import effect_of, followed, reasons, told_together, typical_move, verdict
 from l2m_core.step_through.words import percent, percents
 
 
@@ -57,7 +57,7 @@ def test_of_many_classes_and_of_numbers_the_range_has_a_name(model) -> None:
     leading = str(classes.memory.classes[int(np.argmax(classes.answer.prediction[0]))])
     assert verdict(classes).sentence.startswith(f"Measure a: it could move {leading} from ")
     said = verdict(number).sentence
-    assert said.startswith("Measure a: it could move the expected ") and said.endswith(" days.")
+    assert said.startswith("Measure a: it could move the mean ") and said.endswith(" days.")
 
 
 def test_where_no_result_would_move_anything_one_is_told_to_stop(patient: Patient, monkeypatch) -> None:
@@ -112,21 +112,63 @@ def test_when_nothing_is_left_or_one_has_stopped_that_is_said(patient: Patient) 
 # -- how far a gain goes ------------------------------------------------------------------------------------------------
 
 
-def test_a_gain_becomes_the_move_that_its_size_implies(patient: Patient) -> None:
+@pytest.mark.parametrize("kind", ["binary", "multiclass", "continuous"])
+def test_the_typical_change_is_that_of_the_results_that_the_preview_shows(model, kind: str) -> None:
+    patient = patient_of(model, kind)
+    table, chances = patient.preview("a"), patient.outlook("a").chances
+    column = "mean" if kind == "continuous" else f"p({followed(patient)})"
+    changes = table[column].to_numpy() - effect_of(patient, "a").now
+    assert typical_move(patient, "a") == pytest.approx(math.sqrt(chances @ changes**2), rel=1e-3)
+    assert 0 < typical_move(patient, "a") <= np.abs(changes).max()
+
+
+def test_of_a_skewed_number_no_test_typically_changes_more_than_its_preview_does(model) -> None:
+    """Some patients stay for very long, so that the spread is large and hardly any result moves the mean by it."""
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(300, 3))
+    days = np.exp(1 + x[:, 0] + 1.2 * draw.normal(size=300)).round(1)
+    patient = model.condition(l2m.Cohort.from_arrays(x, days, names=list("abc"), kind="continuous")).start()
+    for name in "abc":
+        changes = np.abs(patient.preview(name)["mean"] - patient.posterior.mean[0])
+        assert typical_move(patient, name) <= changes.max() * (1 + 1e-5)
+
+
+def test_where_no_result_was_tried_the_gain_implies_the_change(patient: Patient) -> None:
+    """A result that moves p by ±δ with equal chance gains about δ² / (2 p (1 − p)) nats."""
     p = float(patient.posterior[1])
-    # A result that moves p by ±δ with equal chance gains about δ² / (2 p (1 − p)) nats.
     for delta in (0.01, 0.03):
         gain = sum(0.5 * (q * math.log(q / p) + (1 - q) * math.log((1 - q) / (1 - p))) for q in (p - delta, p + delta))
-        assert typical_move(patient, gain) == pytest.approx(delta, rel=0.02)
-    assert typical_move(patient, 0.0) == typical_move(patient, -0.01) == typical_move(patient, math.nan) == 0.0
-    assert typical_move(patient, 100.0) <= 1
+        assert typical_move(promised(patient, gain), "a") == pytest.approx(delta, rel=0.02)
+    assert typical_move(promised(patient, 0.0), "a") == typical_move(promised(patient, -0.01), "a") == 0.0
+    assert math.isnan(typical_move(promised(patient, math.nan), "a"))
+    assert typical_move(promised(patient, 100.0), "a") <= 1
+
+
+def promised(patient: Patient, gain: float) -> Patient:
+    """A patient of whose tests the ranking knows no more than a gain."""
+    found = Patient(patient.memory, patient.events, policy=_Promises(gain))
+    assert all(math.isnan(test.move) for test in found.tests)
+    return found
+
+
+class _Promises:
+    """So many nats for every test, as a head that is taken at its word."""
+
+    in_nats = True
+
+    def __init__(self, gain: float) -> None:
+        self.gain = gain
+
+    def scores(self, memory, x, answer):
+        return np.full(x.shape, self.gain)
 
 
 def test_of_a_number_it_is_in_the_outcomes_unit(model) -> None:
     patient = patient_of(model, "continuous")
     std, share = float(patient.answer.prediction.std[0]), 0.6  # of the variance that is explained
-    assert typical_move(patient, -0.5 * math.log(1 - share)) == pytest.approx(std * math.sqrt(share), rel=1e-6)
-    assert verdicts.typical_move_in_words(patient, 0.1).endswith(" days")
+    gain = -0.5 * math.log(1 - share)
+    assert typical_move(promised(patient, gain), "a") == pytest.approx(std * math.sqrt(share), rel=1e-6)
+    assert verdicts.typical_move_in_words(patient, "a").endswith(" days")
 
 
 # -- for and against ------------------------------------------------------------------------------------------------------

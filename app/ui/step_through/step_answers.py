@@ -79,7 +79,7 @@ class StepView:
     @lazy
     def moves(self) -> dict[str, str]:
         """Open feature → by how much its result typically moves the prediction, in words."""
-        return {name: typical_move_in_words(self.patient, gain) for name, gain in self.step.gains.items()}
+        return {name: typical_move_in_words(self.patient, name) for name in self.step.gains}
 
     def resample(self, memories: tuple[CohortMemory, ...]) -> Uncertainty:
         band = self.patient.band(memories, LEVEL)
