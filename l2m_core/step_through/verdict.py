@@ -17,6 +17,7 @@ import pandas as pd
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.acquire.support import count_near, is_thin
 from l2m_core.step_through.candidates import Candidate, followed_class
+from l2m_core.step_through.explanation import Driver
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.words import number, percent, percents, points, with_unit
 
@@ -184,6 +185,12 @@ def _typically(patient: Patient, move: float) -> str:
         return ""
     amount = _amount(patient, move)
     return amount if amount.startswith("less") else f"±{amount}"
+
+
+def change_without(patient: Patient, driver: Driver) -> str:
+    """How far the prediction would change had this value not been known: '6 points', '12 mg/dl'."""
+    prediction = patient.answer.prediction
+    return _amount(patient, driver.change * (1 if isinstance(prediction, np.ndarray) else float(prediction.std[0])))
 
 
 def reasons(patient: Patient, name: str, stopping: Stopping | None = None) -> Reasons:

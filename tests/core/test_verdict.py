@@ -13,7 +13,15 @@ import l2m_core as l2m
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.step_through import verdict as verdicts
 from l2m_core.step_through.patient import Patient
-from l2m_core.step_through.verdict import effect_of, followed, reasons, told_together, typical_move, verdict
+from l2m_core.step_through.verdict import (
+    change_without,
+    effect_of,
+    followed,
+    reasons,
+    told_together,
+    typical_move,
+    verdict,
+)
 from l2m_core.step_through.words import percent, percents
 
 
@@ -169,6 +177,15 @@ def test_of_a_number_it_is_in_the_outcomes_unit(model) -> None:
     gain = -0.5 * math.log(1 - share)
     assert typical_move(promised(patient, gain), "a") == pytest.approx(std * math.sqrt(share), rel=1e-6)
     assert verdicts.typical_move_in_words(patient, "a").endswith(" days")
+
+
+def test_a_driver_is_told_in_points_or_in_the_outcomes_unit(model, patient: Patient) -> None:
+    points = patient.observe("a", 1.0)
+    assert re.fullmatch(r"\d+ points?", change_without(points, points.driving[0]))
+    days = patient_of(model, "continuous").observe("a", 1.0)
+    without = patient_of(model, "continuous").posterior.mean[0]
+    moved = abs(float(days.posterior.mean[0] - without))
+    assert change_without(days, days.driving[0]) == f"{float(f'{moved:.2g}'):g} days"
 
 
 # -- for and against ------------------------------------------------------------------------------------------------------

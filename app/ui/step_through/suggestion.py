@@ -16,7 +16,7 @@ from app.ui.step_through.ranking import candidates, chosen_candidate
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
 from l2m_core.acquire.support import count_near
 from l2m_core.step_through.patient import Patient
-from l2m_core.step_through.verdict import reasons
+from l2m_core.step_through.verdict import change_without, reasons
 from l2m_core.step_through.words import average_in_words, number, percent
 
 SELECT = "step-test"
@@ -142,10 +142,9 @@ def _drivers(answers: StepAnswers) -> str:
     drivers = answers.patient.driving
     if not drivers:
         return "Nothing is known yet, so this is the ranking for the cohort as a whole."
-    probability = answers.cohort.kind != "continuous"
     parts = []
     for driver in drivers[:3]:
-        amount = labels.points(driver.change) if probability else f"{driver.change:.2g} SD"
+        amount = labels.markdown(change_without(answers.patient, driver))
         parts.append(f"{labels.markdown(labels.short(driver.feature, 24))} ({amount})")
     return f"The prediction depends most on {', '.join(parts)}; in brackets, its change without that value."
 
