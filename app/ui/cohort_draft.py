@@ -286,7 +286,7 @@ def _make_panel(members: tuple[str, ...]) -> None:
         return
     features = edited(table, draft)
     for name in members:
-        features[name] = {**features.get(name, {}), "group": labels.short(" ".join(members), 60)}
+        features[name] = {**features.get(name, {}), "group": labels.bare(labels.short(" ".join(members), 60))}
     st.session_state[DRAFT] = {**draft, "features": features, "round": draft["round"] + 1}
 
 

@@ -27,6 +27,11 @@ _TYPOGRAPHIC = re.compile(r"(?<=[<>~=-])(?=[<>~=-])")
 _LINK = re.compile(r"(?P<picture>!?)\[(?P<text>[^\[\]]*)\]\((?P<to>(?:[^()\s]|\([^()]*\))*)[^()]*\)")
 # Marks that reverse the direction of what follows could make one name look like another.
 _DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Words that are written from right to left, such as Hebrew and Arabic: the letters, and what may stand between two of them.
+_LEFTWARD = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
+_LEFTWARD_WORDS = re.compile(rf"{_LEFTWARD}(?:[\s'\"./_\u2060-]*{_LEFTWARD})*")
+ISOLATE, END_ISOLATE = "\u2068", "\u2069"  # first strong isolate, pop directional isolate
+_ISOLATED = re.compile(f"{ISOLATE}({_LEFTWARD_WORDS.pattern}){END_ISOLATE}")
 
 SMALL_GAIN = 0.0005  # nats; smaller gains would be rounded to 0
 
@@ -38,13 +43,31 @@ POLICIES = {
 }
 
 
-def plain(text: object) -> str:
-    """One line of visible text: control characters, line breaks and direction marks become a blank or '�'."""
+def bare(text: object) -> str:
+    """One line of visible text, for what is kept or drawn by other means: control characters, line breaks and direction marks
+    become a blank or '�'."""
     shown = str(text)
     if shown.isprintable():  # nearly always: nothing of what follows is in it
         return shown.strip()
-    shown = _DIRECTION_MARKS.sub("\ufffd", shown)
+    shown = _DIRECTION_MARKS.sub("\ufffd", without_isolates(shown))
     return "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in shown).strip()
+
+
+def plain(text: object) -> str:
+    """The same for a page, where words from right to left stand apart from the numbers and signs beside them.
+
+    Without that a browser would put what follows such a name, as ': 45%', before it, or the other way round.
+    """
+    return _apart(bare(text))
+
+
+def without_isolates(text: str) -> str:
+    """As it was before its words from right to left were set apart: for files."""
+    return _ISOLATED.sub(r"\1", text)
+
+
+def _apart(shown: str) -> str:
+    return shown if shown.isascii() else _LEFTWARD_WORDS.sub(rf"{ISOLATE}\g<0>{END_ISOLATE}", shown)
 
 
 def markdown(text: object) -> str:
@@ -78,11 +101,11 @@ def chart(text: object, longest: int | None = None) -> str:
 
 def short(text: object, longest: int = 28) -> str:
     """At most `longest` characters, cut in the middle, where names that differ at their ends stay apart."""
-    shown = plain(text)
+    shown = bare(text)
     if len(shown) <= longest:
-        return shown
+        return _apart(shown)
     head = (longest - 1) * 2 // 3
-    return f"{shown[:head]}…{shown[-(longest - 1 - head) :]}"
+    return _apart(f"{shown[:head]}…{shown[-(longest - 1 - head) :]}")
 
 
 def ratio(value: float) -> str:

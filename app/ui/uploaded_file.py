@@ -49,7 +49,7 @@ def begin() -> None:
     st.session_state[TAKEN] = None if upload is None else upload.file_id
     if upload is None:
         return
-    name = labels.plain(upload.name).split(".")[0] or "cohort"
+    name = labels.bare(upload.name).split(".")[0] or "cohort"
     try:
         keys, refused = _read_sheets(name, upload.getvalue())
         largest = max(keys, key=lambda sheet: _cells(keys[sheet]))

@@ -10,7 +10,7 @@ from PIL import Image
 
 from app.streamlit_contact import chart_colours
 from app.streamlit_contact.chart_colours import LIGHT
-from app.ui import charts
+from app.ui import charts, labels
 from app.ui.charts import base, pictures, png
 from app.ui.charts.cividis import CIVIDIS, PALETTE
 
@@ -173,6 +173,13 @@ def test_a_ranking_says_what_to_turn_to_and_leaves_empty_what_nobody_can_say() -
     assert [[cell.text for cell in row] for row in rows] == [[HOSTILE, "0.200", "<1"], ["b", None, "<2"]]
     assert [head.get("scope") for head in table.findall("thead/tr/th")] == ["col"] * 3
     assert chart.table[HOSTILE].tolist() == [HOSTILE, "b"] and chart.formats == {"gain": "%.3f"}
+
+
+def test_files_of_a_chart_hold_names_as_they_are_in_the_table() -> None:
+    name = "\u05d2\u05d9\u05dc"
+    chart = charts.density([0.0, 1.0, 2.0], [0.4, 0.6], None, (0.1, 1.9), 1.1, labels.plain(name), "")
+    assert f"\u2068{name}\u2069" in chart.alt
+    assert f"{name}, from" in base.to_csv(chart) and "\u2068" not in base.to_csv(chart)
 
 
 def test_ranges_of_whole_numbers_hold_as_many_of_them_each() -> None:

@@ -75,6 +75,35 @@ def test_marks_that_turn_the_direction_of_text_are_made_visible() -> None:
     assert labels.plain("two\nlines") == "two lines"
 
 
+HEBREW, ARABIC = (
+    "\u05d2\u05dc\u05d5\u05e7\u05d5\u05d6 \u05d1\u05d3\u05dd",
+    "\u0627\u0644\u0639\u0645\u0631",
+)  # glucose in blood; age
+
+
+@pytest.mark.parametrize("name", [HEBREW, ARABIC])
+def test_a_name_from_right_to_left_stands_apart_from_the_numbers_beside_it(name: str) -> None:
+    apart = f"\u2068{name}\u2069"
+    assert labels.plain(name) == labels.markdown(name) == labels.short(name) == apart
+    sentence = f"Measure {name}: it could move 45% to 30–60%."
+    assert labels.plain(sentence) == f"Measure {apart}: it could move 45% to 30–60%."
+    assert labels.name_with_unit(name, "mg/dl") == f"{apart} (mg/dl)"
+    assert labels.plain(f"{HEBREW} (5 points), {ARABIC} (3 points)").count("\u2068") == 2
+
+
+def test_what_stands_apart_already_stays_so_and_can_be_taken_back() -> None:
+    once = labels.plain(f"Measure {HEBREW}: 45%")
+    assert labels.plain(once) == once and labels.short(once, 60) == once
+    assert labels.bare(once) == labels.without_isolates(once) == f"Measure {HEBREW}: 45%"
+    cut = labels.short(HEBREW * 5, 20)
+    assert cut.count("\u2068") == cut.count("\u2069") > 0 and len(labels.bare(cut)) == 20
+
+
+def test_names_from_left_to_right_have_no_marks_and_foreign_marks_stay_visible() -> None:
+    assert labels.plain("Größe 体重 (kg)") == "Größe 体重 (kg)"
+    assert labels.plain("\u2068name\u2069") == "\ufffdname\ufffd"
+
+
 def test_a_chart_shows_tags_as_text() -> None:
     assert labels.chart("<a href='x'>y</a>") == "&lt;a href='x'&gt;y&lt;/a&gt;"
     assert "$x$" not in labels.chart("$x$")

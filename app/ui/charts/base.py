@@ -101,12 +101,12 @@ def _offer_files(chart: Chart, key: str, of: str) -> None:
 
 
 def to_png(make_svg: Callable[[], str]) -> bytes:
-    return png.from_svg(make_svg())
+    return png.from_svg(labels.without_isolates(make_svg()))
 
 
 def to_csv(chart: Chart) -> str:
     """The chart's numbers; no text in them begins a formula. The mark at its start tells spreadsheets that it is UTF-8."""
-    return "\ufeff" + plain_frame(chart.table).to_csv(index=False, lineterminator="\r\n")
+    return "\ufeff" + labels.without_isolates(plain_frame(chart.table).to_csv(index=False, lineterminator="\r\n"))
 
 
 def show_table(chart: Chart, key: str) -> None:

@@ -50,10 +50,9 @@ class _Pages(FPDF):
 
     def words(self, text: object) -> str:
         """One line of text with only characters that can be drawn."""
-        known = characters()
-        shown = "".join(c if ord(c) in known else REPLACEMENT for c in labels.plain(text))
-        self.replaced += sum(ord(c) not in known for c in labels.plain(text))
-        return shown
+        known, bare = characters(), labels.bare(text)
+        self.replaced += sum(ord(c) not in known for c in bare)
+        return "".join(c if ord(c) in known else REPLACEMENT for c in bare)
 
     def footer(self) -> None:
         self.set_y(-13)
