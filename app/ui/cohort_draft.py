@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -81,7 +81,10 @@ def _show(table: Table, draft: Draft) -> None:
         notices.show("error", refusal)
     _ask_about_missing(perhaps_missing(look, settled))
     if cohort is not None and diagnostics is not None:
-        _sum_up(cohort, diagnostics, {name: said["role"] for name, said in settled.items()}, guesses, decided)
+        seem_codes = [name for name, column in look.items() if column.seems_codes]
+        _sum_up(
+            cohort, diagnostics, {name: said["role"] for name, said in settled.items()}, guesses, decided, seem_codes
+        )
     with st.container(horizontal=True):
         st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:", on_click=_save)
         st.button("Discard", key="draft-discard", on_click=uploaded_file.discard)
@@ -202,10 +205,11 @@ def _sum_up(
     roles: Mapping[str, str],
     guesses: Mapping[str, RoleGuess],
     decided: Mapping[str, str],
+    seem_codes: Sequence[str],
 ) -> None:
     outcome = cohort.schema.outcome
     st.markdown(f"**{labels.markdown(cohort_words.sentence(roles, outcome, diagnostics))}.**")
-    questions = cohort_words.questions(roles, guesses, decided, outcome, diagnostics)
+    questions = cohort_words.questions(roles, guesses, decided, outcome, diagnostics, seem_codes)
     if questions:
         notices.show("warning", "\n".join(questions))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from app.ui import labels
 from l2m_core.diagnostics import Diagnostics
 from l2m_core.schema import Outcome
 from l2m_core.step_through.words import as_sentence
+from l2m_core.tables.code_guesses import ADVICE
 from l2m_core.tables.role_guesses import RoleGuess
 
 NEARLY_ALL = 0.9  # of the rows have the positive class: then perhaps the other one is meant
@@ -42,8 +43,10 @@ def questions(
     decided: Mapping[str, object],
     outcome: Outcome,
     diagnostics: Diagnostics,
+    seem_codes: Sequence[str] = (),
 ) -> list[str]:
-    """What a person should look at before saving. decided: the columns whose role a person has stated."""
+    """What a person should look at before saving. decided: the columns whose role a person has stated; seem_codes: columns of
+    numbers that are probably codes."""
     found = []
     used = [role for role in roles.values() if role != "ignored"]
     if "baseline" not in used:
@@ -56,6 +59,9 @@ def questions(
         if unsure:
             whether = "Is it" if len(unsure) == 1 else "Are they"
             found.append(f"{_listed(unsure)}: {whether} rightly {words}? {_reason(open_guesses, unsure)}")
+    used_codes = [name for name in seem_codes if roles.get(name) != "ignored"]
+    if used_codes:
+        found.append(f"{_listed(used_codes)}: {ADVICE} beside the column.")
     if outcome.kind == "binary" and diagnostics.prevalence[outcome.classes[1]] > NEARLY_ALL:
         found.append(f"Nearly all rows are '{labels.plain(outcome.classes[1])}'. Is that the class to predict?")
     return found

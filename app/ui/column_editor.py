@@ -9,6 +9,7 @@ from typing import Any
 from app.streamlit_contact import column_rows
 from app.ui import labels, schema_table
 from l2m_core.schema import FEATURE_KINDS
+from l2m_core.tables import code_guesses
 from l2m_core.tables.first_look import ColumnLook, FirstLook
 from l2m_core.tables.role_guesses import RoleGuess
 
@@ -57,6 +58,7 @@ def show(
 def _row(number: int, look: ColumnLook, settings: Mapping[str, Any], guess: RoleGuess) -> dict[str, Any]:
     summary = look.summary
     shown = summary.examples if summary.kind == "number" or summary.distinct > len(summary.examples) else ()
+    doubt = summary.problem or (f"{code_guesses.ADVICE}." if look.seems_codes else "")
     examples = ", ".join(labels.short(text, 24) for text in shown)
     return {
         "id": str(number),
@@ -64,7 +66,7 @@ def _row(number: int, look: ColumnLook, settings: Mapping[str, Any], guess: Role
         "role": settings["role"],
         "guess": guess.role,
         "reason": guess.reason,
-        "look": not guess.is_sure or (summary.problem is not None and guess.role != "ignored"),
+        "look": not guess.is_sure or (bool(doubt) and guess.role != "ignored"),
         "fixed": look.is_empty_of_news,
         "kind": settings.get("kind") or summary.kind,
         "kinds": [kind for kind in FEATURE_KINDS if kind != "binary" or summary.distinct == 2],
@@ -74,5 +76,5 @@ def _row(number: int, look: ColumnLook, settings: Mapping[str, Any], guess: Role
         "examples": f"such as {examples}" if examples else "",
         "bars": list(summary.bars),
         "chart": f"Distribution of {labels.plain(summary.name)}: {labels.plain(summary.spread) or 'nothing recorded'}",
-        "problem": labels.plain(summary.problem or ""),
+        "problem": labels.plain(doubt),
     }

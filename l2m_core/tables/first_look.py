@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from l2m_core.schema import Overrides
+from l2m_core.tables.code_guesses import seem_codes
 from l2m_core.tables.column_parsing import read_columns
 from l2m_core.tables.column_reading import DEFAULT_RULES, Reading, ReadingRules
 from l2m_core.tables.column_summaries import ColumnSummary, summarise_column
@@ -18,12 +19,14 @@ from l2m_core.tables.unit_guesses import guess_unit
 
 @dataclass(frozen=True)
 class ColumnLook:
-    """unit: empty where nothing tells it; perhaps_missing: texts that may mean "not recorded", which nobody has said."""
+    """unit: empty where nothing tells it; perhaps_missing: texts that may mean "not recorded", which nobody has said;
+    seems_codes: whether its numbers are probably codes, and nobody has said of what kind they are."""
 
     summary: ColumnSummary
     guess: RoleGuess
     unit: str
     perhaps_missing: tuple[str, ...] = ()
+    seems_codes: bool = False
 
     @property
     def is_empty_of_news(self) -> bool:
@@ -49,4 +52,6 @@ def _look(reading: Reading, stated_kind: str | None, outcome: str) -> ColumnLook
     unit = ""
     if reading.numbers is not None and kind == "number":
         unit = reading.unit or guess_unit(reading.name, reading.numbers)
-    return ColumnLook(summarise_column(reading, kind), guess_role(reading, outcome), unit, reading.perhaps_missing)
+    guess = guess_role(reading, outcome)
+    seems_codes = stated_kind is None and guess.role != "ignored" and seem_codes(reading)
+    return ColumnLook(summarise_column(reading, kind), guess, unit, reading.perhaps_missing, seems_codes)

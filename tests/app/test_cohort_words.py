@@ -42,6 +42,10 @@ def test_what_looks_wrong_is_asked_about_until_it_is_decided() -> None:
     assert "Nothing is known at the start" in asked({"lactate": "acquirable"}, {})
     assert "Nothing can be measured" in asked({"age": "baseline"}, {})
     assert "Nearly all rows are 'yes'" in asked(roles, {}, share=0.97)
+    shares = described({"no": 0.7, "yes": 0.3})
+    codes = cohort_words.questions({**roles, "icd": "acquirable"}, {}, {}, DIED, shares, ["icd", "stay"])
+    assert len(codes) == 1 and codes[0].startswith("icd: These numbers look like codes")
+    assert codes[0].endswith("choose the kind category beside the column.")
 
 
 def rare(name: str, severity: str = "warning") -> Finding:
