@@ -92,6 +92,11 @@ def event(cohort: Cohort | Schema, done: Event) -> str:
     return " · ".join(parts)
 
 
+def against_advice(count: int) -> str:
+    """What follows a number of tests: ', 1 of them although the advice was to stop'; '' where none was."""
+    return f", {count} of them although the advice was to stop" if count else ""
+
+
 def panel(cohort: Cohort, name: str, closed: Mapping[str, str]) -> tuple[str, ...]:
     """The features that are measured together with this one and are not known yet, itself first."""
     group = cohort.feature(name).group

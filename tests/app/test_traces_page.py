@@ -13,12 +13,12 @@ from app.host import identity
 from app.host.services import Services
 from app.store import StepThrough, StoredCohort
 from app.ui import labels, posterior_words, state
-from app.ui.step_through import belief, step_answers
-from app.ui.traces import exchange, listing, loading, replay
+from app.ui.step_through import belief, finish, step_answers
+from app.ui.traces import exchange, listing, loading, replay, report
 from l2m_core.cohort import Cohort
 from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.recorded import changing_their_mind, eventful, keep, memory_of
-from tests.app.stepping import outcome_cohort
+from tests.app.stepping import begin, enter, outcome_cohort, set_rule, step_id
 
 
 @pytest.fixture
@@ -173,6 +173,36 @@ def test_an_override_shows_the_suggestion_the_reason_and_the_regret(owner: str, 
     assert f"Done instead: {done}" in page and set(event.about) == {"sodium", "potassium"}
     assert "Step regret" in page and "drawn already" in page
     assert loaded.trace.regrets[1] == pytest.approx(gains[event.suggested] - max(gains["sodium"], gains["potassium"]))
+
+
+def test_a_test_that_was_measured_although_the_advice_was_to_stop_was_not_followed(
+    owner: str, ward: StoredCohort, kept: StepThrough
+) -> None:
+    app = begin(ward, age=71.0)
+    name = str(loading.load(owner, step_id(app)).trace.steps[0].suggested)
+    app = enter(set_rule(app, "budget", 0), name, "clear" if name == "scan" else 3.0)
+    recorded = loading.load(owner, step_id(app))
+    assert recorded.events[1].suggested == name and recorded.against_advice == {1}
+    page = texts(open_app("traces", trace=recorded.record.id))
+    assert f"The advice was to stop. First among the tests then: **{name}**" in page
+    assert "It was measured although the advice was to stop." in page and "was followed" not in page
+    assert replay.steps_table(recorded).suggested.tolist() == ["", f"stop, else {name}"]
+    assert dict(report.make(recorded).facts)["Tests"].startswith(
+        "1 test, 1 of them although the advice was to stop, cost"
+    )
+    side_by_side = texts(turn(open_app("traces", trace=recorded.record.id), "Compare"))
+    assert "after 1 test, 1 of them although the advice was to stop" in side_by_side
+    answers = recorded.at(1)
+    assert answers is not None and "1 of them although the advice was to stop" in "".join(finish.summary(answers))
+
+
+def test_what_was_advised_then_was_followed(owner: str, ward: StoredCohort) -> None:
+    app = begin(ward, age=71.0)
+    name = str(loading.load(owner, step_id(app)).trace.steps[0].suggested)
+    app = enter(set_rule(app, "points", 0), name, "clear" if name == "scan" else 3.0)
+    recorded = loading.load(owner, step_id(app))
+    assert recorded.against_advice == frozenset()
+    assert "The suggestion was followed." in texts(open_app("traces", trace=recorded.record.id))
 
 
 def test_what_was_undone_later_says_so(owner: str, kept: StepThrough) -> None:

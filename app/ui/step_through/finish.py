@@ -8,7 +8,7 @@ import streamlit as st
 
 from app.ui import labels, posterior_words, state, wording
 from app.ui.headings import heading
-from app.ui.step_through.step_answers import StepAnswers
+from app.ui.step_through.step_answers import StepAnswers, measured_against_advice
 from app.ui.traces import exports
 from l2m_core.step_through.verdict import verdict
 from l2m_core.step_through.words import as_sentence
@@ -60,7 +60,12 @@ def _spent(answers: StepAnswers) -> str:
     events = answers.record.events
     minutes = (datetime.fromisoformat(events[-1].at) - datetime.fromisoformat(events[0].at)).total_seconds() / 60
     took = "less than a minute" if minutes < 1 else labels.minutes(minutes)
-    return f"{labels.counted(answers.patient.steps, 'test')}, cost {answers.patient.spent:g}, in {took}."
+    kept = {view.last_event.id for view in answers.views}
+    against = measured_against_advice(answers.record, answers.conditioned)
+    against_advice = wording.against_advice(sum(answers.record.events[number].id in kept for number in against))
+    return (
+        f"{labels.counted(answers.patient.steps, 'test')}{against_advice}, cost {answers.patient.spent:g}, in {took}."
+    )
 
 
 def _why(answers: StepAnswers) -> str:

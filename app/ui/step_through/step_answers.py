@@ -220,6 +220,22 @@ def view_after(record: Record, count: int, conditioned: Conditioned) -> StepView
     return conditioned.views.get(key, lambda: StepView(record.patient(conditioned.memory, count), key))
 
 
+def advice_after(record: Record, count: int, conditioned: Conditioned) -> Verdict:
+    """What the page advised after the record's first `count` events, by the rules in force then."""
+    then = record.until(count)
+    view, stopping = view_after(then, count, conditioned), then.settings.stopping
+    return conditioned.views.get((*view.key, stopping, "advice"), lambda: verdict(view.patient, stopping))
+
+
+def measured_against_advice(record: Record, conditioned: Conditioned) -> frozenset[int]:
+    """Numbers of the events that brought a result although the advice was to stop."""
+    return frozenset(
+        number
+        for number, event in enumerate(record.events)
+        if number and event.kind == "observe" and advice_after(record, number, conditioned).action == "stop"
+    )
+
+
 def cache_view(present: StepAnswers, event_hash: str, after: Patient) -> None:
     """Cache the patient that an event was made with as the view after that event."""
     key = (event_hash, present.record.settings.policy)

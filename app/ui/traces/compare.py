@@ -10,7 +10,7 @@ from app.ui import charts, labels, notices, posterior_words, wording
 from app.ui.step_through import conditioning
 from app.ui.traces import loading
 from app.ui.traces.loading import LoadedTrace
-from app.ui.traces.report import regret_text
+from app.ui.traces.report import regret_text, suggested_in_words
 from l2m_core.schema import Outcome
 from l2m_core.step_through.events import effective
 
@@ -121,21 +121,22 @@ def _order(loaded: LoadedTrace, name: str) -> None:
     final = loaded.trace.steps[-1]
     steps = loaded.counting
     tests = sum(step.event.kind == "observe" for step in steps)
+    done = f"{labels.counted(tests, 'test')}{wording.against_advice(loaded.tests_against_advice)}"
     st.subheader(labels.markdown(labels.short(name, 40)), anchor=False)
     st.markdown(
         f":small[{labels.markdown(loaded.record.cohort.name)}, version {loaded.record.cohort.version}]  \n"
         f"**{labels.markdown(posterior_words.short(outcome, final.posterior))}** after "
-        f"{labels.counted(tests, 'test')}, cost **{final.spent:g}**{_total_regret(loaded)}"
+        f"{done}, cost **{final.spent:g}**{_total_regret(loaded)}"
     )
+    against = {loaded.events[number].id for number in loaded.against_advice}
     rows = {"": [], "Done": [], "Suggested": [], "Cost": [], "Answer": []}  # type: dict[str, list[str]]
     for number, step in enumerate(steps):
         rows[""].append(str(number))
         rows["Done"].append(labels.markdown(labels.short(wording.learned(step.event), 40)))
-        suggested = step.event.suggested
-        same = suggested is None or suggested in step.event.about
-        rows["Suggested"].append(
-            "" if suggested is None else "✓" if same else labels.markdown(labels.short(suggested, 24))
-        )
+        suggested, is_against = step.event.suggested, step.event.id in against
+        is_followed = suggested is not None and suggested in step.event.about and not is_against
+        words = suggested_in_words(suggested and labels.short(suggested, 24), is_against)
+        rows["Suggested"].append("✓" if is_followed else labels.markdown(words))
         rows["Cost"].append(f"{step.spent:g}")
         rows["Answer"].append(labels.markdown(posterior_words.short(outcome, step.posterior)))
     st.table(rows, border="horizontal", hide_index=True, alt=f"Order of tests of {labels.plain(name)}")

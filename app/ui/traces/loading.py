@@ -13,6 +13,7 @@ from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import READ, Record, record_of
 from l2m_core.answering.devices import CPU
 from l2m_core.errors import L2MError
+from l2m_core.lazy import lazy
 from l2m_core.memory import CohortMemory
 from l2m_core.schema import Schema
 from l2m_core.step_through.events import Event, effective, fold
@@ -51,6 +52,17 @@ class LoadedTrace:
         """The steps that were not taken back."""
         kept = {event.id for event in effective(self.events)}
         return [step for step in self.trace.steps if step.event.id in kept]
+
+    @lazy
+    def against_advice(self) -> frozenset[int]:
+        """Numbers of the events that brought a result although the advice was to stop; none are known without the model."""
+        return step_answers.measured_against_advice(self.record, self.conditioned) if self.conditioned else frozenset()
+
+    @property
+    def tests_against_advice(self) -> int:
+        """How many of them were not taken back."""
+        kept = {step.event.id for step in self.counting}
+        return sum(self.events[number].id in kept for number in self.against_advice)
 
     @property
     def undone_by(self) -> dict[int, int]:

@@ -158,10 +158,14 @@ def _choice(loaded: LoadedTrace, at: int) -> list[str]:
     if event.suggested is None or at == 0:
         return []
     gains = loaded.trace.steps[at - 1].gains
-    lines = [f"Suggested then: **{labels.markdown(event.suggested)}**{_nats(gains.get(event.suggested))}"]
+    is_against_advice = at in loaded.against_advice
+    first = "The advice was to stop. First among the tests then" if is_against_advice else "Suggested then"
+    lines = [f"{first}: **{labels.markdown(event.suggested)}**{_nats(gains.get(event.suggested))}"]
     regret = loaded.trace.regrets[at]
     if event.kind == "observe":
-        if event.suggested in event.about:
+        if event.suggested in event.about and is_against_advice:
+            lines.append(":material/alt_route: It was measured although the advice was to stop.")
+        elif event.suggested in event.about:
             lines.append(":material/check: The suggestion was followed.")
         else:
             done = ", ".join(f"**{labels.markdown(name)}**{_nats(gains.get(name))}" for name in event.about)

@@ -64,14 +64,14 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
     record, trace, outcome = loaded.record, loaded.trace, loaded.schema.outcome
     state = fold(loaded.events)
     began, ended = loaded.events[0].at, loaded.events[-1].at
-    tests = len(state.acquired)
+    tests, against = len(state.acquired), wording.against_advice(loaded.tests_against_advice)
     facts = (
         ("Cohort", f"{record.cohort.name}, version {record.cohort.version}"),
         ("Outcome", labels.name_with_unit(outcome.name, outcome.unit)),
         ("Model", trace.model or "not installed where this report was made"),
         ("Recorded", f"{time_text(began)} to {time_text(ended)} UTC"),
         ("State", "stopped" if state.stopped else "not stopped"),
-        ("Tests", f"{labels.counted(tests, 'test')}, cost {trace.steps[-1].spent:g}"),
+        ("Tests", f"{labels.counted(tests, 'test')}{against}, cost {trace.steps[-1].spent:g}"),
         ("Report made", f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
     )
     grids = (_classes(loaded), _steps(loaded), _known(loaded), _missing(loaded))
@@ -124,7 +124,7 @@ def step_rows(loaded: LoadedTrace) -> tuple[StepRow, ...]:
             number,
             time_text(step.event.at),
             wording.event(loaded.schema, step.event),
-            labels.plain(step.event.suggested or ""),
+            suggested_in_words(step.event.suggested, number in loaded.against_advice),
             regret,
             posterior_words.short(loaded.schema.outcome, step.posterior),
             step.spent,
@@ -168,6 +168,12 @@ def _steps(loaded: LoadedTrace) -> Grid:
         "Regret: the expected gain of the suggested test minus that of the one done instead; 0 where the suggestion was "
         "followed, empty where nothing was measured.",
     )
+
+
+def suggested_in_words(suggested: str | None, is_against_advice: bool) -> str:
+    """The test that ranked first; before a result that came against the advice: 'stop, else albumin'."""
+    name = labels.plain(suggested or "")
+    return f"stop, else {name}" if is_against_advice and name else name
 
 
 def regret_text(regret: float | None) -> str:
