@@ -50,6 +50,8 @@ def show() -> None:
         notices.show("error", str(refusal))
         st.button("Leave this step-through", key="leave", on_click=_leave)
         return
+    if actions.went_on_elsewhere(record):
+        actions.say_went_on()
     suggestion.prefetch(present)
     begin_at_the_top(opened)
     with batched_delivery():

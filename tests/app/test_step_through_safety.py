@@ -12,7 +12,7 @@ from app.ui.step_through import step_answers
 from l2m_core.cohort import Cohort
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import Trace
-from tests.app.conftest import Restart, open_app, press, small_frame, texts
+from tests.app.conftest import Restart, check, open_app, press, small_frame, texts
 from tests.app.stepping import begin, enter, kinds, outcome_cohort, recorded, set_rule, step_id, turn_to
 
 
@@ -44,6 +44,16 @@ def test_another_tab_is_never_overwritten_and_the_entry_is_kept(owner: str, app:
     app = turn_to(app, "lactate")
     assert app.number_input(key=key).value == 2.2
     assert kinds(owner, press(app, "record-submit")) == ["start", "observe", "observe", "observe"]
+
+
+def test_a_tab_says_when_the_step_through_went_on_in_another_one_and_only_then(owner: str, app: AppTest) -> None:
+    app = turn_to(enter(app, "sodium", 139.0), "lactate")
+    app = set_rule(app, "budget", 9)
+    assert "went on elsewhere" not in texts(app), "all of that was done here"
+    enter(open_app("step_through", step=step_id(app)), "scan", "clear")
+    app = check(app.run())
+    assert "went on elsewhere" in texts(app) and "was not sent" in texts(app)
+    assert "went on elsewhere" not in texts(check(app.run()))
 
 
 def test_what_another_owner_stepped_through_does_not_open(owner: str, app: AppTest, monkeypatch) -> None:

@@ -66,20 +66,19 @@ def _ends_a_run(message: str | bytes) -> bool:
     return isinstance(message, bytes) and ForwardMsg.FromString(message).WhichOneof("type") == "script_finished"
 
 
-def open_trace(page: Page, served: Served, data_dir: Path) -> int:
-    """Of three tests; the number of its last step."""
+def keep_for(page: Page, served: Served, data_dir: Path, marked: int = 0) -> tuple[str, int]:
+    """A step-through of this page's visitor, in which so many tests are not available: its id, and its last step."""
     services = Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
     visitor = services.signer.new_browser()
     stored = services.add_cohort(browser_owner(visitor), small_cohort())
     patient = memory_of(services, browser_owner(visitor), stored).start({})
-    for _ in range(3):
+    for _ in range(marked):
         patient = patient.unavailable(patient.suggestion)
     kept = keep(services, browser_owner(visitor), stored, patient)
     page.context.add_cookies([{"name": COOKIE, "value": services.signer.sign(visitor), "url": served.address}])
     services.shut_down()
     services.store.close()
-    page.goto(f"{served.address}/traces?trace={kept.id}")
-    return len(patient.events) - 1
+    return kept.id, len(patient.events) - 1
 
 
 def test_a_press_before_the_page_shows_the_last_one_is_a_step_of_its_own(
@@ -88,7 +87,8 @@ def test_a_press_before_the_page_shows_the_last_one_is_a_step_of_its_own(
     page = new_page(browser)
     line = SlowLine(page)
     with serving(repository, tmp_path) as served:
-        last = open_trace(page, served, tmp_path)
+        kept, last = keep_for(page, served, tmp_path, marked=3)
+        page.goto(f"{served.address}/traces?trace={kept}")
         expect(page.get_by_role("heading", name=f"Step {last} of {last}")).to_be_visible()
         settled(page)
         line.hold()

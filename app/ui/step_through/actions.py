@@ -11,7 +11,7 @@ from app.host import services
 from app.store import Conflict, NewEvent
 from app.ui import inputs, notices, state
 from app.ui.step_through import step_answers
-from app.ui.step_through.stored_events import SETTINGS, Rules, append_last_event, new_event
+from app.ui.step_through.stored_events import SETTINGS, Record, Rules, append_last_event, new_event
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.trace import summarise
 
@@ -19,6 +19,9 @@ NEXT = "next"  # section of messages beside the test to measure
 KNOWN = "known"  # … beside what is known
 CHOSEN = "step-chosen-test"
 EDITING = "step-editing"
+SEEN = (
+    "step-seen"  # the step-through that this tab shows, and how many events it has by what was shown and recorded here
+)
 
 Act = Callable[..., Patient]
 
@@ -44,6 +47,7 @@ def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, .
             _say_conflict(section)
             return False
         step_answers.cache_view(present, stored.hash, after)
+        st.session_state[SEEN] = (step_id, expected_length + 1)
         state.acted(kind)
         st.session_state.pop(CHOSEN, None)
         return True
@@ -64,7 +68,23 @@ def _look_ahead(present: step_answers.StepAnswers, after: Patient) -> None:
         after.prefetch(name)
 
 
+def went_on_elsewhere(record: Record) -> bool:
+    """Whether the step-through has events that this tab has neither shown nor recorded; from now on it has shown them."""
+    shown = st.session_state.get(SEEN)
+    st.session_state[SEEN] = (record.id, record.length)
+    return shown is not None and shown[0] == record.id and shown[1] != record.length
+
+
+def say_went_on() -> None:
+    state.notify(
+        "warning",
+        "This step-through went on elsewhere, for example in another tab. You see its current state now; a value that was "
+        "typed here and not recorded was not sent.",
+    )
+
+
 def _say_conflict(section: str) -> None:
+    st.session_state.pop(SEEN, None)  # that it went on is said here
     state.notify(
         "warning",
         "This step-through was changed elsewhere, for example in another tab, so nothing was recorded here. "
@@ -185,6 +205,7 @@ def save_settings(step_id: str, expected_length: int, settings: Rules) -> None:
         try:
             step_throughs = services.get().store.step_throughs
             step_throughs.append_event(owner, step_id, event_id, expected_length, SETTINGS, payload)
+            st.session_state[SEEN] = (step_id, expected_length + 1)
             state.notify("success", "The rules for ranking and stopping are saved with this step-through.")
         except Conflict:
             _say_conflict("page")

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from app.ui import charts, labels, posterior_words, wording
+from app.ui import charts, labels, posterior_words, state, wording
 from app.ui.belief_curve import belief_curve
 from app.ui.headings import heading
 from app.ui.posterior_words import HIGH, LOW, MEAN
 from app.ui.step_through import actions
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
+from app.ui.step_through.stored_events import is_current
 
 MOST_LINES = 4  # lines in the history of a multi-class outcome
 WAIT = 1.5  # seconds between looks at whether the band is ready
@@ -153,7 +154,15 @@ def _look_for_band(answers: StepAnswers, looks: list[bool]) -> None:
         answers.begin_uncertainties()
     looks.append(True)
     if all(answers.uncertainties()):
-        st.rerun()
+        if is_current(state.owner(), answers.record):
+            st.rerun()
+        # The page would turn to another state by itself, and a value that is being typed would be gone.
+        st.caption(
+            ":material/tab: This step-through went on elsewhere, for example in another tab. What you typed here was not sent."
+        )
+        if st.button("Show its current state", key="show-current", icon=":material/refresh:"):
+            st.rerun()
+        return
     st.caption(":material/hourglass_top: The uncertainty band is being computed …")
 
 

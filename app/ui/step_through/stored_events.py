@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from app.host import services
-from app.store import NewEvent, StepThrough, StoredCohort, StoredEvent
+from app.store import NewEvent, NotFound, StepThrough, StoredCohort, StoredEvent
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.council.council import Recipe
 from l2m_core.memory import CohortMemory
@@ -109,6 +109,14 @@ def read(owner: str, step_through_id: str) -> Record:
     step_through, stored = store.step_throughs.read_on(owner, step_through_id)
     here.note_read(owner, READ, step_through.id)
     return record_of(step_through, store.cohorts.get(owner, step_through.cohort_id), stored)
+
+
+def is_current(owner: str, record: Record) -> bool:
+    """Whether the record is as it was read: nothing was added, and it was not deleted."""
+    try:
+        return services.get().store.step_throughs.get(owner, record.id).length == record.length
+    except NotFound:
+        return False
 
 
 def record_of(step_through: StepThrough, cohort: StoredCohort, stored: Sequence[StoredEvent]) -> Record:
