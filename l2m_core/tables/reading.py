@@ -25,7 +25,12 @@ import numpy as np
 from l2m_core.errors import CohortError
 from l2m_core.tables.measurements import find_measurements, may_be_measurements
 from l2m_core.tables.parquet import table_from_parquet
-from l2m_core.tables.row_of_names import refuse_second_row_of_names, refuse_title, refuse_without_names
+from l2m_core.tables.row_of_names import (
+    refuse_second_row_of_names,
+    refuse_title,
+    refuse_title_above,
+    refuse_without_names,
+)
 from l2m_core.tables.table import (
     DEFAULT_LIMITS,
     DELIMITERS,
@@ -42,6 +47,7 @@ PARQUET = b"PAR1"  # the first bytes of such a file
 BLANK = f"{SEPARATOR} \t"  # a column of nothing else has no cells
 CHUNK = 20_000  # cells that are held as Python strings at a time
 PIECE = 1 << 20  # bytes that are decoded at a time
+MOST_TITLES, LOOKED_BELOW = 5, 20  # lines of a title that may stand above the names; rows that are looked at below
 FED = 4096  # bytes of a gzip file that are unpacked at a time, into some 4 MB at most
 
 
@@ -380,7 +386,7 @@ def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np
     pieces: list[list[str]] = [[] for _ in header]
     numbers: list[int] = []
     most = limits.measurements if may_be_measurements(header) else limits.rows
-    for chunk in _chunks(iterator, rows, len(header), numbers, most):
+    for chunk in _chunks(iterator, rows, header, numbers, most):
         for column, cells in zip(pieces, zip(*chunk, strict=True), strict=True):
             column.append(SEPARATOR.join(cells))
     if not numbers:
@@ -391,11 +397,15 @@ def _collect(rows: _Rows, limits) -> tuple[list[str], tuple[TextColumn, ...], np
     return header, tuple(columns), np.array(numbers, dtype=np.int64)
 
 
-def _chunks(iterator, rows, width, numbers, most) -> Iterator[list[list[str]]]:
+def _chunks(iterator, rows, header, numbers, most) -> Iterator[list[list[str]]]:
     chunk: list[list[str]] = []
+    width = len(header)
     for row in iterator:
         if len(row) != width:
-            raise CohortError(_ragged(row, width, rows))
+            refusal = _ragged(row, width, rows)
+            if len(numbers) < MOST_TITLES:
+                refuse_title_above(rows.delimiter.join(header), row, rows.number, list(islice(iterator, LOOKED_BELOW)))
+            raise CohortError(refusal)
         numbers.append(rows.number)
         if len(numbers) > most:
             raise CohortError(_too_many(most))

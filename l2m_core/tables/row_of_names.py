@@ -26,6 +26,20 @@ def refuse_title(named: int, columns: int, row: int, where: str) -> None:
         )
 
 
+def refuse_title_above(first: str, row: Sequence[str], number: int, below: Sequence[Sequence[str]]) -> None:
+    """A title with a comma, or several lines of it, would be the names: of another row the cells are as many as below it.
+
+    first: the first row of the file, as written; row: the first one of another length, in line `number`; below: those after it.
+    """
+    is_names = not any(cell.strip()[:1].isdecimal() for cell in row)
+    are_patients = any(cell.strip()[:1].isdecimal() for other in below for cell in other)
+    if is_names and are_patients and all(len(other) == len(row) for other in below):
+        raise CohortError(
+            f"Row {number} seems to name the columns, and the first row of the file, '{first:.40}', to be a title. Delete what "
+            f"stands above row {number}."
+        )
+
+
 def refuse_without_names(header: list[str], columns: Sequence[TextColumn]) -> None:
     """A file that begins with a patient would lose that one, who would name the columns."""
     found = [i for i, (name, column) in enumerate(zip(header, columns, strict=True)) if name and _holds(column, name)]

@@ -100,3 +100,32 @@ def test_a_second_row_of_names_or_of_units_is_no_patient(above, second, said):
 )
 def test_a_first_patient_of_whom_little_was_measured_is_one(first):
     assert read_table(written([["age", "sodium", "lactate", "died"], first, *NUMBERS])).rows == 31
+
+
+@pytest.mark.parametrize(
+    ("above", "row"),
+    [
+        (["Cohort of 2019, Basel"], 2),
+        (["Study XY, export of 2023", ""], 3),
+        (["Study XY, export of 2023", "by the ward, in May"], 3),
+    ],
+)
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_a_title_with_a_comma_is_told_from_a_row_that_lacks_one(above: list[str], row: int, delimiter: str) -> None:
+    lines = [
+        *above,
+        *(delimiter.join(cells) for cells in (["age", "crp", "died"], *([str(n), "3", "0"] for n in range(50, 80)))),
+    ]
+    with pytest.raises(CohortError) as refusal:
+        read_table("\n".join(lines).encode())
+    assert str(refusal.value) == (
+        f"Row {row} seems to name the columns, and the first row of the file, '{above[0]}', to be a title. "
+        f"Delete what stands above row {row}."
+    )
+
+
+@pytest.mark.parametrize("wrong", ["50,0", "50,0,0,1"])
+def test_a_row_of_another_length_is_no_title(wrong: str) -> None:
+    lines = ["age,crp,died", wrong, *(f"{n},3,0" for n in range(50, 80))]
+    with pytest.raises(CohortError, match=r"Row 2 has \d cells, but the header has 3"):
+        read_table("\n".join(lines).encode())
