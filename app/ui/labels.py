@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
 
 # Numbers are said in the same words wherever a belief is said.
 from l2m_core.step_through.words import counted as counted
@@ -128,6 +129,13 @@ def name_with_unit(name: object, unit: str) -> str:
     own = re.search(r"[(\[]([^()\[\]]*)[)\]]$", shown)
     is_told = own is not None and own[1].strip().casefold() == unit.casefold()
     return with_unit(shown, f"({unit})" if unit and not is_told else "")
+
+
+def as_column(name: str, beside: Collection[str]) -> str:
+    """The heading of a column that is called as an outcome or a class is, which may be called as one that stands beside it."""
+    while name in beside:
+        name += " (outcome)"
+    return name
 
 
 def of_100(probability: float) -> str:

@@ -175,6 +175,23 @@ def test_a_ranking_says_what_to_turn_to_and_leaves_empty_what_nobody_can_say() -
     assert chart.table[HOSTILE].tolist() == [HOSTILE, "b"] and chart.formats == {"gain": "%.3f"}
 
 
+def test_a_class_may_be_called_as_a_column_of_the_table_is() -> None:
+    classes = {"step": 0.2, "learned": 0.3, "learned, low": 0.1, "grade 3": 0.4}
+    points = [charts.Point("start", classes), charts.Point("crp", classes, classes, classes)]
+    table = charts.history(charts.BeliefCurve(points, "probability", probability=True)).table
+    assert table["step"].tolist() == [0, 1] and table["learned"].tolist() == ["start", "crp"]
+    assert table.shape == (2, 2 + 3 * len(classes)) and table.columns.is_unique
+    assert table["step (outcome)"].tolist() == [0.2, 0.2] and table["grade 3"].tolist() == [0.4, 0.4]
+
+
+def test_an_outcome_may_be_called_as_a_column_of_the_table_is() -> None:
+    preview = charts.preview(["low", "high"], [0.1, 0.6], 0.3, "result", True).table
+    assert preview["result"].tolist() == ["low", "high"] and preview["result (outcome)"].tolist() == [0.1, 0.6]
+    path = charts.Path("Bed 4", [0, 1], [0.2, 0.4], ["start", "crp"])
+    compared = charts.two_histories([path], "cost", "cost", True).table
+    assert compared["cost"].tolist() == [0, 1] and compared["cost (outcome)"].tolist() == [0.2, 0.4]
+
+
 def test_files_of_a_chart_hold_names_as_they_are_in_the_table() -> None:
     name = "\u05d2\u05d9\u05dc"
     chart = charts.density([0.0, 1.0, 2.0], [0.4, 0.6], None, (0.1, 1.9), 1.1, labels.plain(name), "")

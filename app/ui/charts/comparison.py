@@ -54,10 +54,11 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
         showlegend=True,
         legend={"orientation": "h", "y": 1.12, "x": 0},
     )
+    believed = labels.as_column(axis, ("step-through", across, "learned"))
     table = pd.concat(
         [
             pd.DataFrame(
-                {"step-through": path.name, across: path.positions, "learned": path.learned, axis: path.values}
+                {"step-through": path.name, across: path.positions, "learned": path.learned, believed: path.values}
             )
             for path in paths
         ],
@@ -68,5 +69,5 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
         {"data": traces, "layout": layout},
         f"{axis} by {across}. {ends}.",
         lambda: table,
-        {axis: "percent"} if probability else {},
+        {believed: "percent"} if probability else {},
     )

@@ -19,6 +19,7 @@ from app.ui.charts.html_charts import html_chart
 FEWEST_STEPS = 4  # so wide is the chart at the first step already
 MOST_NAMED = 9  # with more steps their numbers stand below
 MOST_TICKS = 6
+OF_STEPS = 2  # columns of the table of numbers
 
 
 def history(curve: BeliefCurve) -> Chart:
@@ -55,7 +56,7 @@ def history(curve: BeliefCurve) -> Chart:
         "l2m-history", alt, f'<span class="title">{title}</span><span class="plot">{"".join(marks)}</span>'
     )
     columns = _columns(points, [line.name for line in lines], numbers)
-    values = [column for column in columns if column not in ("step", "learned")]
+    values = list(columns)[OF_STEPS:]
     formats = dict.fromkeys(values, "percent") if curve.probability else {}
     ticks = [(tick, curve.show(tick)) for tick in _ticks(low, high, curve.probability)]
     svg = partial(pictures.lines, curve, (low, high), ticks)
@@ -87,11 +88,13 @@ def _line(line: Line, curve: BeliefCurve, along: Callable[[float], float], up: C
 
 
 def _columns(points: Sequence[Point], series: Sequence[str], numbers: Sequence[int]) -> dict[str, Any]:
+    """The first OF_STEPS say which step it is; those that follow, what was believed then."""
     columns: dict[str, Any] = {"step": list(numbers), "learned": [point.learned for point in points]}
     for name in series:
-        columns[name] = [point.values[name] for point in points]
-        columns[f"{name}, low"] = [(point.low or {}).get(name, np.nan) for point in points]
-        columns[f"{name}, high"] = [(point.high or {}).get(name, np.nan) for point in points]
+        columns[labels.as_column(name, columns)] = [point.values[name] for point in points]
+        for end, values in (("low", [point.low for point in points]), ("high", [point.high for point in points])):
+            found = [(value or {}).get(name, np.nan) for value in values]
+            columns[labels.as_column(f"{name}, {end}", columns)] = found
     return columns
 
 

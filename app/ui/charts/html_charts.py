@@ -114,13 +114,14 @@ def preview(
         f'<span></span><span class="track"><span class="now" style="left:{position(now):.1f}%">now {escape(show(now))}'
         f'</span></span><span></span><span class="axis">{escape(labels.short(axis, 44))}</span>'
     )
-    columns = {"result": list(results), axis: list(values), "change": [value - now for value in values]}
+    believed = labels.as_column(axis, ("result", "change", "standard deviation"))
+    columns = {"result": list(results), believed: list(values), "change": [value - now for value in values]}
     if spread is not None:
         columns["standard deviation"] = list(spread)
     moves = "; ".join(f"{result}: {show(value)}" for result, value in zip(results, values, strict=True))
     reach = max([abs(value - now) for value in values], default=0.0)
     alt = f"{axis} is {show(now)} now and would become {moves}. Largest change {show(reach)}."
-    formats = {axis: "percent", "change": "percent"} if probability else {}
+    formats = {believed: "percent", "change": "percent"} if probability else {}
     html = html_chart("l2m-preview", alt, "".join(rows), f"--now:{position(now):.1f}%")
     drawn = [(result, value, show(value)) for result, value in zip(results, values, strict=True)]
     svg = partial(pictures.moves, drawn, now, show(now), axis, alt)

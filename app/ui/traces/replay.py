@@ -230,17 +230,17 @@ def _all_steps(loaded: LoadedTrace) -> None:
 
 
 def steps_table(loaded: LoadedTrace) -> pd.DataFrame:
-    rows = [
-        {
-            "step": row.number,
-            "time (UTC)": row.time,
-            "what happened": row.what,
-            "suggested": row.suggested,
-            "regret (nats)": row.regret,
-            posterior_words.column(loaded.schema.outcome): row.answer,
-            "cost": row.spent,
-            "undone": "" if row.undone_by is None else f"by step {row.undone_by}",
-        }
-        for row in step_rows(loaded)
-    ]
-    return pd.DataFrame(rows)
+    rows = step_rows(loaded)
+    before: dict[str, list[Any]] = {
+        "step": [row.number for row in rows],
+        "time (UTC)": [row.time for row in rows],
+        "what happened": [row.what for row in rows],
+        "suggested": [row.suggested for row in rows],
+        "regret (nats)": [row.regret for row in rows],
+    }
+    after: dict[str, list[Any]] = {
+        "cost": [row.spent for row in rows],
+        "undone": ["" if row.undone_by is None else f"by step {row.undone_by}" for row in rows],
+    }
+    believed = labels.as_column(posterior_words.column(loaded.schema.outcome), {*before, *after})
+    return pd.DataFrame({**before, believed: [row.answer for row in rows], **after})
