@@ -8,10 +8,27 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from l2m_core.acquire.information import Outlook
+from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.metrics import entropies
 
+POINT = 1.0  # of a probability, or of a hundredth of the spread of a continuous outcome: what is less changes nothing for people
+OF_RARE = 0.1
+"""Of a rare outcome, this share of how often it is: where one in fifty has it, a point more or less is half as many again."""
 LIKELY = 0.05  # the least chance that a test carries the belief across a threshold for it to be worth having
+
+
+def least_points_for(cohort: Cohort) -> float:
+    """Moves of the belief by fewer points count as none: one point, or of a rare outcome of two a tenth of its own percentage."""
+    if len(cohort.class_counts) != 2:
+        return POINT
+    rarer = 100 * float(cohort.class_counts.min()) / len(cohort)
+    return min(POINT, float(f"{OF_RARE * rarer:.2g}"))
+
+
+def points_in_words(count: float) -> str:
+    """'1 point', '0.2 points'."""
+    return f"{count:g} point" + ("" if count == 1 else "s")
 
 
 @dataclass(frozen=True)
@@ -73,17 +90,24 @@ class Stopping:
         return stop
 
     def reason(
-        self, prediction, best_gain: float, taken: int, spent: float, outlooks: Sequence[Outlook] = ()
+        self,
+        prediction,
+        best_gain: float,
+        taken: int,
+        spent: float,
+        outlooks: Sequence[Outlook] = (),
+        unit: str = "",
     ) -> str | None:
         """Why to stop now, in words; None to go on. For one patient.
 
-        outlooks: of the tests that could move the belief most; where none is known, the rules that look ahead do not apply.
+        outlooks: of the tests that could move the belief most; where none is known, the rules that look ahead do not apply;
+        unit: of a continuous outcome.
         """
         one = (np.array([value]) for value in (best_gain, taken, spent))
         reason = next((words(0) for holds, words in self._rules(prediction, *one) if holds[0]), None)
-        return reason or (self._ahead(prediction, outlooks) if outlooks else None)
+        return reason or (self._ahead(prediction, outlooks, unit) if outlooks else None)
 
-    def _ahead(self, prediction, outlooks: Sequence[Outlook]) -> str | None:
+    def _ahead(self, prediction, outlooks: Sequence[Outlook], unit: str) -> str | None:
         """The rules about what results may lead to. With a threshold, a test that may cross it is worth having however
         little it moves the belief on average."""
         crossing = 0.0
@@ -96,7 +120,7 @@ class Stopping:
                 )
         moves = 100 * max(outlook.movement for outlook in outlooks)
         if self.least_points is not None and moves < self.least_points and crossing < LIKELY:
-            return f"Nothing left is likely to move this by more than {_points(self.least_points, prediction)}."
+            return f"Nothing left is likely to move this by more than {_amount(self.least_points, prediction, unit)}."
         return None
 
     def cost_left(self, spent: float) -> float:
@@ -143,7 +167,9 @@ class Stopping:
             )
 
 
-def _points(count: float, prediction) -> str:
+def _amount(count: float, prediction, unit: str) -> str:
+    """So many points of a probability; hundredths of the spread of a number in the number's own unit."""
     if isinstance(prediction, np.ndarray):
-        return f"{count:g} point" + ("" if count == 1 else "s")
-    return f"{count / 100:g} standard deviations"
+        return points_in_words(count)
+    amount = f"{count / 100 * float(prediction.distribution.scale):.2g}"
+    return f"{amount} {unit}" if unit else amount

@@ -211,7 +211,8 @@ class Patient:
     def advice_by(self, stopping: Stopping) -> str | None:
         """The same under other rules than the patient's own."""
         ahead = self.ahead if stopping.looks_ahead else ()
-        return stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent, ahead)
+        unit = self.memory.cohort.schema.outcome.unit
+        return stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent, ahead, unit)
 
     @lazy
     def ahead(self) -> tuple[Outlook, ...]:

@@ -14,17 +14,16 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.stopping import Stopping
+from l2m_core.acquire.stopping import Stopping, least_points_for, points_in_words
 from l2m_core.acquire.support import count_near, is_thin
 from l2m_core.step_through.candidates import Candidate, followed_class
 from l2m_core.step_through.explanation import Driver
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.words import number, percent, percents, points, with_unit
 
-LEAST_MOVE = 0.01
-"""Of a probability: results that move it by less change nothing that a person would act on."""
 LEAST_SHIFT = 0.05
-"""The same of a continuous outcome's mean, in predictive standard deviations."""
+"""Of a continuous outcome's mean, in predictive standard deviations: results that move it by less change nothing that a person
+would act on. Of a probability see `least_points_for`."""
 SEPARATES = 0.05
 """How far each of two classes must move, in opposite directions, for a test to tell them apart."""
 LEAST_CHANCE = 0.02
@@ -103,7 +102,7 @@ def verdict(patient: Patient, stopping: Stopping | None = None) -> Verdict:
     if advice:
         return Verdict("stop", f"Stop: {advice[0].lower()}{advice[1:]}", name, effect)
     if effect.is_small and _is_best(patient, name):
-        amount = f"more than {_amount(patient, effect.least)}"
+        amount = f"more than {_least_amount(patient, effect)}"
         return Verdict("stop", f"Stop: nothing left is likely to move this by {amount}.", name, effect)
     return Verdict("measure", f"Measure {name}: it could move {_move(patient, effect)}.", name, effect)
 
@@ -127,7 +126,7 @@ def effect_of(patient: Patient, name: str) -> Effect:
     table, prediction = patient.preview(name), patient.answer.prediction
     if isinstance(prediction, np.ndarray):
         key, column = followed(patient), f"p({followed(patient)})"
-        now, least = float(prediction[0, _code(patient, key)]), LEAST_MOVE
+        now, least = float(prediction[0, _code(patient, key)]), least_points_for(patient.memory.cohort) / 100
     else:
         key = column = "mean"
         now, least = float(prediction.mean[0]), LEAST_SHIFT * float(prediction.std[0])
@@ -210,7 +209,7 @@ def reasons(patient: Patient, name: str, stopping: Stopping | None = None) -> Re
 
 def _by_effect(patient: Patient, name: str, effect: Effect) -> tuple[list[str], list[str]]:
     if effect.is_small:
-        return [], [f"no result is likely to change this by more than {_amount(patient, effect.least)}"]
+        return [], [f"no result is likely to change this by more than {_least_amount(patient, effect)}"]
     separated = _separated(patient, name)
     said = f"would separate {separated[0]} from {separated[1]}" if separated else f"could move {_move(patient, effect)}"
     usual = abs(effect.after[effect.usual] - effect.now)
@@ -298,6 +297,10 @@ def _amount(patient: Patient, amount: float) -> str:
     if isinstance(patient.answer.prediction, np.ndarray):
         return points(amount)
     return with_unit(number(float(f"{amount:.2g}")), patient.memory.cohort.schema.outcome.unit)
+
+
+def _least_amount(patient: Patient, effect: Effect) -> str:
+    return _amount(patient, effect.least) if effect.key == "mean" else points_in_words(round(100 * effect.least, 9))
 
 
 def _code(patient: Patient, label: str) -> int:

@@ -15,7 +15,7 @@ from l2m_core import metrics
 from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high, three_results, words_for
 from l2m_core.acquire.information import balance, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
-from l2m_core.acquire.stopping import Stopping
+from l2m_core.acquire.stopping import Stopping, least_points_for
 from l2m_core.answering.release import load_release, save_model
 from l2m_core.answering.settings import RESULTS, SHARED_VALUES, AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
@@ -201,6 +201,28 @@ def test_stopping_in_points_and_at_a_threshold(releases):
     assert "across 100%" in patient.advice_by(Stopping(threshold=0.9999))
     # A test that may cross the threshold is worth having, however little it moves the belief.
     assert patient.advice_by(Stopping(threshold=inside, least_points=99)) is None
+
+
+@pytest.mark.parametrize(
+    ("positive", "points"),
+    [(4, 0.2), (196, 0.2), (10, 0.5), (20, 1.0), (100, 1.0)],  # of 200 rows
+)
+def test_of_a_rare_outcome_less_counts_as_a_move(positive: int, points: float) -> None:
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    assert least_points_for(l2m.Cohort.from_arrays(x, np.arange(200) < positive)) == points
+
+
+def test_of_more_than_two_classes_and_of_numbers_a_point_counts() -> None:
+    x = np.random.default_rng(0).normal(size=(200, 2))
+    assert least_points_for(l2m.Cohort.from_arrays(x, (np.arange(200) < 4) + 2 * (np.arange(200) > 100))) == 1
+    assert least_points_for(l2m.Cohort.from_arrays(x, x[:, 0], kind="continuous")) == 1
+
+
+def test_of_a_number_the_reason_is_in_its_unit(releases) -> None:
+    memory = L2M(releases["foresees"]).condition(make_cohort("continuous"))
+    spread = float(memory.start({"ph": 0.3}).posterior.distribution.scale)
+    said = memory.start({"ph": 0.3}).advice_by(Stopping(least_points=1000))
+    assert said == f"Nothing left is likely to move this by more than {10 * spread:.2g}."
 
 
 def test_a_model_that_foresees_nothing_is_not_stopped_by_rules_that_look_ahead(releases):

@@ -195,10 +195,9 @@ def test_the_first_line_says_what_to_do_and_what_that_could_change(owner: str, a
 
 
 def test_where_no_test_tells_anything_the_page_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    sentence = "Stop: nothing left is likely to move this by more than 1 point."
+    sentence = "Stop: nothing left is likely to move this by more than 100 points."
     assert sentence not in verdict_line(app)
-    monkeypatch.setattr(verdict, "LEAST_MOVE", 1.0)
-    monkeypatch.setattr(verdict, "points", lambda amount: "1 point")
+    monkeypatch.setattr(verdict, "least_points_for", lambda cohort: 100.0)
     tests = tuple(replace(test, gain=0.0003) for test in step_answers.load(state.owner(), step_id(app)).patient.tests)
     monkeypatch.setattr(Patient, "tests", tests)
     app = enter(app, "lactate", 2.2)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import l2m_core as l2m
-from l2m_core.acquire.stopping import Stopping
+from l2m_core.acquire.stopping import Stopping, least_points_for
 from l2m_core.step_through import verdict as verdicts
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.verdict import (
@@ -76,6 +76,23 @@ def test_where_no_result_would_move_anything_one_is_told_to_stop(patient: Patien
     assert found.sentence == "Stop: nothing left is likely to move this by more than 1 point."
     previewing(monkeypatch, patient, [now - 0.02, now, now])
     assert verdict(patient).action == "measure"
+
+
+def test_of_a_rare_outcome_a_test_that_could_double_it_is_worth_having(model) -> None:
+    """Two in a hundred have it; a result that is rarely high finds those with three times the risk."""
+    draw = np.random.default_rng(1)
+    x = draw.normal(size=(600, 2)).round(2)
+    ill = np.zeros(600, dtype=int)
+    ill[np.argsort(-(x[:, 0] + draw.normal(size=600)))[:12]] = 1
+    patient = model.condition(l2m.Cohort.from_arrays(x, ill, names=["a", "b"])).start()
+    least = least_points_for(patient.memory.cohort)
+    assert least == 0.2 and effect_of(patient, "a").least == pytest.approx(0.002)
+    table = patient.preview("a").assign(**{"p(1)": float(patient.posterior[1])})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Patient, "preview", lambda self, name: table)
+        assert verdict(patient).sentence == "Stop: nothing left is likely to move this by more than 0.2 points."
+        table = table.assign(**{"p(1)": float(patient.posterior[1]) + 0.004})
+        assert verdict(patient).action == "measure", "by less than a point, yet by a fifth of the risk"
 
 
 def test_several_rare_results_that_move_the_belief_alike_count_together(patient: Patient, monkeypatch) -> None:

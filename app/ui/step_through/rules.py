@@ -10,11 +10,17 @@ from app.ui import labels, notices, state
 from app.ui.step_through import actions
 from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import POLICIES, Rules
-from l2m_core.acquire.stopping import Stopping
+from l2m_core.acquire.stopping import OF_RARE, POINT, Stopping, least_points_for, points_in_words
+from l2m_core.answering.release import Release
+from l2m_core.cohort import Cohort
 
-AT_FIRST = Rules(Stopping(least_points=1.0))
-"""Of a new step-through: stopping is advised as soon as nothing is expected to move the belief by a point."""
 MODELS_OWN = ""  # in the select box: whatever the model orders tests by
+
+
+def at_first(cohort: Cohort, release: Release) -> Rules:
+    """Of a new step-through: stopping is advised as soon as nothing is expected to move the belief by what counts as a move. They
+    are kept with it as a number. A model that does not foresee results cannot say how far they would move the belief."""
+    return Rules(Stopping(least_points=least_points_for(cohort))) if release.inference.gains == "answers" else Rules()
 
 
 def show(answers: StepAnswers) -> None:
@@ -62,6 +68,7 @@ def ask_rules(settings: Rules, key: str, models_own: str | None = None) -> None:
             min_value=0.0,
             format="%g",
             step=0.5,
+            help=f"At first {points_in_words(POINT)}, or {OF_RARE:.0%} of how often a rare outcome is, where that is less",
         )
         _ask_limit("tests done reach", stopping.budget, f"{key}-budget", min_value=0, step=1)
         _ask_limit(
@@ -97,9 +104,9 @@ def _ask_limit(label: str, value: float | None, key: str, **limits: Any) -> None
 def in_words(settings: Rules) -> str:
     """The rules as the log shows them."""
     stopping = settings.stopping
-    points = "point" if stopping.least_points == 1 else "points"
+    least = None if stopping.least_points is None else points_in_words(stopping.least_points)
     limits = {
-        f"no test is expected to move this by {{:g}} {points}": stopping.least_points,
+        "no test is expected to move this by {}": least,
         "no test is likely to cross {:g}%": None if stopping.threshold is None else 100 * stopping.threshold,
         "tests done reach {:g}": stopping.budget,
         "cost reaches {:g}": stopping.cost_budget,

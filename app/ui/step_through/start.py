@@ -14,7 +14,7 @@ from app.host import services
 from app.store import StepThrough, StoredCohort
 from app.ui import inputs, labels, notices, state
 from app.ui.step_through import actions, bring, conditioning
-from app.ui.step_through.rules import AT_FIRST, ask_rules, entered_rules
+from app.ui.step_through.rules import ask_rules, at_first, entered_rules
 from app.ui.step_through.stored_events import Rules
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
@@ -124,7 +124,7 @@ def _ask(owner: str, stored: StoredCohort) -> None:
             st.caption("This cohort has no baseline features, so you begin with nothing known.")
         _ask_values(cohort, fields)
         with st.expander("Ranking and stopping (optional)", type="compact"):
-            ask_rules(_first_rules(owner), "start-rules")
+            ask_rules(_first_rules(owner, cohort), _rules_key(stored.id))
         _ask_model(owner)
         st.form_submit_button(
             "Begin",
@@ -137,10 +137,13 @@ def _ask(owner: str, stored: StoredCohort) -> None:
         )
 
 
-def _first_rules(owner: str) -> Rules:
-    """Those of a new step-through. A model that does not foresee results cannot say how far they would move the belief."""
-    model = services.get().model(owner, st.session_state.get("start-model", DEFAULT_MODEL))
-    return AT_FIRST if model.release.inference.gains == "answers" else Rules()
+def _first_rules(owner: str, cohort: Cohort) -> Rules:
+    return at_first(cohort, services.get().model(owner, st.session_state.get("start-model", DEFAULT_MODEL)).release)
+
+
+def _rules_key(cohort_id: str) -> str:
+    """Each cohort has fields of its own, as the first rules go by how rare its outcome is."""
+    return f"start-rules-{cohort_id}"
 
 
 def _ask_values(cohort: Cohort, fields: dict[str, str]) -> None:
@@ -203,7 +206,7 @@ def _begin(cohort_id: str, fields: dict[str, str]) -> None:
             inputs.say_unconfirmed(question, "Begin", SECTION)
             return
         inputs.forget_unusual()
-        asked = Beginning(cohort_id, model, title, values, entered_rules("start-rules"))
+        asked = Beginning(cohort_id, model, title, values, entered_rules(_rules_key(cohort_id)))
         _request(owner, asked)
 
 
@@ -212,10 +215,9 @@ def _begin_with(cohort_id: str, record: PatientRecord) -> bool:
     title = f"{as_sentence(record.label)}, brought {datetime.now(UTC):%d %b %H:%M}"
     model = st.session_state.get("start-model", DEFAULT_MODEL)
     with notices.refusals(SECTION):
-        _request(
-            state.owner(),
-            Beginning(cohort_id, model, title, dict(record.values), _first_rules(state.owner()), record.limits),
-        )
+        here, owner = services.get(), state.owner()
+        rules = _first_rules(owner, here.shown_cohort(owner, here.store.cohorts.get(owner, cohort_id)))
+        _request(owner, Beginning(cohort_id, model, title, dict(record.values), rules, record.limits))
         return True
     return False
 
