@@ -14,7 +14,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.patients import PatientRecord, from_plain
 from l2m_core.schema import Schema
-from l2m_core.step_through.words import RESEARCH_ONLY, number, percent
+from l2m_core.step_through.words import RESEARCH_ONLY, percent, predicted
 
 HOOK = "patient-view"
 NAME = "l2m-"  # in front of the cohort's id
@@ -112,7 +112,7 @@ def _belief(belief: Mapping[str, Any]) -> str:
     if "quantiles" in belief:
         told = belief["quantiles"]
         keys = ("mean", "50% quantile", "5% quantile", "95% quantile")
-        mean, median, low, high = (number(told[key]) for key in keys)
+        mean, median, low, high = (predicted(told[key]) for key in keys)
         return f"**{name}**: mean {mean}, median {median}, 90 of 100 between {low} and {high}."
     shares = sorted(belief["probabilities"].items(), key=lambda item: -item[1])
     if "positive" in belief:

@@ -88,6 +88,9 @@ class BeliefCurve:
         return self.numbers or range(len(self.points))
 
     def show(self, value: float) -> str:
+        return labels.percent(value) if self.probability else labels.predicted(value)
+
+    def show_tick(self, value: float) -> str:
         return labels.percent(value) if self.probability else labels.number(value)
 
     @property

@@ -16,6 +16,7 @@ from l2m_core.step_through.words import counted as counted
 from l2m_core.step_through.words import number as number
 from l2m_core.step_through.words import percent as percent
 from l2m_core.step_through.words import points as points
+from l2m_core.step_through.words import predicted as predicted
 from l2m_core.step_through.words import with_unit as with_unit
 
 # An invisible character without width, at which emoji codes, directives, links and typographic arrows fall apart.

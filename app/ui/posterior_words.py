@@ -59,7 +59,7 @@ def number(outcome: Outcome, posterior: Mapping[str, float], key: str) -> str:
         return "—"
     value = posterior[key]
     if outcome.kind == "continuous":
-        return labels.with_unit(labels.number(value), outcome.unit)
+        return labels.with_unit(labels.predicted(value), outcome.unit)
     return labels.percent(value)
 
 

@@ -17,6 +17,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def predicted(value: float) -> str:
+    """Of an outcome that is a number: three significant digits, and what lies before the point; no cohort can tell more."""
+    return number(float(f"{value:.3g}")) if abs(value) < 100 else f"{value:,.0f}"
+
+
 def percent(probability: float) -> str:
     if 0 < probability < 0.005:
         return "<1%"

@@ -22,7 +22,7 @@ from l2m_core.step_through.verdict import (
     typical_move,
     verdict,
 )
-from l2m_core.step_through.words import percent, percents
+from l2m_core.step_through.words import percent, percents, predicted
 
 
 def patient_of(model, kind: str) -> Patient:
@@ -66,6 +66,22 @@ def test_of_many_classes_and_of_numbers_the_range_has_a_name(model) -> None:
     assert verdict(classes).sentence.startswith(f"Measure a: it could move {leading} from ")
     said = verdict(number).sentence
     assert said.startswith("Measure a: it could move the mean ") and said.endswith(" days.")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (4.2714, "4.27"),
+        (14.583, "14.6"),
+        (0.0123456, "0.0123"),
+        (99.96, "100"),
+        (271.3, "271"),
+        (1985.4, "1,985"),
+        (-3.1416, "-3.14"),
+    ],
+)
+def test_a_predicted_number_claims_no_more_than_a_cohort_can_tell(value: float, words: str) -> None:
+    assert predicted(value) == words
 
 
 def test_where_no_result_would_move_anything_one_is_told_to_stop(patient: Patient, monkeypatch) -> None:

@@ -23,7 +23,7 @@ class Path:
 
 def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bool) -> Chart:
     """One line for each step-through; lines differ in colour, dash and sign."""
-    show = labels.percent if probability else labels.number
+    show = labels.percent if probability else labels.predicted
     traces = []
     for path, colour, dash, sign in zip(
         paths, (ACCENT, ATTENTION), ("solid", "dash"), ("circle", "square"), strict=False

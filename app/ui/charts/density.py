@@ -41,7 +41,7 @@ def density(
     edges: one more than chances; what lies beyond them counts to the first and the last range. A density would be as high as you
     like where many patients share a value; a chance is what it is.
     """
-    words = [labels.with_unit(labels.number(value), unit) for value in (mean, *interval)]
+    words = [labels.with_unit(labels.predicted(value), unit) for value in (mean, *interval)]
     shaded = [*(edge for edge in edges if interval[0] < edge < interval[1]), *interval]
     hover = [_hover(low, high, chance, unit) for low, high, chance in zip(edges, edges[1:], now, strict=False)]
     traces: list[dict[str, Any]] = [

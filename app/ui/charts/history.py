@@ -35,7 +35,7 @@ def history(curve: BeliefCurve) -> Chart:
         return 100 * (step + 0.5) / max(len(points), FEWEST_STEPS)
 
     marks = [
-        f'<span class="grid" style="top:{up(tick):.1f}%"><span>{escape(curve.show(tick))}</span></span>'
+        f'<span class="grid" style="top:{up(tick):.1f}%"><span>{escape(curve.show_tick(tick))}</span></span>'
         for tick in _ticks(low, high, curve.probability)
     ]
     for line in lines:
@@ -58,7 +58,7 @@ def history(curve: BeliefCurve) -> Chart:
     columns = _columns(points, [line.name for line in lines], numbers)
     values = list(columns)[OF_STEPS:]
     formats = dict.fromkeys(values, "percent") if curve.probability else {}
-    ticks = [(tick, curve.show(tick)) for tick in _ticks(low, high, curve.probability)]
+    ticks = [(tick, curve.show_tick(tick)) for tick in _ticks(low, high, curve.probability)]
     svg = partial(pictures.lines, curve, (low, high), ticks)
     return Chart(html, alt, lambda: pd.DataFrame(columns), formats, svg)
 

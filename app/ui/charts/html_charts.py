@@ -92,7 +92,7 @@ def preview(
     spread: Sequence[float] | None = None,
 ) -> Chart:
     """The prediction after each possible result, as lines from the prediction now."""
-    show = labels.percent if probability else labels.number
+    show = labels.percent if probability else labels.predicted
     low, high = min([now, *values]), max([now, *values])
     margin = max(0.28 * (high - low), 0.06 if probability else 0.06 * (abs(now) + 1e-9))
 

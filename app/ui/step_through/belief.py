@@ -138,7 +138,7 @@ def band_in_words(answers: StepAnswers, uncertainty: Uncertainty) -> str:
     key = posterior_words.leading(answers.outcome, answers.posterior)
     drawn = f"had the cohort held other patients ({uncertainty.count} draws)"
     if answers.cohort.kind == "continuous":
-        ends = " to ".join(map(labels.number, uncertainty.band[MEAN]))
+        ends = " to ".join(map(labels.predicted, uncertainty.band[MEAN]))
         return f"The mean: {labels.with_unit(ends, answers.outcome.unit)}, {drawn}."
     low, high = (round(100 * end) for end in uncertainty.band[key])
     of_class = f"{key}: " if answers.cohort.kind == "multiclass" else ""
