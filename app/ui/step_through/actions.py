@@ -19,9 +19,8 @@ NEXT = "next"  # section of messages beside the test to measure
 KNOWN = "known"  # … beside what is known
 CHOSEN = "step-chosen-test"
 EDITING = "step-editing"
-SEEN = (
-    "step-seen"  # the step-through that this tab shows, and how many events it has by what was shown and recorded here
-)
+# The step-through that this tab shows, and how many events it has by what was shown and recorded here.
+SEEN = "step-seen"
 
 Act = Callable[..., Patient]
 
