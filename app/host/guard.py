@@ -88,14 +88,14 @@ class Guard:
         path = scope["path"]
         if path in self._to_sign_in and sign_in.asked() is not None and self._tries.are_used_up(_address(scope)):
             return 429, sign_in_tries.REFUSED
-        if any(closed in path for closed in _CLOSED):
-            return 404, "Not found"
         if (addresses.UPLOADS in path or path.startswith(self._media)) and is_stranger(cookies):
             return 401, "Sign in on the page first."
         if path.startswith(self._media):
             found = _FILE.fullmatch(path.removeprefix(self._media))
             if found is None or not downloads.is_allowed(found[1], browser):
                 return 403, "This file was made for another browser, or is gone. Go back to the page and ask again."
+        if any(closed in path for closed in _CLOSED):
+            return 404, "Not found"
         return None
 
     def _receiving(self, scope: Scope, headers: Headers) -> ASGIApp:
