@@ -23,8 +23,8 @@ from starlette.responses import FileResponse, PlainTextResponse
 from starlette.routing import Route
 
 from app.host import log_filter, services, sign_in, warm_up
-from app.host.addresses import ANY_ADDRESS, own_names
 from app.host.guard import Guard
+from app.host.own_names import ANY_ADDRESS, own_names
 from app.host.sweeping import sweep_now_and_then
 from app.store import StoreError
 from app.streamlit_contact import options, outside, timers

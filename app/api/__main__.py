@@ -16,7 +16,7 @@ from app.__main__ import listen
 from app.api.application import make_app
 from app.api.tokens import load_token, token_file
 from app.host import log_filter
-from app.host.addresses import ANY_ADDRESS, LOOPBACK, own_names
+from app.host.own_names import ANY_ADDRESS, LOOPBACK, own_names
 from app.host.services import NOBODY, Services
 from app.server.head_limit import HeadLimit
 from app.server.limits import raise_file_limit
