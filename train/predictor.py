@@ -33,6 +33,8 @@ class PredictorJob(DrawnTasks):
     """cells: classes count by the prior's probabilities, not by the class that was drawn; see soft_log_loss."""
     value_weight: float = 0.0
     """cells: how much foreseeing the results that are not yet known counts beside the outcome."""
+    crps_weight: float = 0.0
+    """cells: how much the CRPS of a continuous outcome counts beside its log loss."""
     earlier: str = ""
     """cells: a released model whose answers are taught of all tasks but those whose best answers are known, so that what it knows
     is not forgotten; see PredictorLoss."""
@@ -50,6 +52,8 @@ def run(job: PredictorJob, resume: bool) -> None:
 
 def predictor_loss(model: nn.Module, job: PredictorJob) -> nn.Module:
     if model.config.encoder == "rows":  # type: ignore[union-attr]
+        if job.crps_weight:
+            raise ConfigError("crps_weight is set, but the model is of rows, which has no bins; leave it out.")
         return RowsPredictorLoss(model, job.orders)
     if job.value_weight and not model.config.value_bins:  # type: ignore[union-attr]
         raise ConfigError(
@@ -60,4 +64,4 @@ def predictor_loss(model: nn.Module, job: PredictorJob) -> nn.Module:
         raise ConfigError(
             f"value_weight is set, but earlier: {job.earlier} foresees no results; set value_weight to 0."
         )
-    return PredictorLoss(model, job.soft_labels, job.value_weight, earlier)
+    return PredictorLoss(model, job.soft_labels, job.value_weight, earlier, job.crps_weight)

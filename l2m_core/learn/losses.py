@@ -12,7 +12,7 @@ from l2m_core.errors import ConfigError
 from l2m_core.learn.picks import open_softmax
 from l2m_core.learn.stages import Episode, random_orders, random_unknown
 from l2m_core.model.columns import Columns
-from l2m_core.model.density import predictive
+from l2m_core.model.density import Density, predictive
 from l2m_core.model.interface import Context, Memory, Output
 from l2m_core.model.results import results_to_try, value_loss
 from l2m_core.tasks.batch import TaskBatch
@@ -38,9 +38,7 @@ def soft_log_loss(output: Output, memory: Memory, tasks: TaskBatch, context: int
     A task whose truth has no closed form counts by its drawn outcome.
     """
     if tasks.continuous:
-        draws = None if tasks.truth is None else tasks.truth.draws
-        outcomes = tasks.y[:, context:, None] if draws is None else draws[:, context:]
-        return torch.stack([log_loss(output, memory, y) for y in outcomes.unbind(-1)]).mean(0)
+        return torch.stack([log_loss(output, memory, y) for y in _outcomes(tasks, context).unbind(-1)]).mean(0)
     log_p = output.prediction.log_softmax(-1)  # (B, n, K)
     drawn = F.one_hot(tasks.y[:, context:], log_p.shape[-1]).to(log_p.dtype)
     known = tasks.truth.probabilities if tasks.truth is not None else None
@@ -50,6 +48,19 @@ def soft_log_loss(output: Output, memory: Memory, tasks: TaskBatch, context: int
         drawn = torch.where(p.isfinite().all(-1, keepdim=True), p, drawn)
     # 0 · log 0 = 0: classes that a task does not have are at -inf.
     return -(drawn * torch.where(drawn > 0, log_p, 0.0)).sum(-1)
+
+
+def soft_crps(output: Output, memory: Memory, tasks: TaskBatch, context: int) -> Tensor:
+    """(B, n) CRPS of the queries after `context` of a continuous outcome, as the truth expects it where it is known."""
+    density = predictive(output, memory)
+    assert isinstance(density, Density)
+    return torch.stack([density.crps(y) for y in _outcomes(tasks, context).unbind(-1)]).mean(0)
+
+
+def _outcomes(tasks: TaskBatch, context: int) -> Tensor:
+    """(B, n, S) continuous outcomes of the queries: the truth's draws, or the one outcome that there is."""
+    draws = None if tasks.truth is None else tasks.truth.draws
+    return tasks.y[:, context:, None] if draws is None else draws[:, context:]
 
 
 def query_losses(
@@ -69,15 +80,21 @@ class PredictorLoss(nn.Module):
     """Algorithm 1 of the study for the cells encoder: log loss of queries known in part, in random order.
 
     soft: classes count by the prior's probabilities instead of the drawn class; value_weight: how much the results
-    that were recorded but are not yet known count, beside the outcome; earlier: a model whose answers are taught of all
+    that were recorded but are not yet known count, beside the outcome; crps_weight: how much the CRPS of a continuous outcome
+    counts beside its log loss, which a single surprise can rule; earlier: a model whose answers are taught of all
     tasks but those whose best answers are known (l2m_core/tasks/best_answers.py), so that what it knows is not forgotten.
     """
 
     def __init__(
-        self, model: nn.Module, soft: bool = False, value_weight: float = 0.0, earlier: nn.Module | None = None
+        self,
+        model: nn.Module,
+        soft: bool = False,
+        value_weight: float = 0.0,
+        earlier: nn.Module | None = None,
+        crps_weight: float = 0.0,
     ):
         super().__init__()
-        self.model, self.soft, self.value_weight = model, soft, value_weight
+        self.model, self.soft, self.value_weight, self.crps_weight = model, soft, value_weight, crps_weight
         # In a tuple, so that its parameters are none of this module's.
         self._earlier: tuple[nn.Module, ...] = () if earlier is None else (earlier.eval().requires_grad_(False),)
 
@@ -95,6 +112,10 @@ class PredictorLoss(nn.Module):
         else:
             loss = (soft_log_loss(output, memory, tasks, n) if self.soft else log_loss(output, memory, y)).mean()
         report = {"loss": loss.detach()}
+        if self.crps_weight and tasks.continuous:
+            crps = soft_crps(output, memory, tasks, n).mean()
+            loss = loss + self.crps_weight * crps
+            report["crps"] = crps.detach()
         if foresees:
             hidden = tasks.r[:, n:] & ~episode.a  # (B, n, d): every result that is there to be foreseen
             if before is not None:

@@ -123,6 +123,17 @@ class Density:
         index = index[:, None].expand(-1, mass.shape[1], -1)
         return (mass.cumsum(-1) - mass).gather(-1, index) + mass.gather(-1, index) * inside[:, None]
 
+    def crps(self, y: Tensor) -> Tensor:
+        """y: (B, n) on the outcome's own scale → (B, n) CRPS of the standardised outcome: ∫ (F(z) - [y ≤ z])² dz.
+
+        F is taken at the inner edges, each of which stands for half of the bins beside it.
+        """
+        edges = self.edges  # (bins - 1,)
+        up_to = self.probabilities.cumsum(-1)[..., :-1]  # (B, n, bins - 1): F at the edges
+        gaps = torch.diff(edges, prepend=edges[:1], append=edges[-1:])
+        z = (y.float() - self.shift) / self.scale
+        return ((up_to - (z[..., None] <= edges).float()).square() * (gaps[1:] + gaps[:-1]) / 2).sum(-1)
+
     def on_scale_of(self, other: Density) -> Density:
         """The same distributions in the bins of `other`, which may lie elsewhere by a little."""
         edges = other.shift + other.scale * other.edges  # (B, bins - 1)

@@ -66,6 +66,16 @@ def test_foreseen_results_are_learned_beside_the_outcome():
     assert PredictorLoss(model, value_weight=1.0)(episode)[1]["value"] < min(0.0, float(report["value"]))
 
 
+def test_the_crps_counts_beside_the_log_loss_of_a_continuous_outcome_only():
+    model, shape = shaken_model(), {"steps": 1, "tasks": 6, "rows": (40,), "features": (4,)}
+    for continuous in (0.0, 1.0):
+        episode = stream(stages=(Stage(**shape, continuous=continuous),)).episode(0)
+        plain, _ = PredictorLoss(model, soft=True)(episode)
+        loss, report = PredictorLoss(model, soft=True, crps_weight=2.0)(episode)
+        assert ("crps" in report) == bool(continuous)
+        torch.testing.assert_close(loss, plain + 2.0 * report.get("crps", torch.zeros(())))
+
+
 def additive_episode():
     stage = Stage(steps=1, tasks=6, rows=(40,), features=(4,), continuous=0.0)
     return EpisodeStream({"classes": build_prior("additive")}, (stage,), 0).episode(0)

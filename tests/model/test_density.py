@@ -1,8 +1,11 @@
 """Predictive distributions are distributions: they integrate to one, and their numbers agree with each other."""
 
+import numpy as np
 import pytest
 import torch
 
+from l2m_core.answering.predictive import Predictive
+from l2m_core.metrics import row_crps
 from l2m_core.model.density import LEAST_STD, Density, Gaussian, predictive
 from l2m_core.model.interface import Memory, Output
 
@@ -82,6 +85,19 @@ def test_a_density_can_have_two_modes():
     density = Density(logits, torch.zeros(1, 1), torch.ones(1, 1))
     sides = [float(density.log_prob(torch.tensor([[y]]))) for y in (-1.4, 0.0, 1.4)]
     assert sides[0] > sides[1] + 5 and sides[2] > sides[1] + 5
+
+
+def test_the_crps_is_that_of_the_quantiles():
+    logits = torch.randn(1, 6, 64, generator=torch.Generator().manual_seed(0)) - torch.linspace(-2, 2, 64).square()
+    density = Density(logits.requires_grad_(), torch.full((1, 1), 5.0), torch.full((1, 1), 3.0))
+    y = torch.tensor([[-2.0, 1.0, 4.0, 5.0, 8.0, 13.0]])
+    with torch.no_grad():
+        by_quantiles = row_crps(Predictive.of(density), y[0].numpy()) / 3.0
+    found = density.crps(y)
+    np.testing.assert_allclose(
+        found[0].detach().numpy(), by_quantiles, atol=0.02, rtol=0.05
+    )  # bins are wide at the ends
+    assert found.sum().backward() is None and logits.grad.abs().sum() > 0
 
 
 def test_the_right_distribution_is_chosen_by_what_the_model_says():
