@@ -15,19 +15,23 @@ from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from l2m_core.paths import is_released
 from l2m_core.settings import build_settings, to_plain
+from train import difference
 
 HEADS = ("policy", "gain")
 
 
 def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Module:
-    """The model of a job's folder (its newest whole checkpoint), of one checkpoint, or a released one (name, folder)."""
+    """The model of a job's folder (its newest whole checkpoint), of one checkpoint, a released one (name, folder), or one that is
+    kept as its difference from a released one."""
     folder = Path(init)
     checkpoint = find_checkpoint(folder)
     if checkpoint is not None:
         return load_model(*checkpoint).to(device)
+    if (folder / difference.FACTS).is_file():
+        return difference.load(folder).to(device)
     if is_released(init) or (folder / FACTS).is_file():
         return load_release(init, "cpu").module.to(device).requires_grad_(True).train()
-    raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a released model.")
+    raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a model.")
 
 
 GROWS = ("layers", "vote", "value_bins")  # of a ModelConfig

@@ -33,6 +33,8 @@ from l2m_core.learn.checkpoints import (
     signed,
     write_text,
 )
+from train import difference
+from train.initial_model import load_initial_model
 
 VERSION = 1
 STATE = "state.json"
@@ -170,9 +172,10 @@ def _raised(tensor: Tensor) -> Tensor:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Packs the newest checkpoint of a job's folder as a state that travels, or makes a state that folder's newest checkpoint."""
+    """Packs the newest checkpoint of a job's folder as a state that travels, or makes a state that folder's newest checkpoint; or
+    keeps its weights alone, to begin with, as their difference from a released model's."""
     parser = argparse.ArgumentParser(prog="python -m train.portable_state", description=main.__doc__)
-    parser.add_argument("what", choices=("pack", "unpack"))
+    parser.add_argument("what", choices=("pack", "unpack", "keep"))
     parser.add_argument("state", type=Path, help="folder of the state")
     parser.add_argument("job", type=Path, help="folder of the job, which may be running")
     parser.add_argument("--base", help="a released model whose weights the state need not hold, or does not")
@@ -183,6 +186,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             pack(checkpoints, given.state, given.job / logs.NAME, given.base)
             step = _read_facts(given.state)["step"]
             print(f"{given.state} is step {step:,} of {given.job}.")
+        elif given.what == "keep":
+            difference.keep(load_initial_model(str(given.job)), given.base or "general", given.state)
+            print(f"{given.state} can be begun with (init).")
         else:
             step = unpack(given.state, checkpoints, _read_facts(given.state)["model"], given.base)
             if (given.state / CURVE).is_file():

@@ -53,7 +53,15 @@ ROWS = (
     ("l2m_core.methods", "l2m_core.evidence", "l2m_core.estimator"),
     ("l2m_core.cli",),
     # train: settings and tasks, then what makes models, then what measures them.
-    ("train", "train.engines", "train.priors", "train.prior_data", "train.data_plugins", "train.patients_file"),
+    (
+        "train",
+        "train.engines",
+        "train.priors",
+        "train.prior_data",
+        "train.data_plugins",
+        "train.patients_file",
+        "train.difference",
+    ),
     ("train.initial_model", "train.portable_state"),
     ("train.hours",),
     ("train.pretraining",),
