@@ -56,8 +56,11 @@ class Cohort:
         y = np.ascontiguousarray(self.y, dtype=np.float32 if self.kind == "continuous" else np.int64)
         for setting, array in (("x", x), ("y", y)):
             array = array.copy() if array is getattr(self, setting) and array.flags.writeable else array
-            array.flags.writeable = False
-            object.__setattr__(self, setting, array)
+            object.__setattr__(self, setting, _frozen(array))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """NumPy unpickles every array as one that can be written to."""
+        self.__dict__.update({name: _frozen(v) if isinstance(v, np.ndarray) else v for name, v in state.items()})
 
     # Reading
 

@@ -22,7 +22,7 @@ from l2m_core.tables.cell_parsing import (
 )
 from l2m_core.tables.column_reading import PAIRS, Reading, ReadingRules, with_numbers
 from l2m_core.tables.distinct_texts import DistinctTexts
-from l2m_core.tables.table import SEPARATOR, Column, NumberColumn, RefusedColumn
+from l2m_core.tables.table import SEPARATOR, Column, NumberColumn, RefusedColumn, TextColumn
 
 NO_LEVELS: Mapping[str, Collection[str]] = MappingProxyType({})
 
@@ -58,6 +58,10 @@ def read_column(
         return Reading(name, codes=np.full(len(rows), -1), problem=column.problem)
     if isinstance(column, NumberColumn):
         return _no_epochs(with_numbers(Reading(name), column.values, rows, rules), rows, kind)
+    return replace(_read_texts(name, column, rows, rules, kind, levels), order=column.order)
+
+
+def _read_texts(name, column: TextColumn, rows, rules, kind, levels) -> Reading:
     if column.understood and kind != "number":
         return DistinctTexts.understood(name, column, rows, rules).levels()
     if kind == "levels":

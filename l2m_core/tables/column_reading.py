@@ -74,6 +74,7 @@ class Reading:
     notes: tuple[CellNote, ...] = ()  # how cells were read
     unit: str = ""  # that stood behind its numbers
     perhaps_missing: tuple[str, ...] = ()  # texts that may mean "not recorded", which nobody has said
+    order: tuple[str, ...] = ()  # of the texts, where the table has one
 
     @lazy
     def present(self) -> np.ndarray:

@@ -121,7 +121,7 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
             "State kind: category."
         )
     if len(reading.texts) <= MOST_LEVELS:
-        return order_levels(reading.texts)[0]
+        return order_levels(reading.texts, reading.order)[0]
     counts = reading.counts
     order = heapq.nsmallest(MOST_LEVELS, range(len(counts)), key=lambda i: (-counts[i], reading.texts[i]))
     rest = int(counts.sum() - counts[order].sum())
@@ -129,7 +129,7 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
         f"Column '{reading.name}' has {len(reading.texts):,} levels. The {MOST_LEVELS} most frequent are kept; "
         f"{rest:,} cells with rarer ones are read as 'other'."
     )
-    return order_levels([reading.texts[i] for i in order])[0]
+    return order_levels([reading.texts[i] for i in order], reading.order)[0]
 
 
 def _level_codes(reading, feature, warnings, by_value: bool) -> np.ndarray:

@@ -85,7 +85,7 @@ def _text_column(series, name, limits, left) -> TextColumn:
     cells = [texts[code] for code in codes]
     if any(SEPARATOR in cell for cell in cells):
         raise CohortError(f"Column '{name}' holds a NUL character. Remove it, or set its role to ignored.")
-    return TextColumn.of(cells)
+    return TextColumn.of(cells, texts[:-1] if getattr(series.dtype, "ordered", False) else ())
 
 
 def cell_text(value: Any, name: str) -> str:

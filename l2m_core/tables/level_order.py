@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -86,8 +86,17 @@ BOOLEANS = frozenset(
 )
 
 
-def order_levels(texts) -> tuple[tuple[str, ...], bool]:
-    """Texts in code order, and whether we are certain which of two is the positive one."""
+def order_levels(texts: Sequence[str], order: Sequence[str] = ()) -> tuple[tuple[str, ...], bool]:
+    """Texts in code order, and whether we are certain which of two is the positive one. order: that of the table, of these
+    texts and perhaps others; of two texts only if neither plainly means "no"."""
+    levels, certain = _order_by_words(texts)
+    place = {text: number for number, text in enumerate(order)}
+    if certain and len(levels) == 2 or not place.keys() >= set(levels):
+        return levels, certain
+    return tuple(sorted(levels, key=place.__getitem__)), len(levels) == 2
+
+
+def _order_by_words(texts) -> tuple[tuple[str, ...], bool]:
     numbers = [parse_number(text) for text in texts]
     if all(number is not None for number in numbers):
         return tuple(text for _, text in sorted(zip(numbers, texts, strict=True))), True

@@ -86,7 +86,7 @@ def _classes(reading, stated, positive, doubts) -> tuple[tuple[str, ...], list[s
         )
     classes, certain = tuple(stated.get("classes") or ()), True
     if not classes:
-        classes, certain = order_levels(found)
+        classes, certain = order_levels(found, reading.order)
     if positive is not None:
         if len(classes) != 2 or str(positive) not in classes:
             raise CohortError(

@@ -46,10 +46,11 @@ class TextColumn:
     joined: str
     length: int
     understood: bool = False  # the cells come from a stored cohort: what they mean was settled when it was stored
+    order: tuple[str, ...] = ()  # of the texts, where the table has one: an ordered Categorical
 
     @classmethod
-    def of(cls, cells: Sequence[str]) -> TextColumn:
-        return cls(SEPARATOR.join(cells), len(cells))
+    def of(cls, cells: Sequence[str], order: Sequence[str] = ()) -> TextColumn:
+        return cls(SEPARATOR.join(cells), len(cells), order=tuple(order))
 
     def cells(self) -> list[str]:
         return self.joined.split(SEPARATOR) if self.length else []

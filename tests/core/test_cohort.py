@@ -1,7 +1,9 @@
 """A table becomes a cohort: what was stated holds, the rest is inferred, and nothing changes without a word."""
 
+import copy
 import dataclasses
 import io
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -31,7 +33,10 @@ def test_a_cohort_is_arrays_with_names(cohort):
     assert cohort.groups.tolist() == [0, 1, 2, 3, 3] and cohort.groups.dtype == np.int64
 
 
-def test_a_cohort_cannot_be_changed(cohort):
+@pytest.mark.parametrize("way", ["as it was read", "pickled", "copied"])
+def test_a_cohort_cannot_be_changed(cohort, way):
+    assert cohort.r.any()  # kept, once asked for
+    cohort = {"pickled": lambda c: pickle.loads(pickle.dumps(c)), "copied": copy.deepcopy}.get(way, lambda c: c)(cohort)
     with pytest.raises(dataclasses.FrozenInstanceError):
         cohort.name = "other"
     for array in (cohort.x, cohort.y, cohort.r, cohort.costs, cohort.groups, cohort.acquirable, cohort.categorical):

@@ -68,3 +68,21 @@ def test_nullable_and_categorical_columns_are_read():
     )
     assert [cohort.feature(name).kind for name in ("count", "flag", "band")] == ["number", "binary", "category"]
     assert (~cohort.r[:, -3:]).sum(axis=0).tolist() == [1, 10, 10]
+
+
+def test_an_ordered_categorical_keeps_its_order_in_levels_and_classes():
+    def ordered(texts, categories):
+        return pd.Categorical(texts * (N // len(texts)), categories, ordered=True)
+
+    frame = FRAME.assign(
+        grade=ordered(["high", "low", None, "middle"], ["low", "middle", "high", "never seen"]),
+        size=ordered(["large", "small"], ["small", "large"]),
+        smoker=ordered(["no", "yes"], ["yes", "no"]),
+    )
+    cohort = Cohort.from_frame(frame, "died")
+    assert cohort.feature("grade").levels == ("low", "middle", "high")
+    assert cohort.feature("size").levels == ("small", "large")
+    assert cohort.feature("smoker").levels == ("no", "yes"), "words that say no come first whatever the order"
+    assert Cohort.from_frame(frame, "grade").classes == ("low", "middle", "high")
+    by_size = Cohort.from_frame(frame, "size")
+    assert by_size.classes == ("small", "large") and not any("positive class" in text for text in by_size.warnings)
