@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from l2m_core.answering.release import FACTS, load_release
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import find_checkpoint, load_model
+from l2m_core.model.by_outcome import join, networks, part_of
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from l2m_core.paths import is_released
@@ -18,6 +19,7 @@ from l2m_core.settings import build_settings, to_plain
 from train import difference
 
 HEADS = ("policy", "gain")
+APART = "continuous_apart"
 
 
 def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Module:
@@ -34,11 +36,12 @@ def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Modu
     raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a model.")
 
 
-GROWS = ("layers", "vote", "value_bins")  # of a ModelConfig
+GROWS = ("layers", "vote", "value_bins", APART)  # of a ModelConfig
 
 
 def grow_model(model: nn.Module, changes: dict[str, Any]) -> nn.Module:
-    """The cells model with more layers, a vote or a head that foresees results; at first it answers as before."""
+    """The cells model with more layers, a vote, a head that foresees results, or a network of their own for continuous
+    outcomes; at first it answers as before."""
     config: ModelConfig = model.config  # type: ignore[assignment]
     for name in changes:
         if name not in GROWS:
@@ -47,6 +50,11 @@ def grow_model(model: nn.Module, changes: dict[str, Any]) -> nn.Module:
             raise ConfigError(f"grow: the initial model has {name} of its own already.")
     if config.encoder != "cells":
         raise ConfigError("grow: the initial model must be of cells.")
+    if config.continuous_apart:
+        raise ConfigError("grow: a model cannot grow once continuous outcomes have a network of their own.")
+    if changes.get(APART):
+        model = grow_model(model, {name: value for name, value in changes.items() if name != APART})
+        return join(model, model)
     grown = build_model(build_settings(ModelConfig, {**to_plain(config), **changes}, "model"))
     if len(grown.blocks) < len(model.blocks):  # type: ignore[arg-type]
         raise ConfigError(f"grow.layers is {changes['layers']}; the initial model has {config.layers} already.")
@@ -75,12 +83,21 @@ def _spread_blocks(state: dict[str, Tensor], before: int, after: int) -> dict[st
     return spread
 
 
-def with_fresh_weights(model: nn.Module) -> nn.Module:
-    """A model of the same shape with fresh weights, drawn from torch's global generator."""
-    return build_model(model.config)  # type: ignore[arg-type]
+def forget_policy(model: nn.Module) -> None:
+    """Gives it policy heads of fresh weights, drawn from torch's global generator."""
+    fresh = build_model(model.config)  # type: ignore[arg-type]
+    for network, other in zip(networks(model), networks(fresh), strict=True):
+        network.policy.load_state_dict(other.policy.state_dict())  # type: ignore[union-attr, operator]
+
+
+def freeze(model: nn.Module, *parts: str) -> None:
+    """The parameters of the named parts are not trained."""
+    for name, parameter in model.named_parameters():
+        if part_of(name) in parts:
+            parameter.requires_grad_(False)
 
 
 def freeze_all_but(model: nn.Module, *parts: str) -> None:
     """Only the parameters of the named parts are trained."""
     for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name.split(".")[0] in parts)
+        parameter.requires_grad_(part_of(name) in parts)

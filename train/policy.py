@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from l2m_core.learn.held_out import evaluate_loss
 from l2m_core.learn.policy import PolicyConfig, PolicyLoss
-from train.initial_model import HEADS, freeze_all_but, load_initial_model, with_fresh_weights
+from l2m_core.model.by_outcome import part_of
+from train.initial_model import HEADS, forget_policy, freeze, freeze_all_but, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
 
@@ -29,14 +30,14 @@ def run(job: PolicyJob, resume: bool) -> None:
     prepare(job)
     model = load_initial_model(job.init, job.device)
     if job.fresh_head:
-        model.policy = with_fresh_weights(model).policy.to(job.device)
+        forget_policy(model)
     if job.backbone:
-        model.gain.requires_grad_(False)  # type: ignore[union-attr]
+        freeze(model, "gain")
     else:
         freeze_all_but(model, "policy")
     loss = PolicyLoss(model, job.policy, keep_predicting=job.backbone > 0)
 
     def rate_of(name: str) -> float:
-        return 1.0 if name.split(".")[0] in HEADS else job.backbone
+        return 1.0 if part_of(name) in HEADS else job.backbone
 
     pretrain(job, model, loss, lambda _, held_out: evaluate_loss(loss, held_out), resume, rate_of)

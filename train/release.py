@@ -14,6 +14,7 @@ from l2m_core.answering.settings import FREQUENCY, AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
+from l2m_core.model.by_outcome import join
 from l2m_core.model.interface import ModelConfig
 from train.initial_model import load_initial_model
 
@@ -39,6 +40,9 @@ class ReleaseJob:
     of what a leg began with and of what it came to may keep what the one knew, and have most of what the other learnt."""
     own_share: float = 0.75
     """Share of the run's weights in that mean."""
+    for_classes: str = ""
+    """A released model, or a job's folder, of the same shape: it answers for outcomes with classes, and the run's own weights for
+    continuous ones."""
     curves: tuple[str, ...] = ()
     """Folders of the trainings before this one. Their learning curves are kept beside the card, this one's last."""
 
@@ -66,6 +70,8 @@ def run(job: ReleaseJob) -> None:
     module = load_model(path, facts)
     if job.average_with:
         average_weights(module, load_initial_model(job.average_with), job.own_share)
+    if job.for_classes:
+        module = join(load_initial_model(job.for_classes), module)
     trained: ModelConfig = module.config  # type: ignore[assignment]
     config = replace(trained, standardise=trained.standardise or job.standardise)
     training = {
@@ -77,6 +83,8 @@ def run(job: ReleaseJob) -> None:
     }
     if job.average_with:
         training |= {"averaged_with": job.average_with, "own_share": job.own_share}
+    if job.for_classes:
+        training |= {"for_classes": job.for_classes}
     save_model(folder, module, config, job.trained, job.inference, training)
     for curve in folder.glob("curve-*.jsonl"):  # of the model before
         curve.unlink()

@@ -51,6 +51,8 @@ class ModelConfig:
     """Whether the classes of context rows that a query resembles count directly (cells)."""
     value_bins: int = 0
     """Bins of the ranks of a column over which results not yet known are foreseen (cells); 0: they are not foreseen."""
+    continuous_apart: bool = False
+    """Whether continuous outcomes have a network of their own, of the same shape (cells)."""
     features: int = 0
     """Number of features of a rows encoder; 0 for cells, which takes any."""
     outcome: str = "any"
@@ -73,6 +75,8 @@ class ModelConfig:
             raise ConfigError(f"model.outcome is {self.outcome!r}; it must be 'any', 'classes' or 'continuous'.")
         if self.encoder == "rows" and (self.outcome == "any" or self.features < 1):
             raise ConfigError("A rows model needs model.features (at least 1) and model.outcome (classes, continuous).")
+        if self.continuous_apart and (self.encoder != "cells" or self.outcome != "any"):
+            raise ConfigError("model.continuous_apart is for cells models of any outcome.")
         if self.values not in HIDDEN:
             raise ConfigError(f"model.values is {self.values!r}; it must be one of {', '.join(HIDDEN)}.")
         if self.parameters > MOST_PARAMETERS:
@@ -91,7 +95,7 @@ class ModelConfig:
         ends = (self.embedder_depth if is_rows else 1) * width**2 + 7 * width**2  # values in, and the heads
         out = 2 * self.max_classes + self.bins + self.value_bins
         tables = width * (out + 4 * max(0, self.features) + 2 * max(0, self.thinking))
-        return blocks + ends + tables
+        return (blocks + ends + tables) * (2 if self.continuous_apart else 1)
 
 
 @dataclass(frozen=True)

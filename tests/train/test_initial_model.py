@@ -29,3 +29,15 @@ def test_a_deeper_model_answers_as_before_and_can_learn(layers):
 def test_what_cannot_grow_is_refused(changes, words):
     with pytest.raises(ConfigError, match=words):
         grow_model(tiny_model("cells", "classes"), changes)
+
+
+@pytest.mark.parametrize("outcome", ["classes", "continuous"])
+def test_a_model_whose_continuous_outcomes_get_a_network_of_their_own_answers_as_before(outcome):
+    model, example = tiny_model("cells", "any"), draw_example(outcome, 1)
+    grown = grow_model(model, {"continuous_apart": True, "value_bins": 6}).eval()
+    assert grown.config.continuous_apart and grown.config.value_bins == 6
+    with torch.no_grad():
+        before, after = (one.query(one.condition(example.context), example.x, example.a) for one in (model, grown))
+    assert torch.equal(before.prediction, after.prediction) and torch.equal(before.gain, after.gain)
+    with pytest.raises(ConfigError, match="network of their own"):
+        grow_model(grown, {"layers": 3})

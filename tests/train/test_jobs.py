@@ -191,6 +191,20 @@ def test_a_release_can_be_the_mean_of_two_models(tmp_path, predictor):
     assert "own_share: 0.25" in (tmp_path / "mean" / "model.yaml").read_text()
 
 
+def test_a_release_can_have_another_model_answer_for_classes(tmp_path, predictor):
+    config = write(tmp_path, folder=str(tmp_path / "other"), model=TINY, seed=5)
+    assert main(["predictor", "--config", config]) == 0
+    release, folder = tmp_path / "release.yaml", tmp_path / "model"
+    settings = {"run": str(predictor), "folder": str(folder), "for_classes": str(tmp_path / "other")}
+    release.write_text(yaml.safe_dump(settings))
+    assert main(["release", "--config", str(release)]) == 0
+    found = load_initial_model(str(folder)).state_dict()
+    for network, job in (("for_classes", tmp_path / "other"), ("for_numbers", predictor)):
+        own = load_initial_model(str(job)).state_dict()
+        assert all(torch.equal(found[f"{network}.{name}"], value) for name, value in own.items())
+    assert len(found) == 2 * len(own)
+
+
 def test_a_release_takes_the_place_of_a_model_only_if_told_to(tmp_path, predictor, capsys):
     folder = tmp_path / "model"
     release = tmp_path / "release.yaml"

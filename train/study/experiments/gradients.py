@@ -17,7 +17,7 @@ from l2m_core.methods.ipw import LogisticPropensities, offline_ipw, semi_offline
 from l2m_core.methods.mlp_random import MLPRandom
 from l2m_core.methods.networks import Network
 from l2m_core.methods.trajectories import flat_gradient, gradient, network_loss, pathwise, reinforce, simulate
-from train.initial_model import freeze_all_but, with_fresh_weights
+from train.initial_model import forget_policy, freeze_all_but
 from train.study.evaluation.cells import task_trial
 from train.study.experiments import figures
 from train.study.experiments.comparison import summarise_groups
@@ -117,7 +117,7 @@ def by_samples(settings: GradientsSettings, family: Family, data: Path, generato
     if settings.fresh_policy:
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            module.policy = with_fresh_weights(module).policy
+            forget_policy(module)
     freeze_all_but(module, "policy")
     per_call = max(settings.samples)
     calls = -(-settings.reference // per_call)

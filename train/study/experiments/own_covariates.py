@@ -17,6 +17,7 @@ from l2m_core.memory import L2M
 from l2m_core.methods.l2m import L2MMethod
 from l2m_core.settings import to_plain
 from l2m_core.tasks.registry import build_prior
+from train.initial_model import freeze
 from train.priors import PriorChoice, priors_of
 from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments import comparison
@@ -113,7 +114,7 @@ def taught(job: Job, prior: Any, stage: Stage, name: str) -> L2M:
     """L2M-Syn after further steps of predictor and policy together, as its own policy was taught."""
     settings: OwnCovariatesSettings = job.settings
     module: nn.Module = load_own_copy(settings.model).release.module.requires_grad_(True).train()
-    module.gain.requires_grad_(False)  # type: ignore[union-attr]
+    freeze(module, "gain")
     loss = PolicyLoss(module, settings.policy, keep_predicting=True)
     stream = EpisodeStream({"classes": prior}, (stage,), settings.seed)
     facts = {"model": asdict(module.config), "job": to_plain(settings)}  # type: ignore[call-overload]
