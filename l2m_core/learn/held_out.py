@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from l2m_core.learn.losses import INFORMATION, GainLoss, query_losses, share_of
+from l2m_core.learn.losses import INFORMATION, GainLoss, context_of, query_losses, share_of, soft_crps
 from l2m_core.learn.stages import POOL_STEPS, Episode, EpisodeStream, Stage
 from l2m_core.model.interface import Memory
 from l2m_core.tasks.batch import TaskBatch
@@ -101,6 +101,18 @@ def _least_loss(tasks: TaskBatch, context: int) -> Tensor:
     if p is None:
         return torch.full((len(tasks.x),), math.nan)
     return torch.special.entr(p[:, context:]).sum(-1).mean(1).cpu()
+
+
+@torch.no_grad()
+def crps_of(model: nn.Module, group: HeldOut) -> Tensor:
+    """Mean CRPS, in standard deviations of the context's outcome, of each task with a continuous outcome, in order."""
+    scores = []
+    for episode in group.episodes:
+        tasks, n = episode.tasks, episode.context
+        memory = model.condition(context_of(tasks, n), rank=False)  # type: ignore[operator]
+        output = model.query(memory, tasks.x[:, n:], episode.a, rank=False)  # type: ignore[operator]
+        scores.append(soft_crps(output, memory, tasks, n).mean(1))
+    return torch.cat(scores)
 
 
 REVEALS = 1  # tests of each query whose gains are computed

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn import held_out
-from l2m_core.learn.losses import GainLoss
+from l2m_core.learn.losses import GainLoss, context_of
 from l2m_core.learn.stages import Stage
+from l2m_core.model.density import predictive
 from tests.learn.examples import fresh_model, shaken_model
 from train.__main__ import main
 from train.initial_model import load_initial_model
@@ -46,7 +48,7 @@ def models(tmp_path: Path) -> list[str]:
     """An untrained model, and one whose weights are shaken: they answer differently."""
     made = []
     for name, most in (("plain", 10), ("shaken", 10), ("narrow", 2)):
-        settings = {"max_classes": most, "value_bins": 0 if name == "narrow" else 4}
+        settings = {"max_classes": most, "value_bins": 0 if name == "narrow" else 4, "bins": 64}
         model = shaken_model(**settings) if name == "shaken" else fresh_model(**settings)
         save_model(tmp_path / name, model, model.config, TrainedRange(), AnswerSettings(), {})  # type: ignore[arg-type]
         made.append(str(tmp_path / name))
@@ -156,3 +158,28 @@ def test_a_model_that_foresees_no_results_has_no_gains_to_be_held_against(
     config.write_text(yaml.safe_dump({"stages": [], "prior": {"settings": {"max_classes": 2}}}))
     assert main(["held_out", "--gains", "--model", models[2], "--pools", "1", "--config", str(config)]) == 2
     assert "foresees no results" in capsys.readouterr().err
+
+
+def test_the_crps_of_continuous_outcomes_is_that_of_the_models_quantiles(
+    models: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain, shaken, narrow = models
+    assert main(["held_out", "--crps", "--model", plain, shaken, "--pools", "2"]) == 0
+    text = capsys.readouterr().out
+    (drawn,) = (
+        group for group in held_out.draw_held_out(priors_of(prior_of(None)), pools=2) if group.name == "continuous"
+    )
+    for name in (plain, shaken):
+        model, scores = held_out_model(name), []
+        for episode in drawn.episodes:
+            tasks, n = episode.tasks, episode.context
+            memory = model.condition(context_of(tasks, n))
+            density = predictive(model.query(memory, tasks.x[:, n:], episode.a), memory)
+            quantiles = torch.stack([density.quantile((level + 0.5) / 400) for level in range(400)], -1)  # (B, n, 400)
+            levels, over = (torch.arange(400) + 0.5) / 400, tasks.y[:, n:, None] - quantiles
+            pinball = torch.where(over > 0, levels * over, (levels - 1) * over).mean(-1)
+            scores.append((2 * pinball / memory.outcome_scale).mean(1).detach())
+        assert float(row(text, "continuous")[name]) == pytest.approx(float(torch.cat(scores).mean()), abs=0.01)
+    assert int(row(text, "all")["tasks"]) == 6 and "small" not in text
+    assert main(["held_out", "--crps", "--prior", "discriminant", "--model", narrow, "--pools", "1"]) == 2
+    assert "no continuous outcomes" in capsys.readouterr().err

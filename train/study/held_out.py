@@ -1,7 +1,8 @@
 """`python -m train held_out`: log loss of one or more models on the held-out synthetic tasks of a training run.
 
 All models answer the same tasks, so that a difference between two of them is one between pairs. With `--gains` it is
-the gain heads that are compared: how far each is off the gain that its own model's answers give. With `--expected` losses
+the gain heads that are compared: how far each is off the gain that its own model's answers give. With `--crps` it is the CRPS of
+continuous outcomes, which a single surprise does not rule as it rules their log loss. With `--expected` losses
 are those that the truth expects instead of those of the outcomes drawn, which are noisier: the prior's own probabilities, or of a
 prior whose best answers are known (additive, discriminant) what the context tells.
 """
@@ -9,17 +10,17 @@ prior whose best answers are known (additive, discriminant) what the context tel
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from torch import nn
+from torch import Tensor, nn
 
 from l2m_core.answering.devices import for_training
 from l2m_core.cli import program, purpose
 from l2m_core.errors import ConfigError
-from l2m_core.learn.held_out import HeldOut, draw_held_out, gain_errors_of, losses_of
+from l2m_core.learn.held_out import HeldOut, crps_of, draw_held_out, gain_errors_of, losses_of
 from l2m_core.settings import build_settings, read_settings
 from train.initial_model import load_initial_model
 from train.priors import PriorChoice, priors_of
@@ -30,6 +31,7 @@ CLASSES = {"2": (2, 2), "3–5": (3, 5), "6–10": (6, 10)}
 BASE_RATE = "base rate"
 LEAST = "least possible"
 DEFAULT = "general"
+Score = Callable[[nn.Module, HeldOut], Tensor]  # (tasks,) of a model on a set
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,7 +41,12 @@ def main(arguments: Sequence[str]) -> int:
     held_out = draw_held_out(priors, device, given.pools, by_frequency=given.classes_by_frequency)
     models = list(dict.fromkeys(given.model or [DEFAULT]))
     if given.gains:
-        print(gains_page(gain_errors(models, held_out, device)))
+        print(scores_page(task_scores(models, held_out, gain_errors_of, device), GAINS_HEAD))
+    elif given.crps:
+        continuous = [group for group in held_out if group.episodes[0].tasks.continuous]
+        if not continuous:
+            raise ConfigError("--crps: the prior draws no continuous outcomes.")
+        print(scores_page(task_scores(models, continuous, crps_of, device), CRPS_HEAD))
     else:
         print(page(task_losses(models, held_out, device, given.expected)))
     return 0
@@ -61,10 +68,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--classes-by-frequency", action="store_true", help="code classes from the most to the least frequent"
     )
-    parser.add_argument(
+    scores = parser.add_mutually_exclusive_group()
+    scores.add_argument(
         "--gains", action="store_true", help="compare the gain heads with the gains that each model's own answers give"
     )
-    parser.add_argument(
+    scores.add_argument("--crps", action="store_true", help="compare the CRPS of continuous outcomes")
+    scores.add_argument(
         "--expected", action="store_true", help="score by what the truth expects, not by the outcomes drawn"
     )
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
@@ -105,14 +114,14 @@ def task_losses(
     return pd.concat(list(found.values()), ignore_index=True)
 
 
-def gain_errors(models: Sequence[str], held_out: Sequence[HeldOut], device: str = "cpu") -> pd.DataFrame:
-    """One row per task: its shape, and the mean squared error of each model's gain head, on a log scale."""
+def task_scores(models: Sequence[str], held_out: Sequence[HeldOut], score: Score, device: str = "cpu") -> pd.DataFrame:
+    """One row per task: its shape, and each model's score. score: of a model and a set, of each of its tasks in order."""
     parts = {group.name: pd.DataFrame({"shape": [group.name] * group.n_tasks}) for group in held_out}
     for name in models:
         model = load_initial_model(name, device).eval()
         for group in held_out:
             _check_classes(name, model, group)
-            parts[group.name][name] = gain_errors_of(model, group).cpu().numpy()
+            parts[group.name][name] = score(model, group).cpu().numpy()
     return pd.concat(list(parts.values()), ignore_index=True)
 
 
@@ -138,14 +147,14 @@ def page(losses: pd.DataFrame) -> str:
     return "\n\n".join(parts)
 
 
-def gains_page(errors: pd.DataFrame) -> str:
-    shapes = {str(name): part for name, part in errors.groupby("shape", sort=False)}
+def scores_page(scores: pd.DataFrame, head: str) -> str:
+    shapes = {str(name): part for name, part in scores.groupby("shape", sort=False)}
     rows = []
-    for shape, part in [*shapes.items(), ("all", errors)]:
+    for shape, part in [*shapes.items(), ("all", scores)]:
         first, *others = (name for name in part.columns if name != "shape")
         means = {name: part[name].mean() for name in (first, *others)}
         rows.append({"shape": shape, "tasks": len(part)} | means | _differences(part, first, others))
-    return "\n\n".join([GAINS_HEAD, markdown_table(pd.DataFrame(rows))])
+    return "\n\n".join([head, markdown_table(pd.DataFrame(rows))])
 
 
 def summary(by: str, parts: dict[str, pd.DataFrame]) -> pd.DataFrame:
@@ -184,3 +193,5 @@ CLASSES_HEAD = "By the task's number of classes, all shapes together:"
 GAINS_HEAD = """Squared error of the gain head on a log scale, against the mutual information under the results that its model
 foresees and the model's own answers to them; held-out synthetic tasks, mean over tasks, one open test for each patient. A
 difference is ± its standard error over the same tasks; below zero the first-named model's head is further off."""
+CRPS_HEAD = """CRPS of continuous outcomes, in standard deviations of the context's, on held-out synthetic tasks, mean over tasks.
+A difference is ± its standard error over the same tasks; below zero the first-named model is better."""
