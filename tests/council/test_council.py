@@ -221,7 +221,7 @@ def test_of_classes_a_bayesian_regression_is_expected_to_tell_the_more_the_more_
         told.append(expected.pop("Bayesian regression"))
         assert not any(expected.values())
     assert told == pytest.approx([0.04, 0.12, 0.2, 0.2])
-    assert expected_weights(make_cohort("continuous", 60))["Gaussian process"] == 0.2
+    assert expected_weights(make_cohort("continuous", 60))["Gaussian process"] == 0.4
 
 
 def test_beside_a_model_that_knows_others_have_little_to_say() -> None:
