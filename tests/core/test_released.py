@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from hashlib import sha256
 
 import numpy as np
@@ -15,6 +16,7 @@ from l2m_core.answering.release import FACTS, find_model, load_release, save_mod
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError, ModelFileError
+from l2m_core.model.by_outcome import networks
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from l2m_core.paths import earlier_folders, is_released, model_folders, study_folders
@@ -210,7 +212,7 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
 
 
 def test_an_earlier_release_is_loaded_by_name_and_offered_to_nobody() -> None:
-    assert set(earlier_folders()) == {f"general-{number}" for number in (1, 2, 3, 4, 5, 6, 7)}
+    assert set(earlier_folders()) == {f"general-{number}" for number in (1, 2, 3, 4, 5, 6, 7, 8)}
     assert not set(earlier_folders()) & set(model_folders())
     model = l2m.load("general-1")
     assert model.fingerprint.startswith("aa2932c0c1e4") and model.release.inference.gains == "head"
@@ -226,7 +228,20 @@ def test_an_earlier_release_is_loaded_by_name_and_offered_to_nobody() -> None:
     assert sixth.fingerprint.startswith("9453df8b3508") and sixth.release.inference.class_order == "code"
     seventh = l2m.load("general-7")
     assert seventh.fingerprint.startswith("b562f312779d") and seventh.release.inference.class_order == "frequency"
+    eighth = l2m.load("general-8")
+    assert eighth.fingerprint.startswith("f17ece8573e4") and eighth.release.inference.aligned_by.startswith(
+        "near tests"
+    )
     assert is_released("general-1") and not is_released("general-0")
+
+
+def test_outcomes_with_classes_are_answered_as_general_8_answers_them() -> None:
+    """So that what was measured of it with such outcomes holds of the released model."""
+    now, before = (load_release(name) for name in ("general", "general-8"))
+    own, earlier = networks(now.module)[0].state_dict(), before.module.state_dict()
+    assert own.keys() == earlier.keys() and all(torch.equal(own[name], earlier[name]) for name in own)
+    assert (now.inference, now.trained) == (before.inference, before.trained)
+    assert replace(now.config, continuous_apart=False) == before.config
 
 
 def test_two_releases_of_the_same_weights_answer_alike_where_a_cohort_is_short_and_rows_share_no_value() -> None:
