@@ -194,11 +194,14 @@ def _usable(given: Iterable[Any]) -> list[str]:
 def _plain(values: pd.Series) -> pd.Series:
     """Numbers and texts; what is neither, such as the intervals of `pd.cut`, goes by its text."""
     kept = (str, *NUMBERS, type(None), type(pd.NA), type(pd.NaT))
-    texts = [value if isinstance(value, kept) else str(value) for value in values]
+
+    def plain(cells: Iterable[Any]) -> list[Any]:
+        return [cell if isinstance(cell, kept) else str(cell) for cell in cells]
+
     if not getattr(values.dtype, "ordered", False):
-        return pd.Series(texts, dtype=object, name=values.name)
-    in_order = list(dict.fromkeys(value if isinstance(value, kept) else str(value) for value in values.cat.categories))
-    return pd.Series(pd.Categorical(texts, in_order, ordered=True), name=values.name)
+        return pd.Series(plain(values), dtype=object, name=values.name)
+    in_order = list(dict.fromkeys(plain(values.cat.categories)))
+    return pd.Series(pd.Categorical(plain(values), in_order, ordered=True), name=values.name)
 
 
 def _only_numbers(values: pd.Series) -> bool:

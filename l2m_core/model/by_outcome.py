@@ -28,6 +28,7 @@ class ByOutcome(nn.Module):
 
     @property
     def blocks(self) -> list[nn.Module]:
+        """Of both, such as have kernels built for them."""
         return [*self.for_classes.blocks, *self.for_numbers.blocks]
 
     def condition(

@@ -33,10 +33,14 @@ def test_a_cohort_is_arrays_with_names(cohort):
     assert cohort.groups.tolist() == [0, 1, 2, 3, 3] and cohort.groups.dtype == np.int64
 
 
-@pytest.mark.parametrize("way", ["as it was read", "pickled", "copied"])
-def test_a_cohort_cannot_be_changed(cohort, way):
+def through_pickle(cohort: Cohort) -> Cohort:
+    return pickle.loads(pickle.dumps(cohort))
+
+
+@pytest.mark.parametrize("handed_on", [lambda cohort: cohort, through_pickle, copy.deepcopy])
+def test_a_cohort_cannot_be_changed(cohort, handed_on):
     assert cohort.r.any()  # kept, once asked for
-    cohort = {"pickled": lambda c: pickle.loads(pickle.dumps(c)), "copied": copy.deepcopy}.get(way, lambda c: c)(cohort)
+    cohort = handed_on(cohort)
     with pytest.raises(dataclasses.FrozenInstanceError):
         cohort.name = "other"
     for array in (cohort.x, cohort.y, cohort.r, cohort.costs, cohort.groups, cohort.acquirable, cohort.categorical):
