@@ -187,6 +187,7 @@ def test_models_have_cards_and_those_trained_here_can_be_shared_and_deleted(
     shared_services.store.models.register(owner, "copied", fingerprint, str(folder), "card")
     app = turn_to(open_app("experiments"), "Models")
     assert [metric.label for metric in app.metric] == ["Parameters", "Features", "Context rows", "Outcomes"]
+    assert app.metric[0].delta.startswith("two networks")  # classes and continuous outcomes have one each
     app = check(app.selectbox(key="experiments-model").set_value("copied").run())
     app = check(app.toggle(key=f"share-{fingerprint}").set_value(True).run())
     assert shared_services.store.models.get("browser-" + "d" * 32, fingerprint).shared

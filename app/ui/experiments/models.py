@@ -11,6 +11,7 @@ from app.host import services
 from app.ui import labels, notices, ownership, state
 from app.ui.metrics import metric
 from l2m_core.errors import L2MError
+from l2m_core.model.by_outcome import networks
 from l2m_core.paths import model_folders
 
 SECTION = "experiments-models"
@@ -43,6 +44,8 @@ def show(owner: str) -> None:
         config = model.release.config
         with st.grid(4, gap="small"):
             shape = f"{config.encoder}, {config.layers} layers, width {config.width}"
+            if len(networks(model.release.module)) > 1:
+                shape = f"two networks, each {shape}"
             metric("Parameters", f"{parameters / 1e6:.2f} M", shape)
             for what in ("features", "context rows"):
                 metric(what.capitalize(), f"up to {trained.sizes[what]:,}", "that it was trained on")
