@@ -65,12 +65,15 @@ def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None, expected:
         )
 
 
-def ask_limit(key: str, of: Feature | None = None) -> None:
-    """Asks whether the number is the result or a detection limit. of: the feature, where several are asked."""
+def ask_limit(key: str, of: Feature | None = None, limit: str | None = None) -> None:
+    """Asks whether the number is the result or a detection limit. of: the feature, where several are asked.
+
+    limit: what the number was recorded as, 'below' or 'above', where it is corrected.
+    """
     st.segmented_control(
         f"Result of {labels.markdown(of.name)}" if of else "Result",
         list(LIMITS),
-        default=EXACT,
+        default=limit or EXACT,
         required=True,
         format_func=LIMITS.__getitem__,
         key=key,

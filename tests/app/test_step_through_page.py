@@ -257,13 +257,40 @@ def test_a_correction_is_a_new_event_and_the_old_value_stays_visible(owner: str,
     app = press(app, "edit-0")
     field = next(number for number in app.number_input if number.key and number.key.startswith("correct-"))
     assert field.value == 71.0
-    field.set_value(17.0)
+    field.set_value(61.0)
     app = press(app, "correct-save")
-    assert kinds(owner, app) == ["start", "correct"] and "17 years" in texts(app)
+    assert kinds(owner, app) == ["start", "correct"] and "61 years" in texts(app)
     app.session_state["step-log"] = True
     assert "Began · age 71 years" in texts(check(app.run()))
     app = press(press(app, "edit-0"), "correct-take-back")
     assert "age" not in step_answers.load(owner, step_id(app)).patient.known
+
+
+def test_a_correction_keeps_a_result_below_its_limit_one(owner: str, app: AppTest) -> None:
+    app = turn_to(app, "lactate")
+    app.get("segmented_control")[0].set_value("below")
+    app = enter(app, "lactate", 0.5)
+    app = press(app, f"edit-{NAMES.index('lactate')}")
+    correction = next(choice for choice in app.get("segmented_control") if choice.key.startswith("correct-limit"))
+    assert correction.value == "below"
+    next(number for number in app.number_input if number.key and number.key.startswith("correct-")).set_value(0.4)
+    app = press(app, "correct-save")
+    event = recorded(owner, app).events[-1]
+    assert event.kind == "correct" and dict(event.limits) == {"lactate": "below"} and "<0.4 mmol/L" in texts(app)
+
+
+def test_a_correction_unlike_all_of_the_cohort_is_asked_about_once(owner: str, app: AppTest) -> None:
+    def save_17(app: AppTest) -> AppTest:
+        field = next(number for number in app.number_input if number.key and number.key.startswith("correct-"))
+        field.set_value(17.0)
+        return press(app, "correct-save")
+
+    app = save_17(press(app, "edit-0"))
+    assert "age = 17 years is below every value in the cohort" in texts(app) and "Press Save again" in texts(app)
+    app = save_17(press(press(app, "correct-cancel"), "edit-0"))
+    assert kinds(owner, app) == ["start"], "what was cancelled is asked about anew"
+    app = press(app, "correct-save")
+    assert kinds(owner, app) == ["start", "correct"] and "17 years" in texts(app)
 
 
 def test_stopping_ends_and_reopening_goes_on(owner: str, app: AppTest, shared_services: Services) -> None:

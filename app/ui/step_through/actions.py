@@ -147,9 +147,12 @@ def mark(step_id: str, expected_length: int, kind: str, names: tuple[str, ...], 
 
 def edit(name: str | None) -> None:
     st.session_state[EDITING] = name
+    inputs.forget_unusual()
 
 
 def correct(step_id: str, expected_length: int, name: str, value_key: str, limit_key: str, reason_key: str) -> None:
+    if inputs.is_just_asked():
+        return
     value = inputs.entered(value_key)
     limit = inputs.entered_limit(limit_key)
     reason = _reason(reason_key)
@@ -158,9 +161,15 @@ def correct(step_id: str, expected_length: int, name: str, value_key: str, limit
         return
 
     def act(patient: Patient, **event: Any) -> Patient:
+        inputs.ask_about_unusual(patient.memory.cohort, {name: value}, {name: limit} if limit else {})
         return patient.correct(name, value, limit=limit, reason=reason, **event)
 
-    if carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN):
+    try:
+        is_stored = carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN)
+    except inputs.Unconfirmed as question:
+        inputs.say_unconfirmed(question, "Save", KNOWN)
+        return
+    if is_stored:
         edit(None)
 
 

@@ -84,7 +84,7 @@ def _correct(answers: StepAnswers, name: str) -> None:
         st.markdown(f"**Correct {labels.markdown(name)}**")
         inputs.ask(feature, cohort, key, patient.state.values[name])
         if feature.kind == "number":
-            inputs.ask_limit(f"{LIMIT}-{key}")
+            inputs.ask_limit(f"{LIMIT}-{key}", limit=patient.state.limits.get(name))
         st.text_input("Reason (optional)", key=f"{REASON}-{key}", max_chars=300)
         where = (record.id, record.length, name)
         with st.container(horizontal=True, gap="xsmall"):
