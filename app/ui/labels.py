@@ -18,6 +18,7 @@ from l2m_core.step_through.words import percent as percent
 from l2m_core.step_through.words import points as points
 from l2m_core.step_through.words import predicted as predicted
 from l2m_core.step_through.words import with_unit as with_unit
+from l2m_core.tables.unit_guesses import as_shown, written_unit
 
 # An invisible character without width, at which emoji codes, directives, links and typographic arrows fall apart.
 JOINER = "\u2060"
@@ -128,7 +129,10 @@ def name_with_unit(name: object, unit: str) -> str:
     """'lactate (mmol/L)', for axes and fields; a name that ends with its unit, as 'CRP [mg/l]', has it once."""
     shown = plain(name)
     own = re.search(r"[(\[]([^()\[\]]*)[)\]]$", shown)
-    is_told = own is not None and own[1].strip().casefold() == unit.casefold()
+    # A guess of the unit is written as units are shown: a name that ends in umol/L has the unit µmol/L.
+    is_told = own is not None and (
+        own[1].strip().casefold() == unit.casefold() or written_unit(shown) == as_shown(unit)
+    )
     return with_unit(shown, f"({unit})" if unit and not is_told else "")
 
 

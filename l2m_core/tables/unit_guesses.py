@@ -73,7 +73,7 @@ BY_SIZE: tuple[tuple[str, tuple[tuple[str, float, float], ...]], ...] = (
 
 def guess_unit(name: str, numbers: np.ndarray) -> str:
     """numbers: (n,) NaN where not recorded. Empty where nothing tells."""
-    written = _written_unit(name)
+    written = written_unit(name)
     if written:
         return written
     recorded = numbers[~np.isnan(numbers)]
@@ -85,7 +85,7 @@ def guess_unit(name: str, numbers: np.ndarray) -> str:
     return fitting[0] if len(fitting) == 1 else ""
 
 
-def _written_unit(name: str) -> str:
+def written_unit(name: str) -> str:
     """The unit at the end of a name: 'glucose (mmol/L)', 'crea [umol/l]', 'weight_kg', 'hb_g_dl'."""
     in_brackets = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", name)
     if in_brackets:
