@@ -426,7 +426,12 @@ def test_columns_that_say_nothing_are_left_out(app: AppTest, owner: str) -> None
     ],
 )
 def test_rules_are_put_into_words(stopping: Stopping, words: str) -> None:
-    assert rules.in_words(Rules(stopping)) == f"rank by the model's default · {words}"
+    assert rules.in_words(Rules(stopping), "binary") == f"rank by the model's default · {words}"
+
+
+def test_the_rule_about_points_is_told_of_a_number_by_its_spread() -> None:
+    said = rules.in_words(Rules(Stopping(least_points=1.0)), "continuous")
+    assert said.endswith("advise stopping when no test is expected to move this by 1% of the outcome's spread")
 
 
 def test_ranking_by_cost_changes_the_order_as_stated(owner: str, app: AppTest) -> None:

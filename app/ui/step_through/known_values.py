@@ -108,6 +108,8 @@ def _log(answers: StepAnswers) -> None:
     for number, event in enumerate(record.events):
         lines.append(f"{number} · {event.at[11:16]} UTC · {wording.event(cohort, event)}")
         changes = (change for change in record.rules_set if change.after == number + 1)
-        lines += [f"{change.at:%H:%M} UTC · Rules · {rules.in_words(change.settings)}" for change in changes]
+        lines += [
+            f"{change.at:%H:%M} UTC · Rules · {rules.in_words(change.settings, cohort.kind)}" for change in changes
+        ]
     for line in reversed(lines):
         st.caption(labels.markdown(line))

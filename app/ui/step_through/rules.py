@@ -68,7 +68,8 @@ def ask_rules(settings: Rules, key: str, models_own: str | None = None) -> None:
             min_value=0.0,
             format="%g",
             step=0.5,
-            help=f"At first {points_in_words(POINT)}, or {OF_RARE:.0%} of how often a rare outcome is, where that is less",
+            help=f"At first {points_in_words(POINT)}, or {OF_RARE:.0%} of how often a rare outcome is, where that is less. "
+            "Of an outcome that is a number, a point is 1% of its spread in the cohort",
         )
         _ask_limit("tests done reach", stopping.budget, f"{key}-budget", min_value=0, step=1)
         _ask_limit(
@@ -101,10 +102,12 @@ def _ask_limit(label: str, value: float | None, key: str, **limits: Any) -> None
     st.number_input(label, value=value, key=key, placeholder="no limit", **limits)
 
 
-def in_words(settings: Rules) -> str:
+def in_words(settings: Rules, outcome_kind: str) -> str:
     """The rules as the log shows them."""
     stopping = settings.stopping
     least = None if stopping.least_points is None else points_in_words(stopping.least_points)
+    if least is not None and outcome_kind == "continuous":  # a number has no points
+        least = f"{stopping.least_points:g}% of the outcome's spread"
     limits = {
         "no test is expected to move this by {}": least,
         "no test is likely to cross {:g}%": None if stopping.threshold is None else 100 * stopping.threshold,
