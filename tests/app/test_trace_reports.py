@@ -211,6 +211,19 @@ def test_the_report_says_how_many_of_its_events_are_no_steps(
     assert chain.startswith("2 events, 1 of them of the rules for ranking and stopping, head")
 
 
+def test_costs_of_results_that_came_together_are_said_to_be_paid_once(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    start = memory_of(shared_services, owner, ward).start({"age": 71.0})
+    notes = {}
+    for patient in (start.observe("sodium", 131.0), start.observe({"sodium": 131.0, "potassium": 4.4})):
+        made = report.make(loading.load(owner, keep(shared_services, owner, ward, patient).id))
+        (known,) = (grid for grid in made.grids if grid.title == "What is known")
+        assert dict(made.facts)["Tests"].endswith("cost 5")
+        notes[tuple(row[4] for row in known.rows)] = known.note
+    assert notes == {("", "5"): "", ("", "5", "5"): report.PAID_ONCE}
+
+
 def test_times_are_said_in_utc() -> None:
     assert report.time_text("2026-03-01T01:30:00+02:00") == "2026-02-28 23:30:00"
     assert report.time_text("2026-03-01T01:30:00") == "2026-03-01 01:30:00"

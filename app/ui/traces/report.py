@@ -14,6 +14,7 @@ from app.ui.traces.loading import LoadedTrace
 from l2m_core.step_through.events import fold
 from l2m_core.step_through.words import RESEARCH_ONLY
 
+PAID_ONCE = "Cost: results of a panel that were recorded together were paid once."
 MOST_LINES = 5  # classes in the chart; a table has them all
 REASONS = {
     "unavailable": "not available",
@@ -197,7 +198,11 @@ def _known(loaded: LoadedTrace) -> Grid:
             flag = wording.reference_flag(feature, state.values[name])
             cost = f"{feature.cost:g}" if name in measured else ""
             rows.append((labels.plain(name), value, flag, wording.reference_text(feature), cost))
-    return Grid("What is known", ("Feature", "Value", "", "Reference", "Cost"), tuple(rows), (34, 26, 10, 22, 8), (4,))
+    # The costs of the table add up to more than the step-through cost where results came together.
+    note = PAID_ONCE if any(len(action) > 1 for action in state.acquired) and any(row[4] for row in rows) else ""
+    return Grid(
+        "What is known", ("Feature", "Value", "", "Reference", "Cost"), tuple(rows), (34, 26, 10, 22, 8), (4,), note
+    )
 
 
 def _missing(loaded: LoadedTrace) -> Grid:
