@@ -115,7 +115,7 @@ class Stopping:
             crossing = max(outlook.crossing(self.threshold) for outlook in outlooks)
             if crossing < LIKELY:
                 return (
-                    f"Nothing left is likely to carry this across {self.threshold:.0%}: "
+                    f"Nothing left is likely to carry this across {_as_entered(self.threshold)}: "
                     f"the chance is {crossing:.0%} at most."
                 )
         moves = 100 * max(outlook.movement for outlook in outlooks)
@@ -152,11 +152,11 @@ class Stopping:
                 ),
             )
         if self.confidence is not None and isinstance(prediction, np.ndarray):
-            top = prediction.max(-1)
+            top, asked = prediction.max(-1), self.confidence
             yield (
-                top >= self.confidence,
+                top >= asked,
                 lambda i: (
-                    f"The likeliest outcome has reached {top[i]:.1%}, at least the {self.confidence:.0%} asked for."
+                    f"The likeliest outcome has reached {top[i]:.1%}, at least the {_as_entered(asked)} asked for."
                 ),
             )
         if self.most_entropy is not None:
@@ -165,6 +165,11 @@ class Stopping:
                 left <= self.most_entropy,
                 lambda i: f"What is left to know ({left[i]:.3f} nats) is at most the {self.most_entropy:g} asked for.",
             )
+
+
+def _as_entered(share: float) -> str:
+    """'2.5%': a limit that somebody set is no estimate to be rounded."""
+    return f"{100 * share:g}%"
 
 
 def _amount(count: float, prediction, unit: str) -> str:

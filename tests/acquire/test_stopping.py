@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,10 @@ RULES = [
     ({"cost_budget": 9.5}, [None, None, "The cost budget of 9.5 is used (10 spent)"]),
     ({"least_gain": 0.01}, [None, "The best test left promises 0.004 nats", "No test is left"]),
     ({"confidence": 0.9}, ["The likeliest outcome has reached 95.0%", None, "No test is left"]),
+    (
+        {"confidence": 0.925},
+        ["The likeliest outcome has reached 95.0%, at least the 92.5% asked for", None, "No test is left"],
+    ),
     ({"most_entropy": 0.3}, ["What is left to know (0.199 nats)", None, "No test is left"]),
     ({"budget": 1, "confidence": 0.9}, ["The budget of 1 tests", "The budget of 1 tests", "The budget of 1 tests"]),
 ]
@@ -31,6 +37,13 @@ def test_the_reason_for_one_patient_is_given_exactly_where_the_rules_hold_for_th
     ]
     reached = stopping.reached(PREDICTION, GAIN, TAKEN, SPENT)
     assert reached.tolist() == [reason is not None for reason in reasons]
+
+
+@pytest.mark.parametrize(("threshold", "said"), [(0.025, "2.5%"), (0.004, "0.4%"), (0.07, "7%")])
+def test_a_threshold_is_said_as_it_was_set(threshold: float, said: str) -> None:
+    outlook = SimpleNamespace(crossing=lambda threshold: 0.0, movement=0.0)
+    reason = l2m.Stopping(threshold=threshold).reason(PREDICTION[:1], 0.2, 1, 3.0, [outlook])
+    assert reason == f"Nothing left is likely to carry this across {said}: the chance is 0% at most."
 
 
 def test_what_is_left_of_the_cost_budget_and_what_it_pays_for() -> None:
