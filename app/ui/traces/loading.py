@@ -14,7 +14,6 @@ from app.ui.step_through.stored_events import READ, Record, record_of
 from l2m_core.answering.devices import CPU
 from l2m_core.errors import L2MError
 from l2m_core.lazy import lazy
-from l2m_core.memory import CohortMemory
 from l2m_core.schema import Schema
 from l2m_core.step_through.events import Event, effective, fold
 from l2m_core.step_through.trace import Step, Trace, versions
@@ -93,10 +92,12 @@ def load(
     try:
         conditioned = condition(owner, record)
     except L2MError as refusal:
-        return LoadedTrace(
-            record, stored, schema, _trace(record, schema, _recorded_steps(record, schema)), None, str(refusal)
-        )
-    trace = _trace(record, schema, _replayed_steps(record, conditioned), conditioned.memory)
+        # Where only the cohort is gone, the model is still there to be named.
+        model = here.model_of(owner, step_through.model_fingerprint)
+        trace = _trace(record, schema, _recorded_steps(record, schema), "" if model is None else model.name)
+        return LoadedTrace(record, stored, schema, trace, None, str(refusal))
+    memory = conditioned.memory
+    trace = _trace(record, schema, _replayed_steps(record, conditioned), memory.model.name, str(memory.device))
     return LoadedTrace(record, stored, schema, trace, conditioned)
 
 
@@ -116,19 +117,19 @@ def _recorded_steps(record: Record, schema: Schema) -> list[Step]:
     return steps
 
 
-def _trace(record: Record, schema: Schema, steps: list[Step], memory: CohortMemory | None = None) -> Trace:
-    """memory: by which the steps were computed; None: they are as they were recorded."""
+def _trace(record: Record, schema: Schema, steps: list[Step], model: str, device: str = CPU) -> Trace:
+    """model: its name, '' where it is not installed; device: where the steps were computed, if they were."""
     step_through = record.step_through
     return Trace(
         tuple(steps),
-        "" if memory is None else memory.model.name,
+        model,
         step_through.model_fingerprint,
         record.cohort.name,
         step_through.cohort_hash,
         schema.outcome.name,
         versions(),
         record.council,
-        CPU if memory is None else str(memory.device),
+        device,
     )
 
 
