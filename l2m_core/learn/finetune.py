@@ -18,6 +18,7 @@ from l2m_core.errors import CohortError, ConfigError
 from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, query_losses
+from l2m_core.learn.processes import take_from_first
 from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
 from l2m_core.settings import check_least
 from l2m_core.tasks.batch import TaskBatch
@@ -159,9 +160,11 @@ def start_finetuning(model, cohort, config=None, generator=None, *, folder=None,
     if resume:
         loop.resume()
     loop.run()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(stopping.best[name])
+    if loop.rank == 0:  # of several processes only the first looks at the stopping rows
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(stopping.best[name])
+    take_from_first(model.parameters())
     return model.eval().requires_grad_(False), (before, stopping.value)
 
 

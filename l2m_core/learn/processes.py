@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import contextmanager
 
 import torch
@@ -45,6 +46,14 @@ def sum_over_processes(parameters: list[nn.Parameter], values: dict[str, float])
     first = len(parameters) + len(values)
     _put_back(parameters, message[: len(parameters)], message[first:])
     return dict(zip(values, message[len(parameters) : first].tolist(), strict=True))
+
+
+@torch.no_grad()
+def take_from_first(parameters: Iterable[nn.Parameter]) -> None:
+    """Gives the parameters of every process the values that they have in the first."""
+    if dist.is_initialized():
+        for parameter in parameters:
+            dist.broadcast(parameter, src=0)
 
 
 def _put_back(parameters: list[nn.Parameter], present: Tensor, flat: Tensor) -> None:
