@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,17 @@ def _spread_blocks(state: dict[str, Tensor], before: int, after: int) -> dict[st
         index, _, parameter = rest.partition(".")
         spread[f"blocks.{position[int(index)]}.{parameter}" if part == "blocks" else name] = tensor
     return spread
+
+
+def refuse_another_shape(setting: str, model: nn.Module, other: nn.Module) -> None:
+    """Refuses `other`, which `setting` names, where its weights mean something else than the model's: with other heads
+    they do, though all tensors have the same shapes."""
+    own, others = (to_plain(replace(each.config, standardise=True)) for each in (model, other))  # type: ignore[type-var]
+    different = ", ".join(f"{name} is {others[name]!r}, not {own[name]!r}" for name in own if own[name] != others[name])
+    if different:
+        raise ConfigError(
+            f"{setting}: the two models are not of one shape: {different}. Name a model of the same shape."
+        )
 
 
 def forget_policy(model: nn.Module) -> None:

@@ -14,9 +14,9 @@ from l2m_core.answering.settings import FREQUENCY, AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
-from l2m_core.model.by_outcome import join
+from l2m_core.model.by_outcome import join, networks
 from l2m_core.model.interface import ModelConfig
-from train.initial_model import load_initial_model
+from train.initial_model import load_initial_model, refuse_another_shape
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ def run(job: ReleaseJob) -> None:
     if job.average_with:
         average_weights(module, load_initial_model(job.average_with), job.own_share)
     if job.for_classes:
-        module = join(load_initial_model(job.for_classes), module)
+        for_classes = networks(load_initial_model(job.for_classes))[0]
+        refuse_another_shape("for_classes", networks(module)[-1], for_classes)
+        module = join(for_classes, module)
     trained: ModelConfig = module.config  # type: ignore[assignment]
     config = replace(trained, standardise=trained.standardise or job.standardise)
     training = {
@@ -98,9 +100,8 @@ def run(job: ReleaseJob) -> None:
 @torch.no_grad()
 def average_weights(module: nn.Module, other: nn.Module, own_share: float) -> None:
     """Changes `module` in place. What is no floating-point number stays its own."""
+    refuse_another_shape("average_with", module, other)
     own, others = module.state_dict(), other.state_dict()
-    if {name: value.shape for name, value in own.items()} != {name: value.shape for name, value in others.items()}:
-        raise ConfigError("average_with: the two models are not of one shape, so their weights have no mean.")
     for name, value in own.items():
         if value.is_floating_point():
             value.mul_(own_share).add_(others[name], alpha=1 - own_share)

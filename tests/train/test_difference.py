@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,10 @@ def test_it_comes_back_to_within_a_hundredth_of_what_was_learnt(tmp_path: Path) 
 def test_what_it_differs_from_must_be_there_and_the_same(tmp_path: Path) -> None:
     base = released(tmp_path / "base")
     difference.keep(load_initial_model(base), base, tmp_path / "kept")
-    other = ModelConfig(layers=2, width=16, heads=2, feedforward=16, max_classes=3, bins=12)
-    with pytest.raises(ConfigError, match="not of the shape"):
-        difference.keep(build_model(other), base, tmp_path / "none")
+    other = replace(CONFIG, layers=2)
+    for shape in (other, replace(CONFIG, heads=4)):
+        with pytest.raises(ConfigError, match="not of the shape"):
+            difference.keep(build_model(shape), base, tmp_path / "none")
     released(tmp_path / "base", other)
     with pytest.raises(ModelFileError, match="differs from a model of fingerprint"):
         load_initial_model(str(tmp_path / "kept"))

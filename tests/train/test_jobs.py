@@ -281,14 +281,21 @@ def test_a_model_that_learned_classes_by_frequency_is_told_of_them_so(tmp_path, 
     assert main(["release", "--config", str(release)]) == 0
 
 
-def test_models_of_two_shapes_have_no_mean(tmp_path, predictor, capsys):
-    config = write(tmp_path, folder=str(tmp_path / "other"), model={**TINY, "width": 8})
-    assert main(["predictor", "--config", config]) == 0
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    # Tensors of other heads have the same shapes, and another meaning.
+    [({"width": 8}, "width is 8, not 16"), ({"heads": 4}, "heads is 4, not 2")],
+    ids=["width", "heads"],
+)
+def test_models_of_two_shapes_are_no_release_together(tmp_path, predictor, capsys, changed, words):
+    config = write(tmp_path, folder=str(tmp_path / "other"), model={**TINY, **changed})
+    assert main(["predictor", "--config", config, "stop_at=1"]) == 0
     release = tmp_path / "release.yaml"
-    facts = {"run": str(predictor), "folder": str(tmp_path / "mean"), "average_with": str(tmp_path / "other")}
-    release.write_text(yaml.safe_dump(facts))
-    assert main(["release", "--config", str(release)]) != 0
-    assert "not of one shape" in capsys.readouterr().err
+    for setting in ("average_with", "for_classes"):
+        facts = {"run": str(predictor), "folder": str(tmp_path / "model"), setting: str(tmp_path / "other")}
+        release.write_text(yaml.safe_dump(facts))
+        assert main(["release", "--config", str(release)]) == 2
+        assert f"{setting}: the two models are not of one shape: {words}." in capsys.readouterr().err
 
 
 def test_a_release_names_the_file_that_a_prior_drew_from_and_no_place_of_the_machine():
