@@ -16,11 +16,12 @@ from torch import Tensor, nn
 from l2m_core.answering.release import load_release
 from l2m_core.errors import ConfigError, ModelFileError
 from l2m_core.learn.checkpoints import load_tensors, save_tensors, write_text
+from l2m_core.learn.inherited_settings import BASE
+from l2m_core.learn.inherited_settings import DIFFERENCE as FACTS
 
 NAME = "difference"
-FACTS = f"{NAME}.json"
 STEP = "/step"  # behind a weight's name: the size of its steps
-BASE, FINGERPRINT = "base", "fingerprint"
+FINGERPRINT = "fingerprint"
 MOST_STEPS = 127  # of an int8
 
 

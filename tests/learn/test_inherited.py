@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from l2m_core.answering.release import save_model
+from l2m_core.answering.release import load_release, save_model
 from l2m_core.answering.settings import AnswerSettings
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.learn.inherited_settings import inherited
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
+from train import difference
 
 CARE = AnswerSettings(temperature=0.9, views=2, policy="learned")
 
@@ -51,3 +52,9 @@ def test_where_what_it_began_with_is_gone_it_is_read_plainly(tmp_path: Path) -> 
 
 def test_a_job_that_began_with_its_own_folder_is_read_plainly(tmp_path: Path) -> None:
     assert inherited(checkpoint(tmp_path / "again", init=str(tmp_path / "again"))) == AnswerSettings()
+
+
+def test_weights_kept_as_their_difference_are_read_as_what_they_differ_from(tmp_path: Path, released: str) -> None:
+    difference.keep(load_release(released, "cpu").module, released, tmp_path / "kept")
+    kept = str(tmp_path / "kept")
+    assert inherited(kept) == inherited(checkpoint(tmp_path / "first", init=kept)) == CARE
