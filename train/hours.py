@@ -51,7 +51,9 @@ def _of_a_step(model: ModelConfig, stage: Stage, ways: int) -> float:
     tokens = tasks * rows * columns * (1 + ways if model.encoder == "rows" else 1)
     # Queries of a growing context read half of the rows on average.
     pairs = tokens * rows / 2
-    forward = 2 * model.parameters * tokens + 4 * model.width * model.layers * pairs
+    # Of two networks a step takes the one of its tasks' outcome.
+    used = replace(model, continuous_apart=False).parameters
+    forward = 2 * used * tokens + 4 * model.width * model.layers * pairs
     return FORWARD_AND_BACKWARD * forward
 
 

@@ -53,3 +53,9 @@ def test_a_job_for_the_processor_is_left_alone():
 def test_operations_are_about_those_that_are_counted():
     """24 GFLOP a step were counted by the trainer's own meter for this shape."""
     assert 15e9 < operations(JOB) / 1000 < 40e9
+
+
+def test_a_network_that_a_step_does_not_take_costs_nothing():
+    cells = replace(JOB, model=ModelConfig())
+    apart = replace(cells, model=replace(cells.model, continuous_apart=True))
+    assert operations(apart) == operations(cells)
