@@ -26,7 +26,8 @@ class PredictorJob(DrawnTasks):
     init: str = ""
     """Start from this checkpoint or released model (then `model` is not read), instead of from fresh weights."""
     grow: dict[str, Any] = field(default_factory=dict)
-    """What the model of `init` gets beyond what it has: `layers`, `vote`, `value_bins` (see ModelConfig)."""
+    """What the model of `init` gets beyond what it has: `layers`, `vote`, `value_bins`, `continuous_apart` (see
+    ModelConfig)."""
     add_vote: bool = False
     """The same as `grow: {vote: true}`."""
     soft_labels: bool = False
