@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from l2m_core.answering.release import save_model
+from l2m_core.answering.settings import FREQUENCY
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
@@ -55,15 +56,23 @@ def run(job: FinetuneJob, resume: bool) -> None:
     model = load_initial_model(job.init, job.device)
     cohort = Cohort.from_file(job.cohort, job.outcome or None, baseline=job.baseline, schema=job.schema or None)
     generator = torch.Generator().manual_seed(job.seed)
+    inference = inherited(job.init)
     tuned, (before, after) = start_finetuning(
-        model, cohort, job.finetune, generator, folder=Path(job.folder), resume=resume, quiet=False
+        model,
+        cohort,
+        job.finetune,
+        generator,
+        folder=Path(job.folder),
+        resume=resume,
+        quiet=False,
+        by_frequency=inference.class_order == FREQUENCY,
     )
     if rank_and_world_size()[0] > 0:
         return
     trained = TrainedRange(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
     target = Path(job.folder) / "model"
     facts = {"job": to_plain(job), "loss": [before, after]}
-    save_model(target, tuned, tuned.config, trained, inherited(job.init), facts)
+    save_model(target, tuned, tuned.config, trained, inference, facts)
     print(
         f"{target}: log loss of the rows that decided when to stop, with plain answers: {before:.4f} before, {after:.4f} after"
     )

@@ -22,6 +22,7 @@ from l2m_core.learn.processes import take_from_first
 from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
 from l2m_core.settings import check_least
 from l2m_core.tasks.batch import TaskBatch
+from l2m_core.tasks.class_order import coded_by_frequency
 
 WAYS_KNOWN = 4  # ways in which each stopping row is known: one would make early stopping a matter of luck
 
@@ -64,10 +65,20 @@ class FinetuneConfig:
 
 
 class CohortEpisodes:
-    """Draws splits of a cohort. train, stop: (n,) row numbers; every step follows from (seed, step)."""
+    """Draws splits of a cohort. train, stop: (n,) row numbers; every step follows from (seed, step).
 
-    def __init__(self, cohort: Cohort, config: FinetuneConfig, seed: int, device: torch.device | str = "cpu"):
-        self.config, self.seed, self.device = config, seed, device
+    by_frequency: as of EpisodeStream.
+    """
+
+    def __init__(
+        self,
+        cohort: Cohort,
+        config: FinetuneConfig,
+        seed: int,
+        device: torch.device | str = "cpu",
+        by_frequency: bool = False,
+    ):
+        self.config, self.seed, self.device, self.by_frequency = config, seed, device, by_frequency
         self.x = torch.nan_to_num(torch.tensor(cohort.x), nan=0.0).to(device)
         self.r = torch.tensor(cohort.r).to(device)
         self.y = torch.tensor(cohort.y).to(device)
@@ -113,6 +124,7 @@ class CohortEpisodes:
         classes = None if self.n_classes is None else torch.full((tasks,), self.n_classes, device=self.device)
         acquirable, categorical = (each.expand(tasks, -1) for each in (self.acquirable, self.categorical))
         batch = TaskBatch(self.x[index], self.r[index], self.y[index], classes, acquirable, categorical)
+        batch = coded_by_frequency(batch, context) if self.by_frequency else batch
         return Episode(batch, context, draw_known(generator, batch, context, self.config.stage))
 
 
@@ -125,21 +137,27 @@ def finetune(
     folder: Path | None = None,
     resume: bool = False,
     quiet: bool = True,
+    by_frequency: bool = False,
 ) -> nn.Module:
     """A copy of the model with the weights that predict the stopping rows best. The model itself does not change.
 
-    generator: decides the split and all draws; folder: where checkpoints and a log are kept, to resume from.
+    generator: decides the split and all draws; folder: where checkpoints and a log are kept, to resume from;
+    by_frequency: whether the model is told of classes from the most to the least frequent, as the general one is
+    (`AnswerSettings.class_order`).
     """
-    return start_finetuning(model, cohort, config, generator, folder=folder, resume=resume, quiet=quiet)[0]
+    told = {"folder": folder, "resume": resume, "quiet": quiet, "by_frequency": by_frequency}
+    return start_finetuning(model, cohort, config, generator, **told)[0]
 
 
-def start_finetuning(model, cohort, config=None, generator=None, *, folder=None, resume=False, quiet=True):
+def start_finetuning(
+    model, cohort, config=None, generator=None, *, folder=None, resume=False, quiet=True, by_frequency=False
+):
     """As `finetune`; returns the model and the loss of the stopping rows (before, after)."""
     config = config or FinetuneConfig()
     model = copy.deepcopy(model).requires_grad_(True).float()
     device = next(model.parameters()).device
     seed = int(torch.randint(2**31, (1,), generator=generator or torch.Generator().manual_seed(0)))
-    episodes = CohortEpisodes(cohort, config, seed, device)
+    episodes = CohortEpisodes(cohort, config, seed, device, by_frequency)
     # Drawn once: every evaluation answers the same questions.
     judged = episodes.stopping()
     loss = RowsPredictorLoss(model) if model.config.encoder == "rows" else PredictorLoss(model)

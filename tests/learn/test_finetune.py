@@ -114,3 +114,12 @@ def test_nobody_is_asked_about_whose_other_rows_are_context():
         for task in episode.tasks.x.tolist():
             whose = [cohort.patients[rows[tuple(row)]] for row in task]
             assert len(set(whose[: episode.context]) & set(whose[episode.context :])) <= 1
+
+
+def test_classes_are_coded_by_frequency_where_the_model_is_told_of_them_so():
+    x = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
+    table = Cohort.from_arrays(x, np.repeat([0, 1, 2], [10, 15, 35]))
+    episodes = CohortEpisodes(table, QUICK, seed=3, by_frequency=True)
+    for episode in (episodes.stopping(), *map(episodes.draw, range(5))):
+        counts = [torch.bincount(y[: episode.context], minlength=3).tolist() for y in episode.tasks.y]
+        assert all(count == sorted(count, reverse=True) for count in counts)

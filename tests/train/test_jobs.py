@@ -176,6 +176,28 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     assert "lactate" not in (tmp_path / "tuned" / "log.jsonl").read_text()
 
 
+def test_a_model_is_fine_tuned_on_classes_as_its_answers_code_them(tmp_path, predictor):
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    before = {}
+    for order in ("code", "frequency"):
+        release, config = tmp_path / f"{order}.yaml", tmp_path / f"finetune_{order}.yaml"
+        facts = {"run": str(predictor), "folder": str(tmp_path / order), "inference": {"class_order": order}}
+        release.write_text(yaml.safe_dump(facts))
+        assert main(["release", "--config", str(release)]) == 0
+        for ill in (10, 50):
+            name = f"{order}_{ill}"
+            rows = [f"{a:.3f},{b:.3f},{c:.3f},{int(row < ill)}" for row, (a, b, c) in enumerate(x)]
+            (tmp_path / f"{name}.csv").write_text("\n".join(["age,pulse,lactate,died", *rows]))
+            settings = {"folder": str(tmp_path / name), "init": facts["folder"], "cohort": f"{tmp_path / name}.csv"}
+            settings |= {"outcome": "died", "finetune": {"steps": 1, "dtype": "float32"}}
+            config.write_text(yaml.safe_dump(settings))
+            assert main(["finetune", "--config", str(config)]) == 0
+            made = yaml.safe_load((tmp_path / name / "model" / "model.yaml").read_text())
+            before[name] = made["training"]["loss"][0]
+    # The ill are the class of code 1: few, and so coded by either order, or most.
+    assert before["code_10"] == before["frequency_10"] and before["code_50"] != before["frequency_50"]
+
+
 def test_a_release_can_be_the_mean_of_two_models(tmp_path, predictor):
     def released(name: str, **more) -> dict[str, torch.Tensor]:
         release = tmp_path / f"{name}.yaml"
