@@ -168,7 +168,7 @@ def start_finetuning(
         (config.stage,),
         _loop_config(config),
         folder,
-        facts={"model": asdict(model.config), "job": {"seed": seed}},
+        facts={"model": asdict(model.config), "job": {"seed": seed, "cohort": cohort.content_hash}},
         evaluate=lambda module: {"loss": _loss_of(module, judged)},
         stopping=stopping,
         quiet=quiet,

@@ -370,12 +370,13 @@ class Loop:
 
 
 def _changed(kept: dict, own: dict) -> list[str]:
-    """Names of the settings that make a job the one that it is, its network and the tasks that it draws, and that differ.
+    """Names of the settings that make a job the one that it is, its network and the tasks or rows that it draws, and
+    that differ.
 
-    How it is computed, its rate and its length may change on the way. What `own` does not tell is not compared.
+    How it is computed, its rate and its length may change on the way. What one of them does not tell is not compared.
     """
     before, now = _identity(kept), _identity(own)
-    return [name for name in now if now[name] is not None and now[name] != before[name]]
+    return [name for name in now if None not in (before[name], now[name]) and now[name] != before[name]]
 
 
 def _identity(facts: dict) -> dict[str, Any]:
@@ -384,6 +385,7 @@ def _identity(facts: dict) -> dict[str, Any]:
     return {
         "model": model and build_settings(ModelConfig, model, "model"),
         "seed": job.get("seed"),
+        "cohort": job.get("cohort"),
         "classes_by_frequency": job.get("classes_by_frequency", False),
         # Not the place of its data, which differs between machines.
         "prior": {name: prior.get(name) for name in ("name", "settings")},

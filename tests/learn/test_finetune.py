@@ -123,3 +123,12 @@ def test_classes_are_coded_by_frequency_where_the_model_is_told_of_them_so():
     for episode in (episodes.stopping(), *map(episodes.draw, range(5))):
         counts = [torch.bincount(y[: episode.context], minlength=3).tolist() for y in episode.tasks.y]
         assert all(count == sorted(count, reverse=True) for count in counts)
+
+
+def test_it_is_not_resumed_with_another_cohort(tmp_path):
+    model, short = shaken_model(), replace(QUICK, steps=2)
+    first, _ = start_finetuning(model, cohort("continuous"), short, seeded("cpu", 1), folder=tmp_path)
+    with pytest.raises(ConfigError, match=r"a job with other settings \(cohort\)"):
+        start_finetuning(model, cohort(), short, seeded("cpu", 1), folder=tmp_path, resume=True)
+    again, _ = start_finetuning(model, cohort("continuous"), short, seeded("cpu", 1), folder=tmp_path, resume=True)
+    assert all(torch.equal(value, again.state_dict()[name]) for name, value in first.state_dict().items())
