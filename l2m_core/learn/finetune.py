@@ -153,6 +153,15 @@ def start_finetuning(
     model, cohort, config=None, generator=None, *, folder=None, resume=False, quiet=True, by_frequency=False
 ):
     """As `finetune`; returns the model and the loss of the stopping rows (before, after)."""
+    if not isinstance(model, nn.Module):
+        raise ConfigError(
+            f"A {type(model).__name__} is no module that can be fine-tuned. Of a loaded model give "
+            "load(…).release.module."
+        )
+    if not isinstance(cohort, Cohort):
+        raise CohortError(
+            f"A {type(cohort).__name__} is no Cohort. Make one of it, as by Cohort.from_frame(frame, outcome)."
+        )
     config = config or FinetuneConfig()
     model = copy.deepcopy(model).requires_grad_(True).float()
     device = next(model.parameters()).device

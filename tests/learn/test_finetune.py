@@ -9,10 +9,12 @@ import pandas as pd
 import pytest
 import torch
 
+from l2m_core.answering.release import load_release
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.learn.finetune import CohortEpisodes, FinetuneConfig, finetune, split_rows, start_finetuning
 from l2m_core.learn.stages import seeded
+from l2m_core.memory import L2M
 from tests.learn.examples import fresh_model, shaken_model
 
 QUICK = FinetuneConfig(steps=20, lr=4e-3, tasks=3, evaluate_every=5, patience=3, dtype="float32")
@@ -96,6 +98,13 @@ def test_too_few_rows_and_impossible_settings_are_refused():
         finetune(fresh_model(), cohort(rows=16), QUICK)
     with pytest.raises(ConfigError, match="finetune.held_out"):
         FinetuneConfig(held_out=1.0)
+
+
+def test_what_is_no_module_or_no_cohort_is_refused_in_words():
+    with pytest.raises(ConfigError, match=r"A L2M is no module .* give load\(…\)\.release\.module"):
+        finetune(L2M(load_release("general-1", "cpu")), cohort())
+    with pytest.raises(CohortError, match="A DataFrame is no Cohort"):
+        finetune(fresh_model(), cohort().frame())
 
 
 def test_nobody_is_asked_about_whose_other_rows_are_context():
