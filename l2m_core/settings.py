@@ -125,14 +125,14 @@ def refuse_unknown(given: Iterable[Any], known: Iterable[str], where: str = "con
 def check_least(settings: Any, where: str, **least: float) -> None:
     """Refuses the first of the named settings that is below its least value."""
     for name, low in least.items():
-        if getattr(settings, name) < low:
+        if not getattr(settings, name) >= low:  # NaN is neither
             raise ConfigError(f"{where}.{name} is {getattr(settings, name)}; it must be at least {low}.")
 
 
 def check_most(settings: Any, where: str, **most: float) -> None:
     """Refuses the first of the named settings that is above its largest value."""
     for name, high in most.items():
-        if getattr(settings, name) > high:
+        if not getattr(settings, name) <= high:
             raise ConfigError(f"{where}.{name} is {getattr(settings, name)}; it must be at most {high}.")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from l2m_core.learn.held_out import evaluate_loss
 from l2m_core.learn.losses import GainLoss
+from l2m_core.settings import check_least
 from train.initial_model import freeze_all_but, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
@@ -23,6 +24,10 @@ class GainJob(DrawnTasks):
     policy: bool = False
     """Teach the policy head as well, from the same measurements, by the exact objective."""
     held_out_pools: int = 1
+
+    def __post_init__(self) -> None:
+        check_least(self, "gain", reveals=1)
+        super().__post_init__()
 
 
 def run(job: GainJob, resume: bool) -> None:

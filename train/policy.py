@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from l2m_core.learn.held_out import evaluate_loss
 from l2m_core.learn.policy import PolicyConfig, PolicyLoss
 from l2m_core.model.by_outcome import part_of
+from l2m_core.settings import check_least
 from train.initial_model import HEADS, forget_policy, freeze, freeze_all_but, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
@@ -24,6 +25,10 @@ class PolicyJob(DrawnTasks):
     backbone: float = 0.0
     """Learning rate of everything but the heads, as a share of the policy's; 0: frozen."""
     held_out_pools: int = 1
+
+    def __post_init__(self) -> None:
+        check_least(self, "policy", backbone=0)
+        super().__post_init__()
 
 
 def run(job: PolicyJob, resume: bool) -> None:

@@ -13,6 +13,7 @@ from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
 from l2m_core.learn.precision import DTYPES
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
+from l2m_core.settings import check_least
 from train.initial_model import grow_model, load_initial_model
 from train.pretraining import DrawnTasks, prepare, pretrain
 
@@ -41,6 +42,10 @@ class PredictorJob(DrawnTasks):
     is not forgotten; see PredictorLoss."""
     orders: int = 4
     """rows: ways in which each query is known, within one pass; see RowsPredictorLoss."""
+
+    def __post_init__(self) -> None:
+        check_least(self, "predictor", value_weight=0, crps_weight=0, orders=1)
+        super().__post_init__()
 
 
 def run(job: PredictorJob, resume: bool) -> None:

@@ -16,6 +16,7 @@ from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
 from l2m_core.model.by_outcome import join, networks
 from l2m_core.model.interface import ModelConfig
+from l2m_core.settings import check_least, check_most
 from train.initial_model import load_initial_model, refuse_another_shape
 
 
@@ -45,6 +46,10 @@ class ReleaseJob:
     continuous ones."""
     curves: tuple[str, ...] = ()
     """Folders of the trainings before this one. Their learning curves are kept beside the card, this one's last."""
+
+    def __post_init__(self) -> None:
+        check_least(self, "release", own_share=0)
+        check_most(self, "release", own_share=1)
 
 
 def without_places(plain: dict[str, Any]) -> dict[str, Any]:

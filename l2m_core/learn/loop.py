@@ -31,7 +31,7 @@ from l2m_core.learn.precision import DTYPES, FlopMeter, call_lowered, compile_bl
 from l2m_core.learn.processes import rank_and_world_size, sum_over_processes
 from l2m_core.learn.stages import Episode, Stage, stage_at
 from l2m_core.model.interface import ModelConfig
-from l2m_core.settings import build_settings, check_least, to_plain
+from l2m_core.settings import build_settings, check_least, check_most, to_plain
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,9 @@ class LoopConfig:
         if not 0 < self.beta2 < 1:
             raise ConfigError(f"loop.beta2 is {self.beta2}; it must lie between 0 and 1.")
         check_least(self, "loop", bad_steps=1, threads=1, log_every=1, minutes=0, clip=0)
+        # The average is a mean of weights: beyond 0 … 1 it would run away from them.
+        check_least(self, "loop", average=0, weight_decay=0, warmup=0, evaluate_every=0)
+        check_most(self, "loop", average=1)
         if self.timed and not self.minutes:
             raise ConfigError("loop.timed is set, so loop.minutes must say how many minutes there are.")
 

@@ -320,6 +320,30 @@ def test_models_of_two_shapes_are_no_release_together(tmp_path, predictor, capsy
         assert f"{setting}: the two models are not of one shape: {words}." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("job", "setting"),
+    [
+        ("predictor", "crps_weight=-1"),
+        ("predictor", "value_weight=-0.5"),
+        ("predictor", "orders=0"),
+        ("predictor", "loop.average=-1"),
+        ("predictor", "loop.average=2"),
+        ("predictor", "loop.weight_decay=-0.1"),
+        ("predictor", "loop.clip=.nan"),
+        ("gain", "reveals=0"),
+        ("policy", "backbone=-0.1"),
+        ("release", "own_share=2"),
+        ("release", "own_share=.nan"),
+    ],
+)
+def test_a_number_that_would_train_the_wrong_way_is_refused(tmp_path, capsys, job, setting):
+    config = tmp_path / "job.yaml"
+    settings = {"folder": "none"} | ({"run": "none"} if job == "release" else {"stages": [STAGE], "init": "general-1"})
+    config.write_text(yaml.safe_dump(settings))
+    assert main([job, "--config", str(config), "--check", setting]) == 2
+    assert re.search(rf"{setting.partition('=')[0]} is .*; it must be at (least|most)", capsys.readouterr().err)
+
+
 def test_a_release_names_the_file_that_a_prior_drew_from_and_no_place_of_the_machine():
     data = {"source": "table", "path": "/home/someone/cohorts/table.csv", "outcome": "died"}
     job = {"prior": {"name": "semi_synthetic", "data": data}, "seed": 3}
