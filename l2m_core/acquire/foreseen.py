@@ -160,9 +160,12 @@ def chances_of(memory: ConditionedModel, density: np.ndarray, column: int) -> Fo
 
 
 def words_for(chances: np.ndarray) -> list[str]:
-    """What results of these chances, ascending, are called: by where the middle of each lies."""
+    """What results of these chances, ascending, are called: by where the middle of each lies, no two alike if words suffice."""
     middle = np.cumsum(chances) - chances / 2
-    index = np.abs(middle[:, None] - np.array(POINTS)).argmin(1)
+    apart = np.abs(middle[:, None] - np.array(POINTS))  # (m, POINTS)
+    ways = combinations(range(len(WORDS)), len(middle))
+    nearest = min(ways, key=lambda way: apart[range(len(way)), way].sum(), default=None)
+    index = apart.argmin(1) if nearest is None else nearest
     likely = ["under 1%" if chance < 0.01 else f"{chance:.0%}" for chance in chances]
     return [f"{WORDS[i]} ({chance} likely)" for i, chance in zip(index, likely, strict=True)]
 

@@ -114,10 +114,8 @@ class Stopping:
         if self.threshold is not None and isinstance(prediction, np.ndarray) and prediction.shape[1] == 2:
             crossing = max(outlook.crossing(self.threshold) for outlook in outlooks)
             if crossing < LIKELY:
-                return (
-                    f"Nothing left is likely to carry this across {_as_entered(self.threshold)}: "
-                    f"the chance is {crossing:.0%} at most."
-                )
+                chance = "below 1%" if crossing < 0.005 else f"{crossing:.0%} at most"
+                return f"Nothing left is likely to carry this across {_as_entered(self.threshold)}: the chance is {chance}."
         moves = 100 * max(outlook.movement for outlook in outlooks)
         if self.least_points is not None and moves < self.least_points and crossing < LIKELY:
             return f"Nothing left is likely to move this by more than {_amount(self.least_points, prediction, unit)}."

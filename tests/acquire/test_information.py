@@ -12,7 +12,7 @@ import torch
 
 import l2m_core as l2m
 from l2m_core import metrics
-from l2m_core.acquire.foreseen import FEWEST_RECORDED, Foreseen, foresee, low_and_high, three_results, words_for
+from l2m_core.acquire.foreseen import FEWEST_RECORDED, WORDS, Foreseen, foresee, low_and_high, three_results, words_for
 from l2m_core.acquire.information import balance, mutual_information, outlooks
 from l2m_core.acquire.policies import Gain
 from l2m_core.acquire.stopping import Stopping, least_points_for
@@ -25,6 +25,7 @@ from l2m_core.learn.stages import EpisodeStream, Stage
 from l2m_core.memory import L2M
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
+from l2m_core.model.results import CHANCES
 from l2m_core.tasks.registry import build_prior
 from tests.acquire.conftest import GRADE, RARE, make_cohort
 
@@ -198,7 +199,7 @@ def test_stopping_in_points_and_at_a_threshold(releases):
     assert patient.advice_by(Stopping(threshold=inside)) is None
     chances = results.chances @ ((results.beliefs[:, 1] >= inside) != (patient.posterior[1] >= inside))
     assert results.crossing(inside) == pytest.approx(chances)
-    assert "across 100%" in patient.advice_by(Stopping(threshold=0.9999))
+    assert "across 99.99%" in patient.advice_by(Stopping(threshold=0.9999))
     # A test that may cross the threshold is worth having, however little it moves the belief.
     assert patient.advice_by(Stopping(threshold=inside, least_points=99)) is None
 
@@ -362,7 +363,17 @@ def test_a_result_that_few_rows_have_and_that_settles_the_outcome_tells_somethin
 
 def test_results_are_told_with_how_likely_each_is():
     told = words_for(np.array([0.952, 0.0046, 0.0434]))
-    assert told == ["typical (95% likely)", "very high (under 1% likely)", "very high (4% likely)"]
+    assert told == ["typical (95% likely)", "high (under 1% likely)", "very high (4% likely)"]
+
+
+def test_no_two_results_have_one_name_unless_there_are_more_of_them_than_names():
+    def names(chances):
+        return [said.split(" (")[0] for said in words_for(np.array(chances))]
+
+    assert names([0.02, 0.05, 0.93]) == ["very low", "low", "typical"]
+    assert names([1.0]) == ["typical"] and names([]) == []
+    assert names(CHANCES) == list(WORDS)
+    assert len(names(np.full(8, 1 / 8))) == 8
 
 
 def test_of_results_one_of_which_is_likelier_than_all_others_it_and_their_middle_are_tried():

@@ -43,7 +43,7 @@ def test_the_reason_for_one_patient_is_given_exactly_where_the_rules_hold_for_th
 def test_a_threshold_is_said_as_it_was_set(threshold: float, said: str) -> None:
     outlook = SimpleNamespace(crossing=lambda threshold: 0.0, movement=0.0)
     reason = l2m.Stopping(threshold=threshold).reason(PREDICTION[:1], 0.2, 1, 3.0, [outlook])
-    assert reason == f"Nothing left is likely to carry this across {said}: the chance is 0% at most."
+    assert reason == f"Nothing left is likely to carry this across {said}: the chance is below 1%."
 
 
 def test_what_is_left_of_the_cost_budget_and_what_it_pays_for() -> None:
