@@ -229,8 +229,13 @@ def _separated(patient: Patient, name: str) -> tuple[str, str] | None:
         up, down = int(row.argmax()), int(row.argmin())
         reach = min(row[up], -row[down])
         if reach >= best:
-            best, pair = reach, (str(classes[up]), str(classes[down]))
+            best, pair = reach, (_one_name(classes[up]), _one_name(classes[down]))
     return pair
+
+
+def _one_name(label: object) -> str:
+    """In a sentence; 'infection, other' would be read as two."""
+    return f"'{label}'" if "," in str(label) else str(label)
 
 
 def _by_support(patient: Patient, test: Candidate) -> tuple[list[str], list[str]]:

@@ -25,14 +25,14 @@ from l2m_core.step_through.verdict import (
 from l2m_core.step_through.words import percent, percents, predicted
 
 
-def patient_of(model, kind: str) -> Patient:
+def patient_of(model, kind: str, classes: tuple[str, ...] = ("early", "middle", "late")) -> Patient:
     """Of a cohort in which a alone tells, b is rare and dear, and c tells nothing."""
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({name: draw.normal(size=240).round(2) for name in "abc"})
     signal = frame.a + 0.3 * draw.normal(size=240)
     outcome = {
         "binary": np.where(signal > 0, "yes", "no"),
-        "multiclass": np.array(["early", "middle", "late"])[np.digitize(signal, [-0.5, 0.5])],
+        "multiclass": np.array(classes)[np.digitize(signal, [-0.5, 0.5])],
         "continuous": (50 + 10 * signal).round(1),
     }[kind]
     frame.loc[12:, "b"] = np.nan
@@ -239,6 +239,11 @@ def test_a_test_that_separates_two_classes_is_said_to(model) -> None:
     found = reasons(patient_of(model, "multiclass"), "a")
     assert re.fullmatch("would separate (early|middle|late) from (early|middle|late)", found.speaks_for[0])
     assert "recorded in 240 of 240" in found.speaks_for
+
+
+def test_a_class_with_a_comma_is_set_apart_in_a_sentence(model) -> None:
+    found = reasons(patient_of(model, "multiclass", classes=("early, sure", "middle, sure", "late, sure")), "a")
+    assert re.fullmatch("would separate '[a-z]+, sure' from '[a-z]+, sure'", found.speaks_for[0])
 
 
 def test_a_usual_result_that_changes_little_speaks_against(patient: Patient, monkeypatch) -> None:
