@@ -99,13 +99,8 @@ def _show(table: Table, draft: Draft) -> None:
 def _ask_for_outcome(table: Table, draft: Draft, cohort: Cohort | None, refusal: str | None) -> None:
     columns = st.columns([2, 2, 1.6])
     columns[0].text_input("Name of the cohort", value=draft["name"], max_chars=120, key="draft-name")
-    columns[1].selectbox(
-        "Outcome: the column to predict",
-        table.names,
-        key="draft-outcome",
-        index=table.names.index(draft["outcome"]),
-        on_change=_restate,
-    )
+    st.session_state.setdefault("draft-outcome", draft["outcome"])
+    columns[1].selectbox("Outcome: the column to predict", table.names, key="draft-outcome", on_change=_restate)
     if cohort is not None and cohort.kind == "binary":
         columns[2].selectbox(
             "Class that counts as positive", cohort.classes[::-1], key="draft-positive", on_change=_restate

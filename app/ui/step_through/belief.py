@@ -34,6 +34,9 @@ def show(answers: StepAnswers) -> None:
 def show_history(answers: StepAnswers, numbers: Sequence[int] | None = None) -> None:
     """numbers: of the steps; by default those of their events."""
     charts.draw(history(answers, answers.uncertainties(), numbers), "step-history", of=answers.record.id)
+    classes = answers.outcome.classes
+    if len(classes) > MOST_LINES:
+        st.caption(f"Of {len(classes)} classes the {MOST_LINES} that were likeliest at any step are drawn.")
 
 
 def show_gains(answers: StepAnswers) -> None:
@@ -99,6 +102,7 @@ def _continuous(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
     spread = labels.markdown(posterior_words.spread(outcome, now))
     st.markdown(f":small[Mean **{mean}**{since}; {spread}.]")
     charts.draw(_density(answers), "step-density", of=answers.record.id)
+    st.caption(f"▲ the mean; shaded, the 90% interval{'; dotted, a step ago' if answers.before else ''}.")
 
 
 def _density(answers: StepAnswers) -> charts.Chart:

@@ -26,8 +26,14 @@ def show(answers: StepAnswers) -> None:
     editing = st.session_state.get(actions.EDITING)
     if isinstance(editing, str) and editing in known:
         _correct(answers, editing)
-    measured = [name for action in patient.state.acquired for name in action if name in known]
-    order = [*reversed(measured), *(name for name in cohort.names if name in known and name not in measured)]
+    # The latest results first, those that came together in the order of the columns.
+    measured = [
+        name
+        for action in reversed(patient.state.acquired)
+        for name in cohort.names
+        if name in action and name in known
+    ]
+    order = [*measured, *(name for name in cohort.names if name in known and name not in measured)]
     if not order:
         st.caption("Nothing yet.")
     with st.container(gap=None, key="known-values"):

@@ -219,7 +219,8 @@ def _missing(loaded: LoadedTrace) -> Grid:
         feature = schema.feature(name)
         why = REASONS.get(state.statuses.get(name, ""), "not measured" if feature.role == "acquirable" else "not given")
         gain = labels.gain(gains[name]) if name in gains else ""
-        rows.append((labels.plain(name), why, gain, f"{feature.cost:g}", str(support.get(name, ""))))
+        cost = f"{feature.cost:g}" if feature.role == "acquirable" else ""
+        rows.append((labels.plain(name), why, gain, cost, str(support.get(name, ""))))
     return Grid(
         "What is not known",
         ("Feature", "Why", "Expected gain (nats)", "Cost", "Cohort rows with it"),
