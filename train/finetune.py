@@ -71,7 +71,7 @@ def run(job: FinetuneJob, resume: bool) -> None:
         return
     trained = TrainedRange(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
     target = Path(job.folder) / "model"
-    facts = {"job": to_plain(job), "loss": [before, after]}
+    facts = {"job": to_plain(job), "loss": [before, after], "cohort_hash": cohort.content_hash}
     save_model(target, tuned, tuned.config, trained, inference, facts)
     print(
         f"{target}: log loss of the rows that decided when to stop, with plain answers: {before:.4f} before, {after:.4f} after"

@@ -33,6 +33,7 @@ FORMAT = 3
 FORMATS_READ = (2, FORMAT)
 FACTS = "model.yaml"
 WEIGHTS = "weights-*.safetensors"
+UNTOLD = "untold"  # on which cohort a model was fine-tuned, by models that did not say so
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -52,6 +53,8 @@ class Release:
     """Where `module` computes."""
     spare: nn.Module | None = None
     """The same weights on the CPU, for when the GPU fails; None where `module` is there already."""
+    tuned_on: str = ""
+    """Content hash of the cohort that it was fine-tuned on, or UNTOLD; empty: on none."""
 
     @property
     def together(self) -> int:
@@ -183,7 +186,20 @@ def load_release(name: str | Path = "general", device: str | None = None, dtype:
     text = card.read_text() if card.is_file() else ""
     placed, taken = devices.put(module, chosen)
     spare = None if taken.is_cpu else module
-    return Release(folder.name, placed, config, trained, inference, _fingerprint(facts, dtype), text, taken, spare)
+    tuned_on = _tuned_on(facts)
+    return Release(
+        folder.name, placed, config, trained, inference, _fingerprint(facts, dtype), text, taken, spare, tuned_on
+    )
+
+
+def _tuned_on(facts: Mapping[str, Any]) -> str:
+    """See Release."""
+    training = facts.get("training")
+    if not isinstance(training, Mapping):
+        return ""
+    job = training.get("job")
+    is_tuned = isinstance(job, Mapping) and "finetune" in job
+    return str(training.get("cohort_hash", UNTOLD if is_tuned else ""))
 
 
 def _fingerprint(facts: dict[str, Any], dtype: str) -> str:

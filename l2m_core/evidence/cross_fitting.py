@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
@@ -54,4 +56,12 @@ def gather(
         if len(found.rows):
             answers.append(found)
     report(FOLDS_SHARE, "Drawing intervals.")
-    return summarise(cohort, plan, settings, answers)
+    return replace(summarise(cohort, plan, settings, answers), tuned=_tuned(model, cohort))
+
+
+def _tuned(model: L2M, cohort: Cohort) -> Literal["", "here", "elsewhere"]:
+    """See Figures."""
+    tuned_on = model.release.tuned_on
+    if not tuned_on:
+        return ""
+    return "here" if tuned_on == cohort.content_hash else "elsewhere"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from l2m_core.evidence.bootstrap import Estimate
 
@@ -179,6 +180,8 @@ class Figures:
     """Share of the patients asked on whom the model's order, or the fixed one, took such a test; all patients of a fold
     whose order has no other."""
     wishes: tuple[Positivity, ...]
+    tuned: Literal["", "here", "elsewhere"] = ""
+    """Where the model was fine-tuned: nowhere, on this very cohort, or on another, which may hold the same patients."""
 
     @property
     def shown_voice(self) -> Voice:

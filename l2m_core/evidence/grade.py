@@ -23,14 +23,16 @@ class Grade:
 
 def grade(figures: Figures, calibration: str, positivity: str) -> Grade:
     """calibration, positivity: the verdicts of the sentences about them."""
-    against = [*_about_predictions(figures)]
+    against = ["the model was fine-tuned on these very patients"] if figures.tuned == "here" else []
+    against += _about_predictions(figures)
     if _rarest(figures) < FEW_OUTCOMES:
         against.append(f"only {_asked_in_words(figures)}, too few to judge by: ask more, where there are more")
     if calibration == "bad":
         against.append("the predictions are not calibrated")
     if against:
         return Grade("not to be relied on", tuple(against))
-    doubts = [*_about_size(figures), *_about_others(figures), *_about_groups(figures)]
+    doubts = ["the model was fine-tuned on a cohort that may hold some of these patients"] if figures.tuned else []
+    doubts += [*_about_size(figures), *_about_others(figures), *_about_groups(figures)]
     if calibration == "open":
         doubts.append("the predictions are not shown to be well calibrated")
     if positivity == "bad":

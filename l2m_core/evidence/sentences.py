@@ -34,7 +34,9 @@ Verdict = Literal["good", "open", "bad", "note"]
 class Sentence:
     """verdict: good or bad where the figures say so; open where they do not; note: good to know."""
 
-    about: Literal["asked", "order", "others", "prediction", "calibration", "recalibration", "groups", "positivity"]
+    about: Literal[
+        "asked", "order", "others", "prediction", "calibration", "recalibration", "groups", "positivity", "tuned"
+    ]
     verdict: Verdict
     text: str
 
@@ -42,7 +44,8 @@ class Sentence:
 def sentences(figures: Figures) -> tuple[Sentence, ...]:
     """The most important first: does the order help, who predicts best, do the predictions help, are they calibrated, and what
     was not seen."""
-    found = [*_about_orders(figures), *_about_others(figures), _about_prediction(figures), _about_calibration(figures)]
+    found = [*_about_tuning(figures)]
+    found += [*_about_orders(figures), *_about_others(figures), _about_prediction(figures), _about_calibration(figures)]
     found += [*_about_recalibration(figures), *_about_groups(figures)]
     found += [*_about_positivity(figures), _about_asked(figures), *_about_few(figures)]
     return tuple(found)
@@ -67,6 +70,29 @@ def report(figures: Figures) -> str:
         lines.append(f"{t:>5}  {cells}")
     lines.append("       log loss in nats, with 95% intervals over patients")
     return "\n".join(lines)
+
+
+def _about_tuning(figures: Figures) -> list[Sentence]:
+    """Cross-fitting keeps patients out of what the model reads, not out of what its weights were fitted to."""
+    if figures.tuned == "here":
+        return [
+            Sentence(
+                "tuned",
+                "bad",
+                "The model was fine-tuned on these very patients: its weights have seen their outcomes, and all figures "
+                "here are too good. Ask the model that it was tuned from, or ask this one about other patients.",
+            )
+        ]
+    if figures.tuned == "elsewhere":
+        return [
+            Sentence(
+                "tuned",
+                "note",
+                "The model was fine-tuned on a cohort. Where that held some of these patients, its weights have seen their "
+                "outcomes, and the figures here are too good.",
+            )
+        ]
+    return []
 
 
 def _about_orders(figures: Figures) -> list[Sentence]:

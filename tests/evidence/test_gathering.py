@@ -13,6 +13,7 @@ from l2m_core.errors import CohortError
 from l2m_core.evidence import Evidence, EvidenceSettings, FoldAnswers, ask_fold, gather, make_plan, summarise
 from l2m_core.evidence.cross_fitting import FoldCache
 from l2m_core.evidence.fixed_order import PARTS, actions_of, best_fixed_order
+from l2m_core.memory import L2M
 from l2m_core.metrics import row_losses
 from tests.evidence.conftest import SETTINGS, small_frame
 
@@ -164,6 +165,20 @@ def test_classes_beyond_two_and_continuous_outcomes_have_their_own_scores(model)
     assert len(number.curves) == 3  # equal costs: no order by cost
     assert Evidence.from_data(json.loads(json.dumps(number.to_data()))) == number
     assert number.curve.scores["crps"][-1].value < number.curve.scores["crps"][0].value
+
+
+def test_of_a_model_that_was_fine_tuned_the_evidence_says_so(model, cohort, evidence):
+    def of_tuned_on(told: str) -> Evidence:
+        return gather(L2M(replace(model.release, tuned_on=told)), cohort, SETTINGS)
+
+    assert all(sentence.about != "tuned" for sentence in evidence.summary())
+    here, elsewhere = of_tuned_on(cohort.content_hash), of_tuned_on("another")
+    assert here.summary()[0].verdict == "bad" and "these very patients" in here.summary()[0].text
+    assert here.grade.word == "not to be relied on" and "these very patients" in here.grade.reasons[0]
+    assert elsewhere.summary()[0].verdict == "note" and elsewhere.grade.word != "strong"
+    assert Evidence.from_data(json.loads(json.dumps(here.to_data()))) == here
+    before = {key: value for key, value in here.to_data().items() if key != "tuned"}  # as it was written
+    assert Evidence.from_data(json.loads(json.dumps(before))).tuned == ""
 
 
 def test_scores_of_a_continuous_outcome_are_those_of_the_metrics(model):

@@ -14,6 +14,8 @@ import pytest
 import torch
 import yaml
 
+from l2m_core.answering.release import load_release
+from l2m_core.cohort import Cohort
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
 from l2m_core.settings import build_settings, read_settings
 from train.__main__ import main, settings_of
@@ -172,7 +174,9 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     config.write_text(yaml.safe_dump(settings))
     assert main(["finetune", "--config", str(config)]) == 0
     assert "decided when to stop" in capsys.readouterr().out
-    assert (tmp_path / "tuned" / "model" / "model.yaml").is_file()
+    cohort = Cohort.from_file(tmp_path / "table.csv", "died", baseline=["age"])
+    assert load_release(tmp_path / "tuned" / "model").tuned_on == cohort.content_hash
+    assert not load_release(tmp_path / "model").tuned_on
     assert "lactate" not in (tmp_path / "tuned" / "log.jsonl").read_text()
 
 

@@ -28,10 +28,7 @@ def show(answers: StepAnswers) -> None:
         _correct(answers, editing)
     # The latest results first, those that came together in the order of the columns.
     measured = [
-        name
-        for action in reversed(patient.state.acquired)
-        for name in cohort.names
-        if name in action and name in known
+        name for action in reversed(patient.state.acquired) for name in cohort.names if name in action and name in known
     ]
     order = [*measured, *(name for name in cohort.names if name in known and name not in measured)]
     if not order:
