@@ -131,34 +131,17 @@ def sample_missingness(
 
 
 def graft_missingness(
-    generator: torch.Generator,
-    x: Tensor,
-    pattern: Tensor,
-    acquirable: Tensor | None = None,
-    columns: Tensor | None = None,
-    shuffle_columns: bool = False,
+    generator: torch.Generator, x: Tensor, pattern: Tensor, acquirable: Tensor, columns: Tensor
 ) -> Tensor:
     """x: (B, N, d), pattern: (M, D) bool, the mask of a real table → r: (B, N, d) bool whose rows are its rows.
 
-    Rows are drawn with replacement. A feature's column of the pattern is its own position (then D must be d), or what
-    `columns` (B, d) says, or with `shuffle_columns` a random one, without replacement where D ≥ d.
+    Rows are drawn with replacement. columns: (B, d), each feature's column of the pattern.
     Baseline features (acquirable False) stay recorded.
     """
-    B, N, d = x.shape
-    M, D = pattern.shape
+    B, N, _ = x.shape
     pattern = pattern.to(x.device).bool()
-    if shuffle_columns:
-        copies = -(-d // D)
-        # Each copy of the table's columns is shuffled by itself, so no column comes twice before all came once.
-        columns = uniform(generator, (B, copies, D)).argsort(dim=-1).flatten(1)[:, :d]
-    elif columns is None:
-        if D != d:
-            raise ConfigError(f"The grafted pattern has {D} columns and the tasks {d}; pass shuffle_columns=True.")
-        columns = torch.arange(d, device=x.device).expand(B, d)
-    r = pattern[integers(generator, (B, N, 1), 0, M - 1), columns.unsqueeze(1)]
-    if acquirable is not None:
-        r = r | ~acquirable.unsqueeze(1)
-    return _keep_one(generator, r)
+    r = pattern[integers(generator, (B, N, 1), 0, len(pattern) - 1), columns.unsqueeze(1)]
+    return _keep_one(generator, r | ~acquirable.unsqueeze(1))
 
 
 @dataclass(frozen=True)
