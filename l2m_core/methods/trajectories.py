@@ -21,9 +21,7 @@ from torch import Tensor, nn
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.picks import gumbel, straight_through
-from l2m_core.methods.interface import Method
 from l2m_core.methods.masked import MaskedNetworkMethod
-from l2m_core.metrics import row_losses
 
 Policy = Callable[[Tensor, Tensor], Tensor]
 """(x⊙a (n, d), a (n, d) bool, or a relaxed one that carries a gradient) → logits (n, d)"""
@@ -174,21 +172,12 @@ def pathwise(
 
 
 def network_loss(method: MaskedNetworkMethod) -> Loss:
-    """As `method_loss`, differentiable in a, of a method whose predictor is a network."""
+    """Negative log likelihood of a method whose predictor is a network, differentiable in a."""
 
     def loss(x: Tensor, a: Tensor, y: Tensor) -> Tensor:
         values = torch.from_numpy(method.encoding.values(x.numpy()))
         mask = a.float()
         raw = method.predictor(torch.cat([values * mask[:, method.encoding.owner], mask], dim=1))
         return method.head.losses(raw, method.head.target(y.numpy()))
-
-    return loss
-
-
-def method_loss(method: Method) -> Loss:
-    """Negative log likelihood of a method's prediction."""
-
-    def loss(x: Tensor, a: Tensor, y: Tensor) -> Tensor:
-        return torch.from_numpy(row_losses(method.predict(x.numpy(), a.numpy()), y.numpy())).float()
 
     return loss

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from l2m_core.errors import ConfigError
 from l2m_core.methods import make_method
 from l2m_core.methods.ipw import LogisticPropensities, offline_ipw, semi_offline_ipw
-from l2m_core.methods.trajectories import gradient, method_loss, on_policy, reinforce, simulate
+from l2m_core.methods.trajectories import gradient, on_policy, reinforce, simulate
+from l2m_core.metrics import row_losses
 from tests.methods.cohorts import Table, learnable
 
 N = 20_000
@@ -174,7 +175,10 @@ def test_a_fitted_method_can_be_valued():
         scores = torch.from_numpy(method.rank(x.numpy(), a.numpy()))
         return torch.zeros_like(scores).masked_fill(scores < scores.max(-1, keepdim=True).values, -torch.inf)
 
-    trajectories = simulate(best, method_loss(method), x, y, acquirable, 2, generator(), offline_ipw(propensity))
+    def loss(x: Tensor, a: Tensor, y: Tensor) -> Tensor:
+        return torch.from_numpy(row_losses(method.predict(x.numpy(), a.numpy()), y.numpy())).float()
+
+    trajectories = simulate(best, loss, x, y, acquirable, 2, generator(), offline_ipw(propensity))
     values = trajectories.values(normalised=True)
     assert values[2] < values[0] - 0.1
 
