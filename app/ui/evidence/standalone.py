@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from app.store import StoredCohort, StoredEvidence
 from app.ui.charts import Chart
 from app.ui.charts import evidence_charts as drawings
-from app.ui.traces.report_html import POLICY, STYLE, text
+from app.ui.html_page import page, terms, text
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.sentences import LABELS, formula, grade_in_words
 from l2m_core.step_through import words
@@ -18,27 +18,19 @@ SAYS = {"good": "Shown", "open": "Undecided", "bad": "Beware", "note": "Note"}
 def to_html(stored: StoredCohort, kept: StoredEvidence, evidence: Evidence) -> str:
     title = f"Evidence: {stored.name}, version {stored.version}"
     said = [f"<li><strong>{SAYS[s.verdict]}.</strong> {text(s.text)}</li>" for s in evidence.summary()]
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{text(title)}</title>\n<style>\n{STYLE}\nsvg {{ max-height: 26rem; }}\n</style>\n</head>\n<body>",
-            f"<h1>{text(title)}</h1>",
-            f'<p class="banner"><strong>{text(words.RESEARCH_ONLY)}</strong></p>',
-            f'<p class="answer">{text(grade_in_words(evidence.grade))}</p>',
-            "<ul>",
-            *said,
-            "</ul>",
-            *_by_order(evidence),
-            *_head_to_head(evidence),
-            *_calibration(evidence),
-            *_decisions(evidence),
-            *_groups(evidence),
-            *_about(kept, evidence),
-            "</body>\n</html>\n",
-        ]
-    )
+    body = [
+        "<ul>",
+        *said,
+        "</ul>",
+        *_by_order(evidence),
+        *_head_to_head(evidence),
+        *_calibration(evidence),
+        *_decisions(evidence),
+        *_groups(evidence),
+        *_about(kept, evidence),
+    ]
+    answer = grade_in_words(evidence.grade)
+    return page(title, title, words.RESEARCH_ONLY, answer, body, "svg { max-height: 26rem; }\n")
 
 
 def _by_order(evidence: Evidence) -> list[str]:
@@ -120,8 +112,7 @@ def _about(kept: StoredEvidence, evidence: Evidence) -> list[str]:
         ("Model", kept.model_fingerprint),
         ("Settings", settings),
     ]
-    lines = [f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in facts]
-    return ["<h2>How it was gathered</h2>\n<dl>", *lines, "</dl>"]
+    return ["<h2>How it was gathered</h2>", terms(facts)]
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
