@@ -110,9 +110,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--cohort", type=Path, required=True, help="CSV, Excel or Parquet with known outcomes: the context"
     )
-    parser.add_argument("--outcome", help="the column to predict; not needed when the schema names it")
-    parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
-    parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
     reading_options.add_options(parser)
     parser.add_argument(
         "--patients", type=Path, required=True, help="CSV, Excel or Parquet: patients whose values may be asked for"

@@ -38,9 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="l2m evidence", description="Can I trust it on my cohort? By cross-fitting.")
     parser.add_argument("cohort", type=Path, help="CSV, gzipped CSV, Excel or Parquet with known outcomes")
-    parser.add_argument("--outcome", help="the column to predict; not needed when the schema names it")
-    parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
-    parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
     reading_options.add_options(parser)
     parser.add_argument(
         "--model", default="general", help="a released model's name, or a folder (default: %(default)s)"

@@ -1,9 +1,10 @@
-"""How the cells of a cohort's file are read, as options of a command: the same words as in Python."""
+"""What a cohort's file holds and how its cells are read, as options of a command: the same words as in Python."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
 from l2m_core.tables.column_reading import CENSORED_RULES, UNIT_RULES
@@ -27,6 +28,9 @@ class ReadingOptions:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--outcome", help="the column to predict; not needed when the schema names it")
+    parser.add_argument("--baseline", nargs="*", default=[], help="columns known from the start")
+    parser.add_argument("--schema", type=Path, help="YAML schema of the cohort")
     parser.add_argument("--sheet", help="the sheet that is read, of an Excel workbook that has several")
     parser.add_argument(
         "--measurements",
