@@ -33,6 +33,7 @@ from train.study.experiments import figures
 from train.study.experiments.comparison import scores_of, summarise_groups
 from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw, stand_ins
+from train.study.experiments.inference import NONE_STATED
 from train.study.experiments.models import fingerprint, teach, training_device
 from train.study.experiments.uncertainty import random_trajectories
 from train.study.experiments.verdicts import ClaimVerdict, all_of, judge, pairs
@@ -48,7 +49,7 @@ RULE = (
     "inner updates on top, paired by task, each with the interval of the difference above zero. What each loses along its own "
     "policy's order is published beside it."
 )
-EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+EFFECT = NONE_STATED
 GATED = ""  # its models are trained here, and the claim is about which of them is better
 POOLED: dict[str, type[PooledCells] | type[PooledRows]] = {"cells": PooledCells, "rows": PooledRows}
 KINDS: dict[str, Callable[[ModelConfig], nn.Module]] = {

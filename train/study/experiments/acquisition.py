@@ -8,6 +8,7 @@ import pandas as pd
 
 from train.study.experiments import comparison
 from train.study.experiments.families import stand_ins
+from train.study.experiments.inference import NONE_STATED
 from train.study.experiments.verdicts import ClaimVerdict, finished, judge_others, with_families
 
 TITLE = "Acquisition by step"
@@ -19,7 +20,7 @@ RULE = (
     "Mean log loss over the steps: lower than each other method's, paired by task over all families, with the interval of the "
     "difference above zero."
 )
-EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+EFFECT = NONE_STATED
 GATED = "l2m"
 
 SETTINGS = comparison.ComparisonSettings

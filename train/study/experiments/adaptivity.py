@@ -14,6 +14,7 @@ from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments.comparison import Run, by_step, log_loss_by_step, one_by_one, scores_of, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw, stand_ins
+from train.study.experiments.inference import NONE_STATED
 from train.study.experiments.verdicts import ClaimVerdict, any_of, judge, pairs
 
 TITLE = "Adaptivity"
@@ -25,7 +26,7 @@ RULE = (
     "Mean log loss over the steps, the majority's minus that of choices for each patient, paired by task: in one family at "
     "least the interval lies above zero, at a level corrected for the number of families."
 )
-EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+EFFECT = NONE_STATED
 GATED = "l2m"
 
 

@@ -12,6 +12,7 @@ from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, one_by_one, run_methods, summarise_groups, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import stand_ins
+from train.study.experiments.inference import NONE_STATED
 from train.study.experiments.verdicts import (
     NOT_TESTABLE,
     ClaimVerdict,
@@ -34,7 +35,7 @@ RULE = (
     "mean of them is stable. A first run, judged by means over both families, had left no verdict for that reason; this rule was "
     "made after it, and is judged on tasks that were not in it."
 )
-EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+EFFECT = NONE_STATED
 GATED = "l2m"
 WITHIN = ("family", "task", "variant")
 

@@ -19,6 +19,8 @@ one side counts. The parts of one claim need no more, since all of them must hol
 POWER = 0.8
 SMALLEST = 0.005
 """Nats of log loss: the smallest difference worth seeing, where the study states none."""
+NONE_STATED = f"None is stated in numbers; the smallest difference worth seeing is {SMALLEST:g} nats."
+"""The effect of a claim that the study puts no number to."""
 ONE_ERROR = 2 * NormalDist().cdf(1.0) - 1
 """Level of an interval of one standard error each way."""
 

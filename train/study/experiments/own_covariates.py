@@ -24,6 +24,7 @@ from train.study.experiments import comparison
 from train.study.experiments.comparison import by_step, scores_of
 from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, cohort_of, draw, stand_ins
+from train.study.experiments.inference import NONE_STATED
 from train.study.experiments.models import load_own_copy, teach, with_module
 from train.study.experiments.verdicts import ClaimVerdict, finished, judge, pairs
 
@@ -47,7 +48,7 @@ RULE = (
 )
 LOOKS = 4
 """How often the claim has been looked at, this time counted."""
-EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+EFFECT = NONE_STATED
 OWN, LONGER, RELEASED = "own covariates", "longer", "l2m"
 GATED = OWN
 

@@ -23,6 +23,7 @@ from train.study.evaluation.trial_runs import load_model, roll_out
 from train.study.experiments.comparison import by_step, log_loss_by_step, scores_of
 from train.study.experiments.experiment import Job, version_of
 from train.study.experiments.families import Family, draw
+from train.study.experiments.inference import NONE_STATED
 from train.study.experiments.models import training_device, with_module
 from train.study.experiments.verdicts import ClaimVerdict, all_of, judge, pairs
 
@@ -37,10 +38,7 @@ RULE = (
     "nats, the interval being below that. To improve, which is published beside it and decides nothing: in families with 'plan' "
     "in their name the interval of the gain lies above zero."
 )
-EFFECT = (
-    "None is stated in numbers; the smallest difference worth seeing is 0.005 nats. What there is to "
-    "gain by two tests is the [headroom](headroom.md), which is measured first."
-)
+EFFECT = f"{NONE_STATED} What there is to gain by two tests is the [headroom](headroom.md), which is measured first."
 GATED = "greedy"
 MARGIN = 0.005
 WAYS = ("greedy", "lookahead")

@@ -12,6 +12,7 @@ from train.study.experiments import comparison, figures
 from train.study.experiments.comparison import Run, method_runs, one_by_one, record, summarise_groups, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import Family, draw, stand_ins
+from train.study.experiments.inference import NONE_STATED
 from train.study.experiments.verdicts import NOT_TESTABLE, ClaimVerdict, finished, judge, pairs
 
 TITLE = "Real missingness as a stress test"
@@ -26,7 +27,7 @@ RULE = (
     "[0.0003, 0.0044] nats with the policy before, half of them for the second time); it is judged on 600 tasks that were not "
     "among them."
 )
-EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+EFFECT = NONE_STATED
 GATED = "l2m"
 PATTERNS = ("complete", "at random", "real")
 

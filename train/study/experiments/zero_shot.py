@@ -15,6 +15,7 @@ from train.study.experiments import comparison
 from train.study.experiments.comparison import Run, by_step, one_by_one, run_methods, scores_of, tasks_of
 from train.study.experiments.experiment import Job
 from train.study.experiments.families import draw, stand_ins
+from train.study.experiments.inference import NONE_STATED
 from train.study.experiments.models import load_own_copy, training_device, with_module
 from train.study.experiments.verdicts import ClaimVerdict, all_of, finished, judge, pairs
 
@@ -34,7 +35,7 @@ RULE = (
     " asked for two classes; the eleven alone would have left the first open again (0.0117 [-0.0043, 0.0417]; fine-tuned "
     "0.0102 [0.0006, 0.1507]). Methods trained on the task are published beside it; the study claims nothing of them here."
 )
-EFFECT = "None is stated in numbers; the smallest difference worth seeing is 0.005 nats."
+EFFECT = NONE_STATED
 GATED = "l2m"
 FINETUNED = "finetuned"
 
