@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from l2m_core.learn.checkpoints import write_text
+from l2m_core.metrics import Interval
 from train.study.evaluation.cells import LONG_CONTEXT
 from train.study.evaluation.scores import SPREAD_SHARE
 from train.study.evaluation.summary import (
@@ -144,53 +145,62 @@ density over bins); it, CRPS and RMSE are in standard deviations of the context'
 
 def _claims(summary: Summary, records: Sequence[dict]) -> str:
     lead, cells = summary.lead, len(summary.cells)
-    lines = [
-        f"- {summary.trials} trials (cell × seed) in {cells} cells were finished by every method"
-        + (f"; {summary.left_out} are not finished by all yet and are left out." if summary.left_out else ".")
-    ]
-    if "information" in summary.methods:
-        lines.append(f"- Information over the base rate, {lead}: {summary.information[lead]:.4f} nats.")
-        best = summary.best_task_specific
-        if best is not None:
-            lines.append(
-                f"- Against the best task-specific acquisition method ({best}, {summary.information[best]:.4f}): "
-                f"**{summary.ratio:.2f} times**. Who knew the lowest method of each cell beforehand, {lead} among them, would "
-                f"come to {summary.hindsight:.2f} times, and to a skill of {summary.hindsight_skill:.4f}."
-            )
-        lines += _binary_alone(records, lead)
-        above = [name for name in summary.information.index if summary.information[name] > summary.information[lead]]
-        lines.append(f"- Methods with more information than {lead}: {', '.join(above) or 'none'}.")
     lowest = int((summary.cells["behind"] <= NEAR).sum())
-    lines.append(
-        f"- {lead} is lowest, or within {NEAR:.1%} of the lowest, on **{lowest} of {cells}** cells ({summary.share_lowest:.0%}); "
-        f"the same model's other forms are not counted; were they rivals too: {summary.lowest_of_all}."
-    )
-    if (best := summary.best_rival) is not None:
-        over_cells, over_cohorts = summary.lower_than(best)
-        lines.append(
-            f"- Lower than {best}, the lowest of the other methods over all cells ({summary.cells[best].mean():.4f}), by "
-            f"{over_cells} over cells, {over_cohorts} over cohorts (95%, Student's t)."
-        )
-    beyond = summary.skill_beyond(MODEL_ALONE) if lead != MODEL_ALONE else None
-    if beyond is not None:
-        lines.append(
-            f"- Skill beyond {MODEL_ALONE}: {beyond[0]} over cells, {beyond[1]} over cohorts (95%, Student's t)."
-        )
     worse = summary.worse_than_base_rate
     named = "; ".join(f"{c.cohort} {c.context} {c.missing:g}" for c in worse.itertuples())
-    lines.append(
-        f"- Worse than the base rate by more than {WORSE:.0%}: {len(worse)} cells{': ' + named if named else ''}."
-    )
-    interval = paired([r for r in records if r.get("kind") != "continuous"], lead, f"{lead}_random")
-    if interval is not None:
-        lines.append(
-            f"- Default policy against random order, log loss saved: {interval[0]} over cells, {interval[1]} over "
-            f"cohorts (95%, Student's t)."
-        )
+    lines = [
+        f"- {summary.trials} trials (cell × seed) in {cells} cells were finished by every method"
+        + (f"; {summary.left_out} are not finished by all yet and are left out." if summary.left_out else "."),
+        *_information(summary, records),
+        f"- {lead} is lowest, or within {NEAR:.1%} of the lowest, on **{lowest} of {cells}** cells ({summary.share_lowest:.0%}); "
+        f"the same model's other forms are not counted; were they rivals too: {summary.lowest_of_all}.",
+        *_differences(summary),
+        f"- Worse than the base rate by more than {WORSE:.0%}: {len(worse)} cells{': ' + named if named else ''}.",
+    ]
+    saved = paired([r for r in records if r.get("kind") != "continuous"], lead, f"{lead}_random")
+    if saved is not None:
+        lines.append(f"- Default policy against random order, log loss saved: {_over(saved)}.")
     if "ece" in summary.methods:
         row = summary.methods.loc[lead]
         lines.append(f"- Mean ECE of {lead}: {row['ece']:.4f} (by chance alone: {row['ece_by_chance']:.4f}).")
     return "\n".join(lines)
+
+
+def _information(summary: Summary, records: Sequence[dict]) -> list[str]:
+    """Over the base rate; nothing where it was not among the methods."""
+    if "information" not in summary.methods:
+        return []
+    lead, information = summary.lead, summary.information
+    lines = [f"- Information over the base rate, {lead}: {information[lead]:.4f} nats."]
+    best = summary.best_task_specific
+    if best is not None:
+        lines.append(
+            f"- Against the best task-specific acquisition method ({best}, {information[best]:.4f}): "
+            f"**{summary.ratio:.2f} times**. Who knew the lowest method of each cell beforehand, {lead} among them, would "
+            f"come to {summary.hindsight:.2f} times, and to a skill of {summary.hindsight_skill:.4f}."
+        )
+    lines += _binary_alone(records, lead)
+    above = [name for name in information.index if information[name] > information[lead]]
+    return [*lines, f"- Methods with more information than {lead}: {', '.join(above) or 'none'}."]
+
+
+def _differences(summary: Summary) -> list[str]:
+    """From the best of the other methods, and from the model alone, where each is there."""
+    lines = []
+    if (best := summary.best_rival) is not None:
+        lines.append(
+            f"- Lower than {best}, the lowest of the other methods over all cells ({summary.cells[best].mean():.4f}), by "
+            f"{_over(summary.lower_than(best))}."
+        )
+    beyond = summary.skill_beyond(MODEL_ALONE) if summary.lead != MODEL_ALONE else None
+    if beyond is not None:
+        lines.append(f"- Skill beyond {MODEL_ALONE}: {_over(beyond)}.")
+    return lines
+
+
+def _over(found: tuple[Interval, Interval]) -> str:
+    cells, cohorts = found
+    return f"{cells} over cells, {cohorts} over cohorts (95%, Student's t)"
 
 
 def _binary_alone(records: Sequence[dict], lead: str) -> list[str]:

@@ -150,12 +150,12 @@ def _by_method(finished: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     return means.loc[order]
 
 
-def paired(records: Sequence[dict], lead: str, other: str, score: str = "log_loss") -> tuple[Interval, Interval] | None:
-    """How much lower the lead is than another method: intervals over cells, and over cohorts."""
+def paired(records: Sequence[dict], lead: str, other: str) -> tuple[Interval, Interval] | None:
+    """How much lower the lead's log loss is than another method's: intervals over cells, and over cohorts."""
     table = pd.DataFrame([r for r in records if not r.get("error") and r["method"] in (lead, other)])
     if table.empty or table["method"].nunique() < 2:
         return None
-    trials = table.pivot_table(index=[*CELL, "seed"], columns="method", values=score, aggfunc="last").dropna()
+    trials = table.pivot_table(index=[*CELL, "seed"], columns="method", values="log_loss", aggfunc="last").dropna()
     if trials.empty:
         return None
     cells = trials.groupby(CELL).mean()
