@@ -47,7 +47,7 @@ def show() -> None:
         )
         notices.research_banner()
         notices.show_waiting()
-        _ways_to_open(owner, stored)
+        _ways_to_open(stored)
         cohort_draft.show()
         return
     left, right = st.columns([3, 1.25], vertical_alignment="bottom")
@@ -55,7 +55,7 @@ def show() -> None:
         chosen = _choose(owner, stored)
     # Its key changes with the cohort that is open, which closes it: it does not lie over what was opened from it.
     with right.popover("Add a cohort", icon=":material/add:", width="stretch", key=f"add-cohort-{chosen.id}"):
-        _ways_to_open(owner, stored, narrow=True)
+        _ways_to_open(stored, narrow=True)
     notices.show_waiting()
     cohort_draft.show()
     with notices.shown_refusals():
@@ -65,7 +65,7 @@ def show() -> None:
 # -- opening --------------------------------------------------------------------------------------------------------
 
 
-def _ways_to_open(owner: str, stored: tuple[StoredCohort, ...], narrow: bool = False) -> None:
+def _ways_to_open(stored: tuple[StoredCohort, ...], narrow: bool = False) -> None:
     boxes = [st.container() for _ in EXAMPLES] if narrow else st.columns(len(EXAMPLES))
     for box, (number, example) in zip(boxes, enumerate(EXAMPLES), strict=True):
         with box.container(border=True, height="stretch" if not narrow else "content"):

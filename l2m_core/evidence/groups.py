@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from l2m_core.cohort import Cohort
@@ -20,17 +22,17 @@ def groups_of(cohort: Cohort, rows: np.ndarray) -> list[tuple[str, str, np.ndarr
         if feature.role != "baseline":
             continue
         values = cohort.x[rows, column]
-        for name, member in _levels(feature, values) if feature.levels else _thirds(feature, values):
+        for name, member in _levels(feature.levels, values) if feature.levels else _thirds(values):
             if member.sum() >= FEWEST_ROWS:
                 found.append((feature.name, name, member))
     return found
 
 
-def _levels(feature, values: np.ndarray):
-    return [(level, values == code) for code, level in enumerate(feature.levels)]
+def _levels(levels: tuple[str, ...], values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    return ((level, values == code) for code, level in enumerate(levels))
 
 
-def _thirds(feature, values: np.ndarray):
+def _thirds(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """Of the values asked, not more parts than they have different values."""
     known = values[~np.isnan(values)]
     cuts = np.unique(np.quantile(known, np.arange(1, PARTS) / PARTS)) if len(known) else np.zeros(0)

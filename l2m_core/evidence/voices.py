@@ -20,7 +20,6 @@ from l2m_core.metrics import row_crps, row_losses
 from l2m_core.tabular.predictions import Gaussian
 
 GENERAL, COUNCIL, REGRESSION, TREES = "model", "council", "regression", "trees"
-CONVENTIONAL = (REGRESSION, TREES)
 LEVELS = np.round(np.arange(0.1, 0.95, 0.1), 1)  # nominal levels of central intervals, for a continuous outcome
 
 Believed = np.ndarray | Predictive | Gaussian

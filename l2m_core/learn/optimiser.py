@@ -43,7 +43,7 @@ class Muon(torch.optim.Optimizer):
             # m ← β m + (1 - β) g
             state["momentum"].lerp_(gradient, 1 - group["momentum"])
             # Nesterov: the update looks one step ahead, (1 - β) g + β m.
-            updates.append(gradient.lerp(state["momentum"], group["momentum"]))  # Nesterov
+            updates.append(gradient.lerp(state["momentum"], group["momentum"]))
         orthogonal = orthogonalise(torch.stack(updates))
         # An orthogonal (r, c) matrix has entries of root mean square 1 / sqrt(max(r, c)). This factor makes it 0.2,
         # about what AdamW's updates have, so both optimisers share one learning rate and one decay.

@@ -13,11 +13,11 @@ from app.ui.charts.base import Chart, axis_of, layout_of
 ROWS_SHOWN = 250  # cohort rows in the map of what was recorded
 
 
-def recorded_map(recorded: np.ndarray, features: Sequence[str], seed: int = 0) -> Chart:
+def recorded_map(recorded: np.ndarray, features: Sequence[str]) -> Chart:
     """recorded: (N, d) bool, which values are recorded. Rows with the same missing values are drawn together."""
     rows = np.arange(len(recorded))
     if len(rows) > ROWS_SHOWN:
-        rows = np.random.default_rng(seed).choice(rows, ROWS_SHOWN, replace=False)
+        rows = np.random.default_rng(0).choice(rows, ROWS_SHOWN, replace=False)
     part = recorded[rows]
     order = np.argsort(-part.mean(axis=0), kind="stable")
     part = part[np.lexsort(part[:, order[::-1]].T)][::-1]
