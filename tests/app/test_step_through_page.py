@@ -314,8 +314,8 @@ def test_rules_are_kept_with_the_step_through_and_give_the_reason_to_stop(owner:
 @pytest.mark.parametrize(
     ("rule", "limit", "asks_first", "reason"),
     [
-        ("cost", 12.0, True, "The cost budget of 12 is used (12 spent)."),
-        ("gain", 5.0, False, "nats, less than the threshold of 5."),
+        ("cost_budget", 12.0, True, "The cost budget of 12 is used (12 spent)."),
+        ("least_gain", 5.0, False, "nats, less than the threshold of 5."),
         ("confidence", 50.0, False, "at least the 50% asked for."),
     ],
 )
@@ -331,7 +331,7 @@ def test_each_rule_advises_stopping_and_never_forbids_to_go_on(
 
 
 def test_below_its_limit_no_rule_advises_anything(app: AppTest) -> None:
-    for rule, limit in (("cost", 13.0), ("gain", 0.0), ("confidence", 100.0), ("budget", 2)):
+    for rule, limit in (("cost_budget", 13.0), ("least_gain", 0.0), ("confidence", 100.0), ("budget", 2)):
         app = set_rule(app, rule, limit)
     assert "Stop: " not in verdict_line(enter(app, "lactate", 2.2))
 

@@ -200,7 +200,7 @@ def test_a_test_that_was_measured_although_the_advice_was_to_stop_was_not_follow
 def test_what_was_advised_then_was_followed(owner: str, ward: StoredCohort) -> None:
     app = begin(ward, age=71.0)
     name = str(loading.load(owner, step_id(app)).trace.steps[0].suggested)
-    app = enter(set_rule(app, "points", 0), name, "clear" if name == "scan" else 3.0)
+    app = enter(set_rule(app, "least_points", 0), name, "clear" if name == "scan" else 3.0)
     recorded = loading.load(owner, step_id(app))
     assert recorded.against_advice == frozenset()
     assert "The suggestion was followed." in texts(open_app("traces", trace=recorded.record.id))

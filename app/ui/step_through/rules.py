@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
@@ -15,6 +17,80 @@ from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
 
 MODELS_OWN = ""  # in the select box: whatever the model orders tests by
+AT_FIRST = (
+    f"At first {points_in_words(POINT)}, or {OF_RARE:.0%} of how often a rare outcome is, where that is less. "
+    "Of an outcome that is a number, a point is 1% of its spread in the cohort"
+)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A number of `Stopping` as people enter and read it."""
+
+    name: str
+    """Of the field."""
+    question: str
+    says: str
+    """In the log; {} stands for the number."""
+    allowed: Mapping[str, Any]
+    """Range, step and format of the number input."""
+    in_percent: bool = False
+    """Kept as a share."""
+    write: Callable[[float], str] = "{:g}".format
+    """The number, for the log."""
+    write_of_number: Callable[[float], str] | None = None
+    """The same where the outcome is a number, if that is told in other terms."""
+
+    def key(self, form: str) -> str:
+        return f"{form}-{self.name}"
+
+    def shown(self, stopping: Stopping) -> float | None:
+        kept = getattr(stopping, self.name)
+        return 100 * kept if self.in_percent and kept is not None else kept
+
+    def read(self, entered: float | None) -> Any:
+        """As the field keeps it."""
+        return entered / 100 if self.in_percent and entered is not None else entered
+
+    def words(self, stopping: Stopping, outcome_kind: str) -> str:
+        """Empty where it does not apply."""
+        shown = self.shown(stopping)
+        write = (outcome_kind == "continuous" and self.write_of_number) or self.write
+        return "" if shown is None else self.says.format(write(shown))
+
+
+def _number(step: float, lowest: float = 0.0, highest: float | None = None) -> dict[str, Any]:
+    return {"min_value": lowest, "max_value": highest, "format": "%g", "step": step}
+
+
+LIMITS = (
+    Limit(
+        "least_points",
+        "no test is expected to move this by (points)",
+        "no test is expected to move this by {}",
+        _number(0.5) | {"help": AT_FIRST},
+        write=points_in_words,
+        write_of_number="{:g}% of the outcome's spread".format,  # a number has no points
+    ),
+    Limit(
+        "threshold",
+        "no test is likely to cross (% of a yes/no outcome)",
+        "no test is likely to cross {}%",
+        _number(1.0, 0.1, 99.9),
+        in_percent=True,
+    ),
+    Limit("budget", "tests done reach", "tests done reach {}", {"min_value": 0, "step": 1}),
+    Limit("cost_budget", "cost reaches", "cost reaches {}", _number(1.0)),
+    Limit("least_gain", "the best gain is below (nats)", "the best gain is below {} nats", _number(0.005)),
+    Limit(
+        "confidence",
+        "an outcome is this likely (%)",
+        "an outcome is {}% likely",
+        _number(1.0, 50.0, 100.0),
+        in_percent=True,
+    ),
+)
+"""When stopping may be advised, in the order of the two columns of the form, row by row."""
 
 
 def at_first(cohort: Cohort, release: Release) -> Rules:
@@ -57,84 +133,27 @@ def ask_rules(settings: Rules, key: str, models_own: str | None = None) -> None:
     st.caption(
         "Advise stopping when … (leave empty for never). Costs and stopping rules are our addition; the study had none."
     )
-    share = None if stopping.confidence is None else 100 * stopping.confidence
-    acts_from = None if stopping.threshold is None else 100 * stopping.threshold
-    left, right = st.columns(2)
-    with left:
-        _ask_limit(
-            "no test is expected to move this by (points)",
-            stopping.least_points,
-            f"{key}-points",
-            min_value=0.0,
-            format="%g",
-            step=0.5,
-            help=f"At first {points_in_words(POINT)}, or {OF_RARE:.0%} of how often a rare outcome is, where that is less. "
-            "Of an outcome that is a number, a point is 1% of its spread in the cohort",
-        )
-        _ask_limit("tests done reach", stopping.budget, f"{key}-budget", min_value=0, step=1)
-        _ask_limit(
-            "the best gain is below (nats)", stopping.least_gain, f"{key}-gain", min_value=0.0, format="%g", step=0.005
-        )
-    with right:
-        _ask_limit(
-            "no test is likely to cross (% of a yes/no outcome)",
-            acts_from,
-            f"{key}-threshold",
-            min_value=0.1,
-            max_value=99.9,
-            format="%g",
-            step=1.0,
-        )
-        _ask_limit("cost reaches", stopping.cost_budget, f"{key}-cost", min_value=0.0, format="%g", step=1.0)
-        _ask_limit(
-            "an outcome is this likely (%)",
-            share,
-            f"{key}-confidence",
-            min_value=50.0,
-            max_value=100.0,
-            format="%g",
-            step=1.0,
-        )
-
-
-def _ask_limit(label: str, value: float | None, key: str, **limits: Any) -> None:
-    """Empty stands for no limit."""
-    st.number_input(label, value=value, key=key, placeholder="no limit", **limits)
+    columns = st.columns(2)
+    for number, limit in enumerate(LIMITS):
+        with columns[number % 2]:
+            # Empty stands for no limit.
+            st.number_input(
+                limit.question, value=limit.shown(stopping), key=limit.key(key), placeholder="no limit", **limit.allowed
+            )
 
 
 def in_words(settings: Rules, outcome_kind: str) -> str:
     """The rules as the log shows them."""
-    stopping = settings.stopping
-    least = None if stopping.least_points is None else points_in_words(stopping.least_points)
-    if least is not None and outcome_kind == "continuous":  # a number has no points
-        least = f"{stopping.least_points:g}% of the outcome's spread"
-    limits = {
-        "no test is expected to move this by {}": least,
-        "no test is likely to cross {:g}%": None if stopping.threshold is None else 100 * stopping.threshold,
-        "tests done reach {:g}": stopping.budget,
-        "cost reaches {:g}": stopping.cost_budget,
-        "the best gain is below {:g} nats": stopping.least_gain,
-        "an outcome is {:g}% likely": None if stopping.confidence is None else 100 * stopping.confidence,
-    }
-    when = [words.format(limit) for words, limit in limits.items() if limit is not None]
+    when = [words for limit in LIMITS if (words := limit.words(settings.stopping, outcome_kind))]
     rank = labels.POLICIES[settings.policy] if settings.policy else "the model's default"
     return f"rank by {rank} · advise stopping {'when ' + ' or '.join(when) if when else 'never'}"
 
 
 def entered_rules(key: str) -> Rules:
     """The rules as entered; ConfigError for a number outside its range."""
-    parts = ("policy", "points", "threshold", "budget", "gain", "cost", "confidence")
-    entered = {part: st.session_state.get(f"{key}-{part}") for part in parts}
-    confidence, threshold = entered["confidence"], entered["threshold"]
-    stopping = Stopping(
-        budget=None if entered["budget"] is None else int(entered["budget"]),
-        cost_budget=entered["cost"],
-        least_gain=entered["gain"],
-        confidence=None if confidence is None else confidence / 100,
-        least_points=entered["points"],
-        threshold=None if threshold is None else threshold / 100,
-    )
-    return Rules(stopping, entered["policy"] if entered["policy"] in POLICIES else None)
+    stopping = Stopping(**{limit.name: limit.read(st.session_state.get(limit.key(key))) for limit in LIMITS})
+    policy = st.session_state.get(f"{key}-policy")
+    return Rules(stopping, policy if policy in POLICIES else None)
 
 
 def _save(step_id: str, expected_length: int, key: str) -> None:
