@@ -34,6 +34,8 @@ LEAST_TOP = 0.001  # of that axis: where no threshold gives a benefit, it still 
 NAMES = {"auroc": "AUROC", "crps": "CRPS", "rmse": "RMSE"}
 ASIDE = 0.07  # how far apart the intervals of two orders stand
 TESTS_SHOWN = 30  # in one map or bar chart; the table holds all
+LEAST_WRITTEN = 0.05  # shares below it are not written into the map
+NOTHING_LEFT = "nothing left to ask"
 
 
 def by_tests(curves: Sequence[Curve], score: str, unit: str, base: float | None = None) -> Chart:
@@ -142,15 +144,7 @@ def calibration(found: Calibration, evidence: Evidence) -> Chart:
             "color": ACCENT,
             "size": [6 + 8 * (count / largest) ** 0.5 if classes else 9 for count in found.count],
         },
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "color": ACCENT,
-            "thickness": 1,
-            "width": 3,
-            "array": [high - value for high, value in zip(found.high, found.observed, strict=True)],
-            "arrayminus": [value - low for low, value in zip(found.low, found.observed, strict=True)],
-        },
+        "error_y": _error_bars(ACCENT, 3, found.observed, found.low, found.high),
         "customdata": list(found.count),
         "hovertemplate": "predicted %{x:.1%}, observed %{y:.1%}<br>%{customdata} rows<extra></extra>",
     }
@@ -235,9 +229,35 @@ def choices(evidence: Evidence) -> Chart:
     chosen = list(zip(*evidence.chosen, strict=True))  # by test, then by step
     order = sorted(range(len(evidence.actions)), key=lambda i: -sum(chosen[i][:3]) - 1e-3 * sum(chosen[i]))
     shown = [i for i in order if sum(chosen[i]) > 0][:TESTS_SHOWN]
-    steps = list(range(1, evidence.budget + 1))
-    names = [*[evidence.actions[i] for i in shown], "nothing left to ask"]
+    steps = range(1, evidence.budget + 1)
+    names = [*[evidence.actions[i] for i in shown], NOTHING_LEFT]
     rows = [*[list(chosen[i]) for i in shown], list(evidence.finished)]
+    layout = layout_of(
+        70 + 22 * len(names),
+        xaxis=axis_of(
+            title={"text": "step"}, side="top", dtick=1, showgrid=False, range=[0.5, max(len(steps), 3) + 0.5]
+        ),
+        yaxis=_axis_of_names(names),
+    )
+    table = pd.DataFrame({"test": [*evidence.actions, NOTHING_LEFT]})
+    for step in range(evidence.budget):
+        table[f"step {step + 1}"] = [*evidence.chosen[step], evidence.finished[step]]
+    first = max(range(len(evidence.actions)), key=lambda i: chosen[i][0])
+    alt = (
+        f"How often each of {len(evidence.actions)} tests is taken at each of {evidence.budget} steps in the model's order. "
+        f"First comes most often {evidence.actions[first]}, for {labels.percent(chosen[first][0])} of the patients."
+    )
+    return Chart(
+        {"data": _map_of_shares(names, rows), "layout": layout},
+        alt,
+        lambda: table,
+        dict.fromkeys(table.columns[1:], "percent"),
+    )
+
+
+def _map_of_shares(names: Sequence[str], rows: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
+    """Shares as colours, with the larger ones written on them. rows: of each name, one share for each step."""
+    steps = list(range(1, len(rows[0]) + 1))
     top = max((value for row in rows for value in row), default=0.0) or 1.0
     heat = {
         "type": "heatmap",
@@ -270,53 +290,29 @@ def choices(evidence: Evidence) -> Chart:
         (step, position, value)
         for position, row in enumerate(rows)
         for step, value in zip(steps, row, strict=True)
-        if value >= 0.05
+        if value >= LEAST_WRITTEN
     ]
     marks = {
         "type": "scatter",
         "mode": "text",
         "hoverinfo": "skip",
-        "x": [mark[0] for mark in written],
-        "y": [mark[1] for mark in written],
-        "text": [f"{mark[2]:.0%}" for mark in written],
-        "textfont": {"size": 11, "color": ["#10181c" if mark[2] > 0.55 * top else "#ffffff" for mark in written]},
+        "x": [step for step, _, _ in written],
+        "y": [position for _, position, _ in written],
+        "text": [f"{value:.0%}" for _, _, value in written],
+        # Dark letters where the map is light.
+        "textfont": {"size": 11, "color": ["#10181c" if value > 0.55 * top else "#ffffff" for _, _, value in written]},
     }
-    layout = layout_of(
-        70 + 22 * len(names),
-        xaxis=axis_of(
-            title={"text": "step"}, side="top", dtick=1, showgrid=False, range=[0.5, max(len(steps), 3) + 0.5]
-        ),
-        yaxis=axis_of(
-            tickmode="array",
-            tickvals=list(range(len(names))),
-            showgrid=False,
-            ticktext=[labels.chart(name, 24) for name in names],
-            range=[len(names) - 0.5, -0.5],
-        ),
-    )
-    table = pd.DataFrame({"test": [*evidence.actions, "nothing left to ask"]})
-    for step in range(evidence.budget):
-        table[f"step {step + 1}"] = [*evidence.chosen[step], evidence.finished[step]]
-    first = max(range(len(evidence.actions)), key=lambda i: chosen[i][0])
-    alt = (
-        f"How often each of {len(evidence.actions)} tests is taken at each of {evidence.budget} steps in the model's order. "
-        f"First comes most often {evidence.actions[first]}, for {labels.percent(chosen[first][0])} of the patients."
-    )
-    return Chart(
-        {"data": [heat, marks], "layout": layout}, alt, lambda: table, dict.fromkeys(table.columns[1:], "percent")
-    )
+    return [heat, marks]
 
 
 def wishes(found: Sequence[Positivity], rows: int) -> Chart:
     """For each test how often the model asked for it first: filled where it had been recorded, hatched where not."""
     shown = sorted([wish for wish in found if wish.wished], key=lambda wish: -wish.wished)[:TESTS_SHOWN]
-    names = [f"{labels.chart(wish.action, 24)}" for wish in shown]
-    positions = list(range(len(shown)))
     bars = [
         {
             "type": "bar",
             "orientation": "h",
-            "y": positions,
+            "y": list(range(len(shown))),
             "x": counts,
             "name": name,
             "width": 0.62,
@@ -341,9 +337,7 @@ def wishes(found: Sequence[Positivity], rows: int) -> Chart:
         84 + 22 * len(shown),
         barmode="stack",
         xaxis=axis_of(title={"text": "decisions in which the model asked for it first"}, rangemode="tozero"),
-        yaxis=axis_of(
-            tickmode="array", tickvals=positions, ticktext=names, range=[len(shown) - 0.5, -0.5], showgrid=False
-        ),
+        yaxis=_axis_of_names([wish.action for wish in shown]),
         showlegend=True,
         legend=_LEGEND,
     )
@@ -387,16 +381,34 @@ def _line(
     }
     known = all(estimate.low == estimate.low for estimate in estimates)
     if interval and known:
-        line["error_y"] = {
-            "type": "data",
-            "symmetric": False,
-            "color": colour,
-            "thickness": 1,
-            "width": 2,
-            "array": [estimate.high - estimate.value for estimate in estimates],
-            "arrayminus": [estimate.value - estimate.low for estimate in estimates],
-        }
+        ends = ([getattr(estimate, end) for estimate in estimates] for end in ("value", "low", "high"))
+        line["error_y"] = _error_bars(colour, 2, *ends)
     return line
+
+
+def _error_bars(
+    colour: str, width: int, values: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "color": colour,
+        "thickness": 1,
+        "width": width,
+        "array": [high - value for high, value in zip(highs, values, strict=True)],
+        "arrayminus": [value - low for low, value in zip(lows, values, strict=True)],
+    }
+
+
+def _axis_of_names(names: Sequence[str]) -> dict[str, Any]:
+    """An upright axis with a name at each whole number, the first at the top."""
+    return axis_of(
+        tickmode="array",
+        tickvals=list(range(len(names))),
+        ticktext=[labels.chart(name, 24) for name in names],
+        range=[len(names) - 0.5, -0.5],
+        showgrid=False,
+    )
 
 
 def _base_line(base: float | None) -> dict[str, Any]:
