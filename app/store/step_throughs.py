@@ -64,11 +64,7 @@ class StepThroughs:
             cohort = usable_cohort(session, owner, cohort_id)
             known = session.get(StepThroughRow, step_through_id)
             if known is not None:
-                if known.deleted_at is not None:
-                    raise Conflict("This id is in use for a step-through that was deleted. Make a new one.")
-                same = (owner, cohort_id, model_fingerprint) == (known.owner, known.cohort_id, known.model_fingerprint)
-                if not same:
-                    raise Conflict("This id is in use for another step-through. Make a new one.")
+                _require_same_beginning(known, owner, cohort_id, model_fingerprint)
                 return _step_through(known)
             moment = times.now()
             row = StepThroughRow(
@@ -342,6 +338,14 @@ _EVENTS_FROM = (
 _KNOWN_EVENT = select(EventRow).where(
     EventRow.step_through_id == bindparam("step_through"), EventRow.event_id == bindparam("event")
 )
+
+
+def _require_same_beginning(known: StepThroughRow, owner: str, cohort_id: str, model_fingerprint: str) -> None:
+    """Whether a step-through that is there already may be what a second press asks for."""
+    if known.deleted_at is not None:
+        raise Conflict("This id is in use for a step-through that was deleted. Make a new one.")
+    if (owner, cohort_id, model_fingerprint) != (known.owner, known.cohort_id, known.model_fingerprint):
+        raise Conflict("This id is in use for another step-through. Make a new one.")
 
 
 def _own(session: Session, owner: str, step_through_id: str, lock: bool = False, alive: bool = True) -> StepThroughRow:
