@@ -41,7 +41,7 @@ SHORT_ROWS = 400
 EXPECTED = {"Gaussian process": 0.4, "Bayesian regression": 0.2}
 """Weights of members before any row has spoken, of the others 0. Chosen on public tables that nothing here is measured on."""
 RARER_ROWS = 100
-"""Of so many rows with another outcome than the most frequent class a member learns what is expected of it; of fewer, less."""
+"""So many rows with another outcome than the most frequent class give a member the weight that is expected of it; fewer, less."""
 
 # From a cohort to a function from (n, d) values, NaN where unknown, to the model's predictions.
 Read = Callable[[Cohort], Callable[[np.ndarray], np.ndarray | Predictive]]

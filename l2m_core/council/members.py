@@ -1,4 +1,4 @@
-"""The members of a council beside the model: each is fitted to the cohort's rows with random parts of them hidden."""
+"""The members of a council beside the model, and how each is fitted to the cohort's rows."""
 
 from __future__ import annotations
 
