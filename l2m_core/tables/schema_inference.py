@@ -11,7 +11,7 @@ from l2m_core.errors import CohortError, SchemaError, first_few
 from l2m_core.schema import Feature, Overrides, Schema, did_you_mean
 from l2m_core.tables.cell_parsing import are_numbers
 from l2m_core.tables.column_parsing import read_column, read_columns
-from l2m_core.tables.column_reading import DEFAULT_RULES, ReadingRules
+from l2m_core.tables.column_reading import DEFAULT_RULES, Reading, ReadingRules
 from l2m_core.tables.feature_inference import infer_feature
 from l2m_core.tables.outcome_inference import infer_outcome
 from l2m_core.tables.patient_ids import patients_with_several_rows
@@ -39,61 +39,85 @@ def infer(table: Table, stated: Overrides, rules: ReadingRules = DEFAULT_RULES) 
     if "name" not in stated.outcome:
         raise CohortError(f"State the outcome: the column to predict.{did_you_mean('', table.names)}")
     _check_names(table, stated)
-    kinds = {name: how_to_read(settings) for name, settings in stated.features.items()}
-    outcome_name, rows = stated.outcome["name"], table.row_numbers
-    kinds[outcome_name] = how_to_read(stated.outcome)
-    by_name = dict(zip(table.names, table.columns, strict=True))
-    outcome_column = by_name.pop(outcome_name)
-    levels = levels_of(stated)
+    outcome_name, rows, levels = stated.outcome["name"], table.row_numbers, levels_of(stated)
+    columns = dict(zip(table.names, table.columns, strict=True))
     reading = read_column(
-        outcome_name, outcome_column, rows, rules, kinds.get(outcome_name), levels.get(outcome_name, ())
+        outcome_name,
+        columns.pop(outcome_name),
+        rows,
+        rules,
+        how_to_read(stated.outcome),
+        levels.get(outcome_name, ()),
     )
     kept = np.flatnonzero(reading.present)
     outcome, y, warnings = infer_outcome(reading, kept, stated, table)
-    decimals = {outcome_name: reading.decimal}
-    cell_notes = {outcome_name: notes_of_feature(reading, outcome.classes, y)}
-    features: dict[str, Feature] = {}
-    notes: dict[str, list[str]] = {}
-    problems: dict[str, str] = {}
-    x = np.empty((len(kept), len(by_name)), dtype=np.float32)
-    position = {name: i for i, name in enumerate(by_name)}
+    found = _Features(tuple(columns), stated, kept, rows[kept])
+    kinds = {name: how_to_read(settings) for name, settings in stated.features.items()}
     # Column by column, so that only one at a time is held as 64-bit numbers.
-    for name, reading in read_columns(by_name, by_name.values(), rows, kinds, rules, levels):
-        settings = stated.features.get(name, {})
-        decimals[name] = reading.decimal
-        if settings.get("role") == "ignored":
-            features[name] = Feature(**{"name": name, **settings})
-        elif reading.problem is not None:
-            problems[name] = reading.problem
-        else:
-            found = reading.rows(kept)
-            features[name], values, notes[name] = infer_feature(found, stated, rows[kept])
-            cell_notes[name] = notes_of_feature(found, features[name].levels, values)
-            if features[name].used:
-                x[:, position[name]] = values
-            else:
-                cell_notes[name] = (CellNote("unused", notes[name][0].removeprefix(f"Column '{name}' ")),)
-        if name not in problems and (several := patients_with_several_rows(reading.rows(kept))) is not None:
-            notes.setdefault(name, []).append(_of_patients(name, *several))
-            cell_notes[name] = (*cell_notes.get(name, ()), note_of_patients(*several))
-    if problems:
-        raise CohortError(first_few([problems[name] for name in position if name in problems]))
-    ordered = [features[name] for name in position]
-    used = [position[feature.name] for feature in ordered if feature.used]
-    if not used:
-        raise CohortError("No feature is left to use: every other column is constant, empty, an identifier or ignored.")
-    x = x if len(used) == x.shape[1] else x[:, used]
-    x.flags.writeable = False
-    warnings = [*table.warnings, *warnings, *(note for name in position for note in notes.get(name, ()))]
+    for name, column in read_columns(columns, columns.values(), rows, kinds, rules, levels):
+        found.add(name, column)
+    features, x = found.in_order()
+    decimals = {outcome_name: reading.decimal, **found.decimals}
     return Content(
-        Schema(tuple(ordered), outcome),
+        Schema(features, outcome),
         x,
         y,
         kept,
-        tuple(warnings),
+        (*table.warnings, *warnings, *(note for name in columns for note in found.warnings.get(name, ()))),
         decimals_of_texts(table.names, table.columns, decimals),
-        cell_notes,
+        {outcome_name: notes_of_feature(reading, outcome.classes, y), **found.notes},
     )
+
+
+class _Features:
+    """What is found in the columns beside the outcome, one after the other. kept: (n,) rows; rows: their numbers in the file."""
+
+    def __init__(self, names: tuple[str, ...], stated: Overrides, kept: np.ndarray, rows: np.ndarray):
+        self.names, self.stated, self.kept, self.rows = names, stated, kept, rows
+        self.decimals: dict[str, str | None] = {}
+        self.notes: dict[str, tuple[CellNote, ...]] = {}
+        self.warnings: dict[str, list[str]] = {}
+        self._features: dict[str, Feature] = {}
+        self._problems: dict[str, str] = {}
+        self._position = {name: i for i, name in enumerate(names)}
+        self._x = np.empty((len(kept), len(names)), dtype=np.float32)
+
+    def add(self, name: str, reading: Reading) -> None:
+        settings = self.stated.features.get(name, {})
+        self.decimals[name] = reading.decimal
+        if settings.get("role") == "ignored":
+            self._features[name] = Feature(**{"name": name, **settings})
+        elif reading.problem is not None:
+            self._problems[name] = reading.problem
+            return
+        else:
+            self._infer(name, reading.rows(self.kept))
+        if (several := patients_with_several_rows(reading.rows(self.kept))) is not None:
+            self.warnings.setdefault(name, []).append(_of_patients(name, *several))
+            self.notes[name] = (*self.notes.get(name, ()), note_of_patients(*several))
+
+    def _infer(self, name: str, reading: Reading) -> None:
+        feature, values, self.warnings[name] = infer_feature(reading, self.stated, self.rows)
+        self._features[name] = feature
+        if feature.used:
+            self._x[:, self._position[name]] = values
+            self.notes[name] = notes_of_feature(reading, feature.levels, values)
+        else:
+            self.notes[name] = (CellNote("unused", self.warnings[name][0].removeprefix(f"Column '{name}' ")),)
+
+    def in_order(self) -> tuple[tuple[Feature, ...], np.ndarray]:
+        """All features as the columns stand, and x (n, d) of the used ones; CohortError where columns could not be read."""
+        if self._problems:
+            raise CohortError(first_few([self._problems[name] for name in self.names if name in self._problems]))
+        features = tuple(self._features[name] for name in self.names)
+        used = [number for number, feature in enumerate(features) if feature.used]
+        if not used:
+            raise CohortError(
+                "No feature is left to use: every other column is constant, empty, an identifier or ignored."
+            )
+        x = self._x if len(used) == len(features) else self._x[:, used]
+        x.flags.writeable = False
+        return features, x
 
 
 def _of_patients(name: str, patients: int, several: int, rows: int) -> str:
