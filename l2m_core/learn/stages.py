@@ -13,6 +13,7 @@ from torch import Tensor
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.draw_ahead import DrawAhead
+from l2m_core.settings import check_least, check_most
 from l2m_core.tasks.batch import TaskBatch
 from l2m_core.tasks.best_answers import with_answers
 from l2m_core.tasks.class_order import coded_by_frequency
@@ -53,6 +54,11 @@ class Stage:
             raise ConfigError("stage.rows must be at least 8 and stage.features at least 1.")
         if not self.context or not all(0 < share < 1 for share in self.context):
             raise ConfigError(f"stage.context is {self.context}; shares must lie strictly between 0 and 1.")
+        low, high = self.known
+        if not 0 <= low <= high <= 1:
+            raise ConfigError(f"stage.known is {self.known}; it must be two shares from 0 to 1, the lower one first.")
+        check_least(self, "stage", tasks=1, cells=0, baseline_known=0.0, continuous=0.0)
+        check_most(self, "stage", baseline_known=1.0, continuous=1.0)
 
     def tasks_for(self, rows: int, features: int) -> int:
         return max(1, self.cells // (rows * (features + 1))) if self.cells else self.tasks

@@ -155,3 +155,22 @@ def test_equal_stages_draw_tasks_of_their_own():
     stage = Stage(steps=4, tasks=2, rows=(32,), features=(4,), continuous=0.0)
     drawn = [EpisodeStream(priors(), (stage, stage), seed=3).episode(step).tasks.x for step in (0, 4)]
     assert not torch.equal(*drawn)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"continuous": 2.0},
+        {"continuous": float("nan")},
+        {"baseline_known": -0.1},
+        {"known": (0.6, 0.2)},
+        {"known": (0.0, 1.5)},
+        {"tasks": 0},
+        {"cells": -1},
+        {"context": (1.0,)},
+    ],
+    ids=str,
+)
+def test_a_stage_that_cannot_be_drawn_is_refused_by_its_setting(told):
+    with pytest.raises(ConfigError, match=f"stage.{next(iter(told))}"):
+        Stage(steps=1, **told)
