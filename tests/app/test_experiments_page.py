@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,8 +16,9 @@ from app.host.services import Services
 from app.jobs import folders, releasing, study_jobs, training_job, training_run
 from app.jobs.runner import Runner
 from app.store import Job
-from app.ui.experiments import starting
-from tests.app.conftest import PATIENCE, check, open_app, press, texts
+from app.ui.experiments import starting, watching
+from l2m_core.paths import model_folders
+from tests.app.conftest import PATIENCE, check, open_app, press, small_cohort, texts
 from tests.jobs.conftest import end_jobs
 from tests.jobs.test_training import with_steps
 
@@ -166,6 +168,41 @@ def test_how_a_job_ended_is_in_words(shared_services: Services, owner: str, stat
     assert app.button(key="job-resume") is not None
 
 
+@pytest.mark.parametrize(
+    ("key", "box"), [("job-use-start-model", "start-model"), ("job-use-evidence-model", "evidence-model")]
+)
+def test_what_a_job_made_is_chosen_on_the_page_that_it_leads_to(
+    shared_services: Services, owner: str, ward, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, box: str
+) -> None:
+    fingerprint = finished_tuning(shared_services, owner, ward, tmp_path)
+    shared_services.add_cohort(owner, replace(small_cohort(), name="newest"))  # with which a page opens otherwise
+    went: list[str] = []
+    monkeypatch.setattr(watching.st, "switch_page", went.append)  # works in a browser only
+    app = press(turn_to(open_app("experiments"), "Jobs"), key)
+    app = check(app.switch_page(went[0]).run())
+    assert app.selectbox(key=box).value == "tuned"
+    assert app.session_state["l2m.open.cohort"] == ward.id
+    shared_services.store.models.forget(owner, fingerprint)
+    app = turn_to(open_app("experiments"), "Jobs")
+    assert not [button for button in app.button if str(button.key).startswith("job-use")]
+
+
+def finished_tuning(services: Services, owner: str, ward, folder: Path) -> str:
+    """A job that fine-tuned a model on the ward; the model's fingerprint."""
+    shutil.copytree(model_folders()["general"], folder / "tuned")
+    fingerprint = services.model(owner).fingerprint
+    services.store.models.register(owner, "tuned", fingerprint, str(folder / "tuned"), "card")
+    checked = {"settings": {"finetune": {"steps": 4}}, "outcomes": []}
+    config = {"job": "finetune", "name": "tuned", "cohort": ward.id, "yaml": "", "init": None, "checked": checked}
+    job = services.store.jobs.add(owner, training_job.KIND, config)
+    claimed = services.store.jobs.claim(job.id)
+    assert claimed is not None and claimed.claim is not None
+    services.store.jobs.finish(
+        job.id, claimed.claim, "done", "Model 'tuned' can be chosen now.", {"fingerprint": fingerprint}
+    )
+    return fingerprint
+
+
 def test_another_owners_jobs_are_not_shown(shared_services: Services, owner: str) -> None:
     stored_job(shared_services, "browser-" + "c" * 32, "failed", "secret")
     assert "No job has been started yet" in texts(turn_to(open_app("experiments"), "Jobs"))
@@ -177,10 +214,6 @@ def test_another_owners_jobs_are_not_shown(shared_services: Services, owner: str
 def test_models_have_cards_and_those_trained_here_can_be_shared_and_deleted(
     shared_services: Services, owner: str, tmp_path: Path
 ) -> None:
-    import shutil
-
-    from l2m_core.paths import model_folders
-
     folder = shared_services.settings.models_dir / "copy"
     shutil.copytree(model_folders()["general"], folder)
     fingerprint = shared_services.model(owner).fingerprint

@@ -27,6 +27,11 @@ STATES = {
     "cancelled": (":material/stop_circle:", "Stopped"),
     "crashed": (":material/error:", "Ended unexpectedly"),
 }
+USES = (
+    ("Step through with it", ":material/footprint:", "views/step_through.py", "start-model"),
+    ("Gather evidence on it", ":material/query_stats:", "views/evidence.py", "evidence-model"),
+)
+"""Label, icon, page, and the key of the box in which that page asks for a model."""
 RATE_SECONDS = 60.0  # the newest part of the record that the rate is taken from
 MOST_SHOWN = 300_000  # characters of a result
 
@@ -137,12 +142,33 @@ def _actions(job: Job, folder: Path) -> None:
                     args=(job.id,),
                 )
         elif job.kind in (training_job.KIND, releasing.KIND):
-            st.page_link("views/step_through.py", label="Step through with it", icon=":material/footprint:")
-            st.page_link("views/evidence.py", label="Gather evidence on it", icon=":material/query_stats:")
+            _offer_use(job)
         if not job.active and folder.is_dir():
             with st.popover("Erase its files", icon=":material/delete:"):
                 st.write("Its log, checkpoints and results are deleted. Models made from it are kept.")
                 st.button("Erase permanently", key="job-erase", type="primary", on_click=_erase, args=(job.id,))
+
+
+def _offer_use(job: Job) -> None:
+    """Both pages open with the model that the job made; nothing is offered once it is deleted."""
+    made = (job.result or {}).get("fingerprint")
+    stored = services.get().stored_models(job.owner)
+    name = next((name for name, model in stored.items() if model.fingerprint == made), None)
+    if name is None:
+        return
+    for label, icon, page, key in USES:
+        st.button(
+            label, key=f"job-use-{key}", icon=icon, on_click=_use, args=(page, key, name, job.config.get("cohort"))
+        )
+
+
+def _use(page: str, key: str, model: str, cohort_id: str | None) -> None:
+    """key: of the box in which the page asks for a model. cohort_id: the cohort that the model was fine-tuned on."""
+    st.session_state[key] = model
+    if cohort_id in {cohort.id for cohort in services.get().store.cohorts.list(state.owner())}:
+        state.open_id(state.COHORT, cohort_id)
+    state.open_id(state.STEP_THROUGH, None)  # else the one that is open would go on, with its own model
+    st.switch_page(page)
 
 
 def _stop(job_id: str) -> None:
