@@ -190,7 +190,6 @@ class StepThroughs:
                 row.title = require_text("The title", title, empty=True)
             if status is not None:
                 row.status = _checked_status(status)
-            row.updated_at = times.now()
             if title is not None:
                 record_act(session, owner, "step-through renamed", row.id, title=digest(row.id, title))
             session.flush()

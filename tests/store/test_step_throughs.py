@@ -172,6 +172,13 @@ def test_renaming_from_an_old_view_is_a_conflict(store: Store) -> None:
     assert store.step_throughs.get(OWNER, step_through.id) == renamed
 
 
+def test_renaming_is_no_event(store: Store) -> None:
+    first, second = begin(store, title="bed 4"), begin(store, title="bed 5")
+    renamed = store.step_throughs.update(OWNER, first.id, first.version, title="bed 6")
+    assert renamed.updated_at == first.updated_at
+    assert [found.id for found in store.step_throughs.list(OWNER)] == [second.id, first.id]
+
+
 def test_a_restart_finds_everything_again(url: str) -> None:
     before = Store(url)
     step_through = begin(before, title="bed 4")
