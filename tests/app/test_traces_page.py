@@ -317,6 +317,14 @@ def test_verifying_against_a_file_finds_another_record(owner: str, kept: StepThr
     assert "exported from another step-through" in texts(app)
 
 
+def test_a_refused_file_is_told_of_beside_the_file(owner: str, kept: StepThrough) -> None:
+    app = press(turn(open_trace(kept), "Verify"), "verify")
+    app = check(app.get("file_uploader")[-1].upload("trace.json", b"{}", "application/json").run())
+    beside = {column.subheader[0].value: column for column in app.columns if column.subheader}
+    assert not beside["This record"].error and "All checks passed." in texts(beside["This record"])
+    assert len(beside["Against an exported file"].error) == 1
+
+
 def test_a_label_can_be_changed(owner: str, kept: StepThrough, shared_services: Services) -> None:
     app = open_trace(kept)
     app.text_input(key=f"trace-title-{kept.id}-{kept.version}").set_value("Bed 9")

@@ -12,6 +12,7 @@ from app.ui.traces.checks import Check
 from app.ui.traces.loading import LoadedTrace
 
 SECTION = "verify"
+FILE = "verify-file"  # section of messages beside the exported file
 SIGNS = {
     "verified": ":material/check_circle:",
     "failed": ":material/error:",
@@ -57,6 +58,7 @@ def show(loaded: LoadedTrace) -> None:
             on_change=_verify_file,
             args=(loaded.record.id,),
         )
+        notices.show_waiting(FILE)
         _show_found(st.session_state.get(f"{key}-file"))
 
 
@@ -74,7 +76,7 @@ def _verify(step_through_id: str) -> None:
 
 def _verify_file(step_through_id: str) -> None:
     upload = st.session_state.get(f"verify-file-{step_through_id}")
-    with notices.refusals(SECTION):
+    with notices.refusals(FILE):
         loaded = loading.load(state.owner(), step_through_id)
         key = f"{_key(loaded)}-file"
         st.session_state.pop(key, None)
