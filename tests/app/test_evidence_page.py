@@ -234,6 +234,16 @@ def test_a_grade_comes_first_and_who_predicts_best_is_said(
     assert "For this cohort: not to be relied on. Only " in page and "Head to head, knowing the same" in page
 
 
+def test_an_interval_stands_with_its_figure_and_an_order_with_whose_it_is(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered)
+    app = open_app("evidence", cohort=ward.id)
+    auroc = next(metric for metric in app.metric if metric.label.startswith("AUROC"))
+    assert auroc.delta.endswith("before any") and " to " in auroc.delta.split(";")[0]
+    assert "in the model's order, which is the council's where one is heard" in texts(app)
+
+
 def test_what_acting_from_a_threshold_on_brings_follows_the_threshold(
     shared_services: Services, owner: str, ward: StoredCohort, gathered
 ) -> None:

@@ -89,7 +89,7 @@ def _metrics(evidence: Evidence) -> None:
         _metric(
             f"{drawings.NAMES[score]} {tests}",
             labels.with_unit(f"{last.value:.3g}" if known else "—", unit),
-            f"{first.value:.3g} before any; {last.low:.3g} to {last.high:.3g}" if known else "one class only",
+            f"{last.low:.3g} to {last.high:.3g}; {first.value:.3g} before any" if known else "one class only",
         )
         _metric("Calibration error", f"{100 * end.error:.1f} points", f"{100 * end.by_chance:.1f} by chance alone")
 
@@ -140,8 +140,8 @@ def _head_to_head(evidence: Evidence) -> None:
         st.caption("Nothing was heard beside the general model: see the settings.")
         return
     st.caption(
-        "Log loss of each predictor, all fitted to the same rows and knowing the same of each patient, in the general "
-        "model's order. Lower is better."
+        "Log loss of each predictor, all fitted to the same rows and knowing the same of each patient, in the model's "
+        "order, which is the council's where one is heard. Lower is better."
     )
     charts.draw(drawings.by_voice(evidence), "evidence-voices")
 
