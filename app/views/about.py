@@ -23,7 +23,9 @@ def show() -> None:
         st.markdown(
             "Learning to Measure reads a *cohort*, a table of earlier patients with holes in it and an outcome, and "
             "answers at every step: what to believe now, which test is expected to tell most about the outcome, and when "
-            "to stop. Nothing is trained on your table: one model, pretrained on synthetic tasks, reads it as context.\n\n"
+            "to stop. One model, pretrained on synthetic tasks, reads your table as context; its weights stay as they are, "
+            "and fine-tuning makes another model. Models that are fitted to your table's own rows are heard beside it, as "
+            "far as they foresee rows left out.\n\n"
             "It is meant for **research and teaching**: to study the order of tests, to think a case through, to compare "
             "with how it was done. It ranks options and shows what each rests on. It never decides."
         )
@@ -36,7 +38,7 @@ def show() -> None:
         )
         st.subheader("Limits to keep in mind", anchor=False)
         st.markdown(
-            "- **Rarely measured tests.** A suggestion rests on the rows in which the test was done; the badge beside it "
+            "- **Rarely measured tests.** A suggestion rests on the rows in which the test was done; the line below it "
             "says how many, overall and near this patient.\n"
             "- **Why values are missing.** If a test was ordered because of something not in the table, what it seems to "
             "tell can be biased. The Cohort page warns where measuring itself tells about the outcome.\n"
@@ -50,9 +52,10 @@ def show() -> None:
         st.subheader("Data protection", anchor=False)
         st.markdown(
             "Tables and step-throughs stay in this installation's database; nothing is sent anywhere, and no usage is "
-            "reported. What you store is seen by this browser (or your sign-in) only, unless you share a cohort. "
+            "reported. What you store is seen by this browser (or your sign-in) only, unless you share a cohort or a model. "
             "Addresses hold opaque ids, logs hold no values. Leave names and record numbers out of what you upload and of "
-            "labels; deleting a cohort erases its data."
+            "labels; deleting a cohort erases its data. A model that was fine-tuned on it carries traces of its patients: "
+            "delete that too."
         )
     with right:
         st.subheader("Models", anchor=False)

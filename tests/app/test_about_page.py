@@ -23,6 +23,16 @@ def test_limits_intended_use_data_protection_versions_and_licence_are_there(
     assert l2m_core.__version__ in page and shared_services.model(owner).fingerprint[:16] in page
 
 
+def test_it_says_what_is_fitted_to_a_table_and_what_stays_when_that_is_deleted(
+    shared_services: services.Services, owner: str
+) -> None:
+    page = texts(open_app("about"))
+    assert (
+        "Nothing is trained on your table" not in page and "fitted to your table's own rows are heard beside it" in page
+    )
+    assert "unless you share a cohort or a model" in page and "fine-tuned on it carries traces of its patients" in page
+
+
 def test_a_model_card_holds_no_link_that_leads_nowhere(
     shared_services: services.Services, owner: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
