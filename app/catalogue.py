@@ -6,6 +6,7 @@ loaded is shared by all who may.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import l2m_core as l2m
@@ -57,37 +58,42 @@ class Catalogue:
         folder = self.known_models(owner).get(name)
         if folder is None:
             raise ModelFileError(f"There is no model '{name}' any more. Choose another one.")
-        return self._load(folder)
+        return self._load(folder, name)
 
     def model_of(self, owner: str, fingerprint: str) -> L2M | None:
         """The model with this fingerprint; None when it is not here (any more)."""
         # Mostly it is a released one that was asked for before: neither folders nor the store need be searched.
         kept = self._released.get(fingerprint)
-        if kept is not None and (model := self._load_if(kept, fingerprint)) is not None:
+        if kept is not None and (model := self._load_if(kept, fingerprint, kept.name)) is not None:
             return model
-        for folder in all_folders().values():
-            if (model := self._load_if(folder, fingerprint)) is not None:
+        for name, folder in all_folders().items():
+            if (model := self._load_if(folder, fingerprint, name)) is not None:
                 self._released[fingerprint] = folder
                 return model
-        models = (self._load_if(folder, fingerprint) for folder in self.model_names(owner).values())
+        models = (self._load_if(folder, fingerprint, name) for name, folder in self.model_names(owner).items())
         return next((model for model in models if model is not None), None)
 
-    def _load_if(self, folder: Path, fingerprint: str) -> L2M | None:
+    def _load_if(self, folder: Path, fingerprint: str, name: str) -> L2M | None:
         """The folder's model, if it is the one with this fingerprint and can be read."""
         if self._fingerprints.get(folder, fingerprint) != fingerprint:
             return None
         try:
-            model = self._load(folder)
+            model = self._load(folder, name)
         except L2MError:
             return None
         return model if model.fingerprint == fingerprint else None
 
-    def _load(self, folder: Path) -> L2M:
+    def _load(self, folder: Path, name: str) -> L2M:
+        """Called as its maker named it: the folder of a model that was made here is called by the job's id."""
         facts = folder / "model.yaml"
         changed = facts.stat().st_mtime_ns if facts.is_file() else 0
-        model = self._models.get((folder, changed), lambda: l2m.load(str(folder), self.settings.device))
+        model = self._models.get((folder, changed, name), lambda: self._read_model(folder, name))
         self._fingerprints[folder] = model.fingerprint
         return model
+
+    def _read_model(self, folder: Path, name: str) -> L2M:
+        model = l2m.load(str(folder), self.settings.device)
+        return replace(model, release=replace(model.release, name=name))
 
     # -- cohorts ----------------------------------------------------------------------------------------------------
 

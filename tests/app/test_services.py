@@ -1,6 +1,7 @@
 """What sessions share, and what they must not."""
 
 import gc
+import shutil
 import time
 import weakref
 from dataclasses import replace
@@ -17,6 +18,7 @@ from app.store import NotFound, StoredCohort
 from app.ui import inputs, schema_editor
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ModelFileError
+from l2m_core.paths import model_folders
 from l2m_core.schema import Feature
 from l2m_core.tables.column_reading import ReadingRules
 from tests.app.conftest import small_cohort, small_frame
@@ -227,6 +229,17 @@ def test_nothing_of_a_deleted_cohort_stays_in_memory(shared_services: Services, 
     shared_services.delete_cohort(owner, stored.id)
     gc.collect()
     assert still_there() is None
+
+
+def test_a_model_that_was_made_here_is_called_by_its_name(
+    shared_services: Services, owner: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "d000895e-9b77-4955-af72-d801019af63a"  # of the job that made it
+    shutil.copytree(model_folders()["general"], folder)
+    fingerprint = shared_services.model(owner).fingerprint
+    shared_services.store.models.register(owner, "my fine-tuned", fingerprint, str(folder), "card")
+    assert shared_services.model(owner, "my fine-tuned").name == "my fine-tuned"
+    assert shared_services.model(owner).name == "general"
 
 
 def test_models_of_one_name_are_told_apart_and_ones_own_comes_first(shared_services: Services, owner: str) -> None:
