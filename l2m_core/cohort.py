@@ -379,7 +379,8 @@ class Cohort:
         name = self.schema.outcome.name
         texts = [str(value) if isinstance(value, str) else value for value in values]
         if self.kind == "continuous":
-            return finite_vector([_as_number(name, value, self.rules_of(name)) for value in texts], name)
+            numbers = [_as_number(name, value, self.rules_of(name)) for value in texts]
+            return finite_vector(numbers, name).astype(np.float32)
         codes = codes_of(self.classes, by_value=False)
         found = [value_text(value) for value in texts]
         for text in found:

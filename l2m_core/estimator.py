@@ -67,6 +67,8 @@ class _InContext(BaseEstimator):
             outcome=unused_name("outcome", names),
             fewest_rows=1,
         )
+        for note in cohort.warnings:
+            warnings.warn(note, stacklevel=3)
         self.memory_ = model.condition(cohort)
 
     def _learn_columns(self, X: Any) -> Any:
@@ -116,7 +118,7 @@ class _InContext(BaseEstimator):
             validate_data(self, X, reset=False, skip_check_array=True)  # refuses other columns than in fit
             X = self._encode_columns(X)
         x = validate_data(self, X, reset=False, ensure_all_finite="allow-nan", dtype=np.float64)
-        return _to_float32(x)
+        return _within_float32(x).astype(np.float32)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -140,7 +142,7 @@ class L2MClassifier(ClassifierMixin, _InContext):
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only ({self.classes_[0]!r}); at least two classes are needed.")
         kind = "binary" if len(self.classes_) == 2 else "multiclass"
-        self._condition(_to_float32(X), codes, kind, [str(label) for label in self.classes_])
+        self._condition(_within_float32(X), codes, kind, [str(label) for label in self.classes_])
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -166,8 +168,7 @@ class L2MRegressor(RegressorMixin, _InContext):
             ensure_min_samples=2,
             y_numeric=True,
         )
-        y = column_or_1d(y, warn=True).astype(np.float32)
-        self._condition(_to_float32(X), y, "continuous", None)
+        self._condition(_within_float32(X), column_or_1d(y, warn=True), "continuous", None)
         return self
 
     def predict_distribution(self, X: Any) -> Predictive:
@@ -250,7 +251,8 @@ def _as_categories(reading: Reading, column: Column, rows: np.ndarray) -> Readin
     return read_column(reading.name, column, rows, DEFAULT_RULES, "levels")
 
 
-def _to_float32(x: np.ndarray) -> np.ndarray:
-    """Numbers beyond float32 are brought to its edge: their rank is what matters."""
-    edge = np.finfo(np.float32).max
-    return np.clip(x, -edge, edge).astype(np.float32)
+def _within_float32(x: np.ndarray) -> np.ndarray:
+    """Numbers beyond float32 are brought to its edge: their rank is what matters. Still float64, so that a cohort sees
+    which of the others 32 bits change."""
+    edge = np.float64(np.finfo(np.float32).max)
+    return np.clip(x, -edge, edge)

@@ -9,7 +9,7 @@ import numpy as np
 
 from l2m_core.errors import CohortError
 from l2m_core.schema import MOST_CLASSES, Feature, Outcome, Schema, did_you_mean
-from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, of_rounding
+from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, is_vanishing, of_rounding
 from l2m_core.tables.entered_values import value_text
 
 MOST_ARRAY_COLUMNS = 10_000
@@ -69,9 +69,13 @@ def read_arrays(
             )
         )
     target, y = _read_outcome(y, len(x), kind, classes, outcome)
-    large = np.flatnonzero(np.nanmax(np.abs(exact), axis=0, initial=0) > LARGEST_EXACT)
-    warnings = tuple(note for i in large for note in of_rounding(names[i], exact[:, i]))
-    return ArrayContent(Schema(tuple(features), target), x, y, warnings)
+    # Few columns hold numbers that 32 bits change, so only these are looked at one by one.
+    changed = (np.nanmax(np.abs(exact), axis=0, initial=0) > LARGEST_EXACT) | is_vanishing(exact).any(0)
+    warnings = [note for i in np.flatnonzero(changed) for note in of_rounding(names[i], exact[:, i])]
+    if target.kind == "continuous":
+        warnings.extend(of_rounding(outcome, y))
+        y = y.astype(np.float32)
+    return ArrayContent(Schema(tuple(features), target), x, y, tuple(warnings))
 
 
 def _matrix(x) -> np.ndarray:
@@ -124,6 +128,7 @@ def _code_texts(column, name, texts) -> tuple[str, ...]:
 
 
 def _read_outcome(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
+    """With (n,) class codes, or the numbers as float64."""
     y = np.asarray(y)
     if y.shape != (n,):
         raise CohortError(f"y has the shape {y.shape}; it must be ({n},), one for each row of x.")
@@ -148,10 +153,11 @@ def _read_outcome(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
 
 
 def finite_vector(values, name) -> np.ndarray:
+    """(n,) float64, of numbers that 32 bits hold."""
     try:
         vector = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise CohortError(f"'{name}' must hold numbers.") from error
     if np.any(is_too_large(vector) | np.isnan(vector)):
         raise CohortError(f"'{name}' holds a number that is missing, infinite or too large.")
-    return vector.astype(np.float32)
+    return vector

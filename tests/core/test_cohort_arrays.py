@@ -1,5 +1,7 @@
 """Arrays become a cohort as they are, or are refused in words."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,16 @@ def test_features_can_be_named_instead_of_flagged():
     by_flag = Cohort.from_arrays(x, y, acquirable=[True, False, True], categorical=[0, 1, 0])
     assert by_name.schema == by_flag.schema and by_name.acquirable.tolist() == [True, False, True]
     assert Cohort.from_arrays(x, y, acquirable=[]).acquirable.tolist() == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("unit", "plus", "words"),
+    [(1.0, 1e8, "'{}'.* are rounded to 32 bits"), (1e-50, 1e-50, "'{}'.* become 0 in 32 bits")],
+)
+def test_numbers_that_32_bits_change_are_announced(unit, plus, words):
+    numbers = np.linspace(0.1, 3.1, N) * unit + plus
+    of_feature = Cohort.from_arrays(numbers[:, None], np.arange(N) % 2)
+    of_outcome = Cohort.from_arrays(np.zeros((N, 1)), numbers)
+    for cohort, name in ((of_feature, "x0"), (of_outcome, "outcome")):
+        (warning,) = cohort.warnings
+        assert re.search(words.format(name), warning)

@@ -222,3 +222,11 @@ def test_a_grid_takes_categories_and_holes_in_every_usual_type(mixed, kind):
     with pytest.warns(UserWarning, match="'rare': 'once' was never seen"):
         search.fit(frame, y)
     assert search.best_score_ > -0.69
+
+
+def test_numbers_that_32_bits_change_are_announced():
+    seconds = 1.7e9 + np.arange(40.0)
+    with pytest.warns(UserWarning, match="'x0': .* are rounded to 32 bits"):
+        L2MClassifier().fit(seconds[:, None], np.arange(40) % 2)
+    with pytest.warns(UserWarning, match="'outcome': .* are rounded to 32 bits"):
+        L2MRegressor().fit(np.arange(40.0)[:, None], seconds)
