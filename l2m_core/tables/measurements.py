@@ -209,6 +209,7 @@ class _Turned:
             row_numbers=self.source.row_numbers[self.first_rows],
             warnings=(*self.source.warnings, *warnings),
             repeated=repeated,
+            left_out=frozenset(left_out),
         )
 
     # -- rows

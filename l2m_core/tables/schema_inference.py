@@ -144,11 +144,21 @@ def _check_names(table, stated):
     if name not in table.names:
         headless = are_numbers(table.names)
         hint = " The first row looks like data: is the header row missing?" if headless else ""
-        raise CohortError(f"There is no column '{name}' for the outcome.{did_you_mean(name, table.names)}{hint}")
+        raise CohortError(f"There is no column '{name}' for the outcome.{_why_none(name, table)}{hint}")
     if name in table.repeated:
         raise CohortError(f"Several columns are called '{name}', the outcome. Rename or remove all but one.")
     for feature, settings in stated.features.items():
         if feature == name:
             raise SchemaError(f"'{feature}' is the outcome, so it cannot be a feature as well.")
         if feature not in table.names and settings.get("role") != "ignored":
-            raise SchemaError(f"There is no column '{feature}'.{did_you_mean(feature, table.names)}")
+            raise SchemaError(f"There is no column '{feature}'.{_why_none(feature, table)}")
+
+
+def _why_none(name, table) -> str:
+    """What there is instead; or why a column that stands in the file makes none."""
+    if name not in table.left_out:
+        return did_you_mean(name, table.names)
+    return (
+        f" '{name}' was left out, as it differs between rows of a patient or cannot be read. "
+        "Give all rows of a patient the same there."
+    )

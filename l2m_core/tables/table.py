@@ -96,6 +96,7 @@ class Table:
     encoding: str | None = None  # of a file of text, in words
     sheet: str | None = None  # of a workbook
     reading: int = READING  # which version of the rules its cells were read by
+    left_out: frozenset[str] = frozenset()  # columns of measurements that are none of patients
 
     @property
     def rows(self) -> int:

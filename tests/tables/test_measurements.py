@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import l2m_core as l2m
-from l2m_core.errors import CohortError
+from l2m_core.errors import CohortError, InputError
 from l2m_core.tables import reading_options
 from l2m_core.tables.frames import table_from_frame
 from l2m_core.tables.measurements import Measurements, find_measurements, one_row_each, with_unit
@@ -153,6 +153,16 @@ def test_python_says_what_it_sees_and_does_what_it_is_told():
     assert len(cohort) == PATIENTS and cohort.names == ("crp (mg/L)", "hb (g/dL)", "sodium (mmol/L)", "sex")
     with pytest.raises(CohortError, match="measurements is 'mean'; it must be one of first, last"):
         l2m.Cohort.from_file(data, outcome="died", measurements="mean")
+
+
+@pytest.mark.parametrize("stated", [{"outcome": "died"}, {"outcome": "sex", "baseline": ["died"]}])
+def test_a_column_that_differs_between_rows_of_a_patient_is_missed_with_the_reason(stated):
+    frame = long_frame()
+    frame.loc[0, "died"] = not frame.died[0]
+    with pytest.raises(
+        InputError, match="no column 'died'.* 'died' was left out, as it differs between rows of a patient"
+    ):
+        l2m.Cohort.from_file(csv(frame), measurements="last", **stated)
 
 
 def test_commands_take_the_same_words():
