@@ -98,7 +98,8 @@ def card(cohort: str, answer: Mapping[str, Any], notes: tuple[str, ...]) -> dict
     summary = answer["verdict"]["sentence"]
     if len(summary) > LONGEST_SUMMARY:
         summary = summary[: LONGEST_SUMMARY - 1] + "…"
-    parts = [_belief(answer["belief"]), _ranking(answer["ranking"]), _left_out(answer, notes), f"_{RESEARCH_ONLY}_"]
+    told = [_belief(answer["belief"]), _ranking(answer["ranking"]), _notes(answer, notes), _left_out(answer)]
+    parts = [*told, f"_{RESEARCH_ONLY}_"]
     return {
         "summary": summary,
         "indicator": "info",
@@ -136,9 +137,15 @@ def _gain(nats: float | None) -> str:
     return "too rarely measured to say" if nats is None else f"{nats:.3f} nats"
 
 
-def _left_out(answer: Mapping[str, Any], notes: tuple[str, ...]) -> str:
+def _notes(answer: Mapping[str, Any], notes: tuple[str, ...]) -> str:
+    """What to know about the values that were used, and about the request as a whole."""
+    said = [plain(note) for note in (*answer["notes"], *notes)]
+    return "\n".join(["To know:", "", *(f"- {note}" for note in said)]) if said else ""
+
+
+def _left_out(answer: Mapping[str, Any]) -> str:
     left = [f"{plain(item['what'])}: {plain(item['why'])}" for item in answer["not_used"]]
-    said = [*(plain(note) for note in (*answer["notes"], *notes)), *left[:MOST_SHOWN]]
+    said = left[:MOST_SHOWN]
     if len(left) > MOST_SHOWN:
         said.append(f"And {len(left) - MOST_SHOWN} more that were not used.")
     return "\n".join(["What was not used, and why:", "", *(f"- {line}" for line in said)]) if said else ""

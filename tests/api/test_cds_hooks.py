@@ -105,6 +105,20 @@ def test_a_long_verdict_is_cut_to_what_a_summary_may_have() -> None:
     assert "And 4 more that were not used" in made["detail"]
 
 
+def test_what_is_said_of_values_that_were_used_is_not_listed_as_unused() -> None:
+    answer = {
+        "verdict": {"sentence": "Measure sodium."},
+        "belief": {"outcome": "died", "probabilities": {"yes": 0.9, "no": 0.1}},
+        "ranking": [],
+        "not_used": [{"what": "sodium", "why": "It has no value."}],
+        "notes": ["age is known"],
+    }
+    told, left_out = cds_hooks.card("ward", answer, ("Not read",))["detail"].split("What was not used, and why:")
+    assert "- age is known\n- Not read" in told and "age" not in left_out and "- sodium: It has no value" in left_out
+    nothing_left_out = cds_hooks.card("ward", {**answer, "not_used": []}, ())["detail"]
+    assert "age is known" in nothing_left_out and "not used" not in nothing_left_out
+
+
 def test_a_test_that_was_rarely_measured_is_named_without_a_number() -> None:
     common = {"status": "open", "cost": 1.0}
     ranking = [
