@@ -16,6 +16,7 @@ from l2m_core.errors import InputError
 from l2m_core.patients.records import BroughtPatients, PatientRecord, RecordMaker, other_unit, shown, why_not_read
 from l2m_core.patients.units import canonical_unit, same_unit
 from l2m_core.schema import Feature
+from l2m_core.tables.entered_values import folded_text
 
 LOINC = "http://loinc.org"
 USABLE = ("final", "amended", "corrected", "preliminary")
@@ -259,7 +260,7 @@ def _take_concept(result: Result, feature: Feature, concept: Any, maker: RecordM
 
 
 def _level(feature: Feature, text: str) -> str | None:
-    found = [level for level in feature.levels if level.casefold() == text.casefold()]
+    found = [level for level in feature.levels if folded_text(level) == folded_text(text)]
     return found[0] if text and len(found) == 1 else None
 
 

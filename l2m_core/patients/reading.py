@@ -6,6 +6,7 @@ Values are read by the cohort's own rules. What cannot be used is listed with it
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -120,7 +121,7 @@ def from_plain(value: Any, cohort: Cohort) -> BroughtPatients:
         raise InputError(f"This JSON holds no patient. {HINT}")
     if len(rows) > MOST_PATIENTS:
         raise InputError(f"There are {len(rows):,} patients; at most {MOST_PATIENTS:,} are read at a time.")
-    names = tuple(dict.fromkeys(name for row in rows for name in row))
+    names = tuple(dict.fromkeys(_composed(name) for row in rows for name in row))
     if names:
         _check_names(names, cohort)
     return BroughtPatients("JSON", records_of(rows, cohort))
@@ -128,9 +129,17 @@ def from_plain(value: Any, cohort: Cohort) -> BroughtPatients:
 
 def _record(row: Mapping[str, Any], cohort: Cohort, label: str) -> PatientRecord:
     maker = RecordMaker(cohort, label)
-    for name, value in row.items():
-        if isinstance(value, Mapping | list):
+    names = [_composed(name) for name in row]
+    for name, value in zip(names, row.values(), strict=True):
+        if names.count(name) > 1:
+            maker.leave(name, "The name stands more than once, so it is not clear which value counts.", "doubt")
+        elif isinstance(value, Mapping | list):
             maker.leave(name, "It holds more than one value. Give a number or a text.", "value")
         else:
             maker.take(name, value)
     return maker.done()
+
+
+def _composed(name: str) -> str:
+    """As the cohort's own names are, whose ü is one character: some computers write it as two."""
+    return unicodedata.normalize("NFC", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
@@ -175,9 +176,9 @@ def _code_of_level(feature, value, rules) -> float:
     text = text if text in feature.levels else rules.joined.get(text, text)
     if text in feature.levels:
         return feature.levels.index(text)
-    folded = [level.casefold() for level in feature.levels]
-    if folded.count(text.casefold()) == 1:
-        return folded.index(text.casefold())
+    folded = [folded_text(level) for level in feature.levels]
+    if folded.count(folded_text(text)) == 1:
+        return folded.index(folded_text(text))
     if isinstance(value, bool | np.bool_):
         for words in BOOLEAN_LEVELS:
             if sorted(words) == sorted(folded):
@@ -188,6 +189,11 @@ def _code_of_level(feature, value, rules) -> float:
     if number is not None and number in rules.missing_numbers:
         return np.nan
     return codes_of(feature.levels).get(text if number is None else number_text(number), len(feature.levels))
+
+
+def folded_text(text: str) -> str:
+    """Without capitals, and with each accent composed: ü is one character on some computers and two on others."""
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 def codes_of(levels: Sequence[str], by_value: bool = True) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from datetime import date
 
 import numpy as np
@@ -36,6 +37,20 @@ def test_every_row_is_a_patient_and_empty_cells_are_not_measured(cohort):
     found = read_patients(b"age;lactate\n71;4,2\n\n55;\n", cohort)
     assert [dict(record.values) for record in found.patients] == [{"age": 71, "lactate": 4.2}, {"age": 55}]
     assert [record.label for record in found.patients] == ["row 2", "row 4"]  # as a spreadsheet shows them
+
+
+def test_an_accent_typed_as_a_character_of_its_own_is_the_same_text():
+    rows = np.arange(40)
+    frame = pd.DataFrame(
+        {"Größe": rows % 7 + 170, "Maß": np.array(["groß", "süß", "klein"])[rows % 3], "died": rows % 2}
+    )
+    cohort = l2m.Cohort.from_frame(frame, "died")
+    apart = unicodedata.normalize("NFD", '{"Größe": 171, "Maß": "süß"}')
+    (record,) = read_patients(apart, cohort).patients
+    assert set(record.values) == {"Größe", "Maß"} and (record.unused, record.notes) == ((), ())
+    assert cohort.encode([record.values]).tolist() == [[171, cohort.feature("Maß").levels.index("süß")]]
+    (twice,) = read_patients(json.dumps({"Größe": 171, unicodedata.normalize("NFD", "Größe"): 172}), cohort).patients
+    assert twice.values == {} and why(twice) == {"Größe": "doubt"}
 
 
 def test_one_column_is_enough(cohort):
