@@ -8,6 +8,7 @@ random parts of them known. The council is fitted whole, without one member at a
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -88,6 +89,8 @@ def main(arguments: Sequence[str]) -> int:
                 print(f"{name} {rows} seed {seed}: {words}", file=sys.stderr, flush=True)
     listed = " ".join(map(str, given.rows)), " ".join(map(str, given.seeds))
     command = f"python -m train members --rows {listed[0]} --seeds {listed[1]} --test-rows {given.test_rows}"
+    if given.tables != list(TABLES):
+        command += f" --tables {shlex.join(given.tables)}"
     publish(given.out / "members.md", page(records, command, f"{model.name} ({model.fingerprint[:12]})"))
     return 0
 
@@ -171,5 +174,6 @@ cells never recorded; others are asked about, with random parts of them known. L
 outcome in standard deviations of the cohort's. Each seed draws another table. Cohorts of different sizes of one seed come from
 the same random numbers and count as one; intervals (95%, Student's t) are over tables drawn: of a few generators, so they tell of
 these and no others. "Nothing expected": every member begins with a weight of 0, where
-otherwise some begin with more (`EXPECTED` in `l2m_core/council/fitting.py`). The Gaussian process's was chosen on
-tables of the same generators, so what it saves here is no independent measure of it; the Bayesian regression's was not."""
+otherwise some begin with more (`EXPECTED` in `l2m_core/council/fitting.py`). The Gaussian process's was first chosen on
+tables of the same generators, then raised on public ones, so what it saves here is no independent measure of it; the Bayesian
+regression's was chosen on public tables alone."""
