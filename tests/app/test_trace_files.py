@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -299,9 +300,10 @@ def test_a_stored_event_that_was_changed_is_found(
 def test_without_the_model_it_is_said_what_was_not_checked(
     loaded: loading.LoadedTrace, owner: str, shared_services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = "f" * 64
+    model = shared_services.model(owner)
+    other = replace(model, release=replace(model.release, fingerprint="f" * 64))
     monkeypatch.setattr(shared_services, "model_of", lambda owner, fingerprint: None)
-    monkeypatch.setattr(checks.l2m, "load", lambda folder, device: type("Other", (), {"fingerprint": other})())
+    monkeypatch.setattr(checks.l2m, "load", lambda folder, device: other)
     gone = loading.load(owner, loaded.record.id)
     assert gone.conditioned is None and "not installed" in gone.absent
     assert [step.posterior for step in gone.trace.steps] == list(loaded.record.believed), "the record still speaks"
