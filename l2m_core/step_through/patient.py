@@ -200,8 +200,19 @@ class Patient:
 
     @property
     def suggestion(self) -> str | None:
-        """The feature ranked first, or None when nothing is left to ask for."""
-        return self.tests[0].feature if self.tests and np.isfinite(self.tests[0].score) else None
+        """The feature ranked first of those that the cost budget still pays for, as in a roll-out; of all that are open where it
+        pays for none, which `advice` says. None when nothing is left to ask for."""
+        return self.suggestion_by(self.stopping)
+
+    def suggestion_by(self, stopping: Stopping) -> str | None:
+        """The same under other rules than the patient's own."""
+        left, ranked = stopping.cost_left(self.spent), self._open_tests
+        return next((test.feature for test in (*(t for t in ranked if t.cost <= left), *ranked)), None)
+
+    @property
+    def _open_tests(self) -> tuple[Candidate, ...]:
+        """Best first."""
+        return tuple(test for test in self.tests if np.isfinite(test.score))
 
     @property
     def advice(self) -> str | None:
@@ -212,7 +223,17 @@ class Patient:
         """The same under other rules than the patient's own."""
         ahead = self.ahead if stopping.looks_ahead else ()
         unit = self.memory.cohort.schema.outcome.unit
-        return stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent, ahead, unit)
+        reason = stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent, ahead, unit)
+        return reason or self._too_dear(stopping.cost_left(self.spent))
+
+    def _too_dear(self, left: float) -> str | None:
+        """Why to stop where what is left of the cost budget pays for no test; None where it does."""
+        cheapest = min((test.cost for test in self._open_tests), default=0.0)
+        return (
+            f"The cheapest test left costs {cheapest:g}, and {left:g} is left of the cost budget."
+            if cheapest > left
+            else None
+        )
 
     @lazy
     def ahead(self) -> tuple[Outlook, ...]:

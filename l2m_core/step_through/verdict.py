@@ -94,10 +94,11 @@ def verdict(patient: Patient, stopping: Stopping | None = None) -> Verdict:
     """What to do now. stopping: rules other than the patient's own."""
     if patient.state.stopped:
         return Verdict("stopped", "Stopped.")
-    name = patient.suggestion
+    stopping = stopping or patient.stopping
+    name = patient.suggestion_by(stopping)
     if name is None:
         return Verdict("stop", "Stop: nothing is left to measure.")
-    advice = patient.advice_by(stopping or patient.stopping)
+    advice = patient.advice_by(stopping)
     effect = effect_of(patient, name)
     if advice:
         return Verdict("stop", f"Stop: {advice[0].lower()}{advice[1:]}", name, effect)

@@ -331,7 +331,7 @@ def test_each_rule_advises_stopping_and_never_forbids_to_go_on(
 
 
 def test_below_its_limit_no_rule_advises_anything(app: AppTest) -> None:
-    for rule, limit in (("cost_budget", 13.0), ("least_gain", 0.0), ("confidence", 100.0), ("budget", 2)):
+    for rule, limit in (("cost_budget", 1000.0), ("least_gain", 0.0), ("confidence", 100.0), ("budget", 2)):
         app = set_rule(app, rule, limit)
     assert "Stop: " not in verdict_line(enter(app, "lactate", 2.2))
 

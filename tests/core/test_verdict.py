@@ -235,6 +235,27 @@ def test_what_a_budget_does_not_allow_is_said(patient: Patient) -> None:
     assert "costs 9, and 5 is left of the budget" in reasons(patient, "b", Stopping(cost_budget=5)).against
 
 
+def test_a_test_that_the_cost_budget_does_not_pay_for_is_passed_over_as_in_a_roll_out(model) -> None:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(200, 2)).astype(np.float32)
+    frame = pd.DataFrame({"dear": x[:, 0], "cheap": x[:, 1], "y": (x[:, 0] + 0.5 * x[:, 1] > 0).astype(int)})
+    schema = {"features": [{"name": "dear", "cost": 10}]}
+    memory = model.condition(l2m.Cohort.from_frame(frame, outcome="y", schema=schema))
+    free, poor, broke = (memory.start(stopping=Stopping(cost_budget=left)) for left in (10, 5, 0.5))
+    assert [each.suggestion for each in (free, poor, broke)] == ["dear", "cheap", "dear"]
+    assert (
+        verdict(poor).sentence.startswith("Measure cheap")
+        and poor.observe("cheap", 0.1).events[-1].suggested == "cheap"
+    )
+    assert verdict(free, Stopping(cost_budget=5)).feature == "cheap", "by other rules than its own"
+    taken = memory.acquire(x[:1], budget=1, stopping=poor.stopping).actions
+    assert memory.cohort.names[taken[0, 0]] == poor.suggestion
+    said = "cheapest test left costs 1, and 0.5 is left of the cost budget."
+    assert verdict(broke).sentence == f"Stop: the {said}" and broke.advice == f"The {said}"
+    assert (memory.acquire(x[:1], budget=1, stopping=broke.stopping).actions < 0).all()
+    assert free.observe("dear", 0.1).advice is not None  # 10 spent of 10
+
+
 def test_a_test_that_separates_two_classes_is_said_to(model) -> None:
     found = reasons(patient_of(model, "multiclass"), "a")
     assert re.fullmatch("would separate (early|middle|late) from (early|middle|late)", found.speaks_for[0])

@@ -13,7 +13,7 @@ import pandas as pd
 from app.cache import BoundedCache
 from app.host import services
 from app.host.services import Conditioned
-from app.ui.step_through.stored_events import Record, read
+from app.ui.step_through.stored_events import Record, Rules, read
 from l2m_core.answering.batching import MOST_AT_ONCE
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ModelFileError
@@ -27,7 +27,8 @@ from l2m_core.step_through.trace import Step, step_of
 from l2m_core.step_through.verdict import Verdict, told_together, typical_move_in_words, verdict
 
 LEVEL = 0.9  # share of resampled cohorts that the band covers
-ViewKey = tuple[str, str | None]  # hash of the last event, and the policy that ranks
+# Hash of the last event, and what decides which test is suggested: the policy that ranks, and the cost budget.
+ViewKey = tuple[str, str | None, float | None]
 BREATH = 0.4  # seconds before bands are computed: meanwhile the browser, perhaps on the same machine, draws the answer
 
 
@@ -51,7 +52,7 @@ class StepView:
     previews: BoundedCache = field(default_factory=lambda: BoundedCache(100))
 
     @property
-    def uncertainty_key(self) -> tuple[str, str | None, str]:
+    def uncertainty_key(self) -> tuple[str | float | None, ...]:
         return (*self.key, "uncertainty")
 
     @lazy
@@ -216,8 +217,12 @@ def answers_of(record: Record, conditioned: Conditioned) -> StepAnswers:
 
 def view_after(record: Record, count: int, conditioned: Conditioned) -> StepView:
     """After the record's first `count` events, ranked by its present rules."""
-    key = (record.hashes[count - 1], record.settings.policy)
+    key = _key_of(record.hashes[count - 1], record.settings)
     return conditioned.views.get(key, lambda: StepView(record.patient(conditioned.memory, count), key))
+
+
+def _key_of(event_hash: str, rules: Rules) -> ViewKey:
+    return event_hash, rules.policy, rules.stopping.cost_budget
 
 
 def advice_after(record: Record, count: int, conditioned: Conditioned) -> Verdict:
@@ -238,7 +243,7 @@ def measured_against_advice(record: Record, conditioned: Conditioned) -> frozens
 
 def cache_view(present: StepAnswers, event_hash: str, after: Patient) -> None:
     """Cache the patient that an event was made with as the view after that event."""
-    key = (event_hash, present.record.settings.policy)
+    key = _key_of(event_hash, present.record.settings)
     present.conditioned.views.get(key, lambda: StepView(after, key))
 
 

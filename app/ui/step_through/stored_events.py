@@ -82,12 +82,12 @@ class Record:
 
     def patient(self, memory: CohortMemory, count: int | None = None) -> Patient:
         """The patient after the first `count` events (by default all), ranked by the present rules."""
-        return Patient.replay(memory, self.events[:count], policy=self.settings.policy)
+        return Patient.replay(memory, self.events[:count], **_told(self.settings))
 
     def patients(self, memory: CohortMemory) -> tuple[Patient, ...]:
         """The patient after each event, ranked by the rules in force then."""
         whole = Patient.replay(memory, self.events)
-        return tuple(replace(whole.until(count), policy=rules.policy) for count, rules in enumerate(self.rules, 1))
+        return tuple(replace(whole.until(count), **_told(rules)) for count, rules in enumerate(self.rules, 1))
 
     def until(self, count: int) -> Record:
         """The record after its first `count` events, just before the next one."""
@@ -100,6 +100,11 @@ class Record:
             settings=self.rules[count - 1],
             rules_set=tuple(change for change in self.rules_set if change.after <= count),
         )
+
+
+def _told(rules: Rules) -> dict[str, Any]:
+    """To a `Patient`."""
+    return {"stopping": rules.stopping, "policy": rules.policy}
 
 
 def read(owner: str, step_through_id: str) -> Record:

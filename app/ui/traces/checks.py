@@ -11,6 +11,7 @@ import l2m_core as l2m
 from app.host import services
 from app.ui.traces.exchange import OTHER_BUILD, SAME_BUILD, Incoming, agree, installed, passes_through
 from app.ui.traces.loading import LoadedTrace
+from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.devices import CPU, Device
 from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError, RangeWarning
@@ -146,7 +147,9 @@ def _check_replay(loaded: LoadedTrace, patients: Sequence[Patient], device: Devi
 def _check_suggestions(loaded: LoadedTrace, patients: Sequence[Patient]) -> Check:
     """Compares the suggestion stored with each event with the one made now."""
     followed = [number for number, event in enumerate(loaded.events) if number and event.suggested is not None]
-    wrong = [number for number in followed if patients[number - 1].suggestion != loaded.events[number].suggested]
+    wrong = [
+        number for number in followed if loaded.events[number].suggested not in _suggested_to(patients[number - 1])
+    ]
     count = len(followed)
     if not count:
         return Check("Suggestions", "not checked", "No event of this step-through followed a suggestion.")
@@ -160,6 +163,11 @@ def _check_suggestions(loaded: LoadedTrace, patients: Sequence[Patient]) -> Chec
     return Check(
         "Suggestions", "verified", f"{count} of {count} recorded suggestions are made again, at the same steps."
     )
+
+
+def _suggested_to(patient: Patient) -> tuple[str | None, ...]:
+    """Now; and what was ranked first, which earlier versions suggested whatever was left of a cost budget."""
+    return patient.suggestion, patient.suggestion_by(Stopping())
 
 
 def against_file(loaded: LoadedTrace, incoming: Incoming) -> tuple[Check, ...]:
