@@ -102,7 +102,6 @@ def _continuous(answers: StepAnswers, uncertainty: Uncertainty | None) -> None:
     spread = labels.markdown(posterior_words.spread(outcome, now))
     st.markdown(f":small[Mean **{mean}**{since}; {spread}.]")
     charts.draw(_density(answers), "step-density", of=answers.record.id)
-    st.caption(f"▲ the mean; shaded, the 90% interval{'; dotted, a step ago' if answers.before else ''}.")
 
 
 def _density(answers: StepAnswers) -> charts.Chart:
