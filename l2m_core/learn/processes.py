@@ -23,6 +23,9 @@ def joined(device: str):
     dist.init_process_group("nccl" if on_gpu else "gloo")
     try:
         yield
+        # None leaves while the first still writes: one that loses its peers as it ends may be aborted, and torchrun then
+        # stops the others.
+        dist.barrier()
     finally:
         dist.destroy_process_group()
 
