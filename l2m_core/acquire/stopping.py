@@ -125,6 +125,10 @@ class Stopping:
         """What may still be spent; infinite without a cost budget."""
         return float("inf") if self.cost_budget is None else max(0.0, self.cost_budget - spent)
 
+    def pays_for(self, cost: float, spent: float) -> bool:
+        """As `affordable`, one test of one patient."""
+        return bool(self.affordable(np.array([spent]), np.array([cost]))[0, 0])
+
     def affordable(self, spent: np.ndarray, costs: np.ndarray) -> np.ndarray:
         """(n, d) bool: tests that cost no more than what is left. spent: (n,); costs: (d,)."""
         budget = float("inf") if self.cost_budget is None else self.cost_budget

@@ -206,13 +206,17 @@ class Patient:
 
     def suggestion_by(self, stopping: Stopping) -> str | None:
         """The same under other rules than the patient's own."""
-        left, ranked = stopping.cost_left(self.spent), self._open_tests
-        return next((test.feature for test in (*(t for t in ranked if t.cost <= left), *ranked)), None)
+        first = next(iter(self._payable(stopping) or self._open_tests), None)
+        return first.feature if first else None
 
     @property
     def _open_tests(self) -> tuple[Candidate, ...]:
         """Best first."""
         return tuple(test for test in self.tests if np.isfinite(test.score))
+
+    def _payable(self, stopping: Stopping) -> tuple[Candidate, ...]:
+        """Of the open tests those that the cost budget still pays for, best first."""
+        return tuple(test for test in self._open_tests if stopping.pays_for(test.cost, self.spent))
 
     @property
     def advice(self) -> str | None:
@@ -224,16 +228,10 @@ class Patient:
         ahead = self.ahead if stopping.looks_ahead else ()
         unit = self.memory.cohort.schema.outcome.unit
         reason = stopping.reason(self.answer.prediction, self.best_gain, self.steps, self.spent, ahead, unit)
-        return reason or self._too_dear(stopping.cost_left(self.spent))
-
-    def _too_dear(self, left: float) -> str | None:
-        """Why to stop where what is left of the cost budget pays for no test; None where it does."""
-        cheapest = min((test.cost for test in self._open_tests), default=0.0)
-        return (
-            f"The cheapest test left costs {cheapest:g}, and {left:g} is left of the cost budget."
-            if cheapest > left
-            else None
-        )
+        if reason or not self._open_tests or self._payable(stopping):
+            return reason
+        cheapest, left = min(test.cost for test in self._open_tests), stopping.cost_left(self.spent)
+        return f"The cheapest test left costs {cheapest:g}, and {left:g} is left of the cost budget."
 
     @lazy
     def ahead(self) -> tuple[Outlook, ...]:

@@ -251,8 +251,8 @@ def _by_cost(
     patient: Patient, test: Candidate, others: Sequence[Candidate], stopping: Stopping
 ) -> tuple[list[str], list[str]]:
     speaks_for, against = [], []
-    left = stopping.cost_left(patient.spent)
-    if test.cost > left:
+    if not stopping.pays_for(test.cost, patient.spent):
+        left = stopping.cost_left(patient.spent)
         against.append(f"costs {test.cost:g}, and {left:g} is left of the budget")
     elif others:
         middle = float(np.median([other.cost for other in others]))
