@@ -7,6 +7,7 @@ Values are read by the cohort's own rules. What cannot be used is listed with it
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -130,8 +131,9 @@ def from_plain(value: Any, cohort: Cohort) -> BroughtPatients:
 def _record(row: Mapping[str, Any], cohort: Cohort, label: str) -> PatientRecord:
     maker = RecordMaker(cohort, label)
     names = [_composed(name) for name in row]
+    times = Counter(names)
     for name, value in zip(names, row.values(), strict=True):
-        if names.count(name) > 1:
+        if times[name] > 1:
             maker.leave(name, "The name stands more than once, so it is not clear which value counts.", "doubt")
         elif isinstance(value, Mapping | list):
             maker.leave(name, "It holds more than one value. Give a number or a text.", "value")
