@@ -82,12 +82,12 @@ class Record:
 
     def patient(self, memory: CohortMemory, count: int | None = None) -> Patient:
         """The patient after the first `count` events (by default all), ranked by the present rules."""
-        return Patient.replay(memory, self.events[:count], **_told(self.settings))
+        return Patient.replay(memory, self.events[:count], **_of_patient(self.settings))
 
     def patients(self, memory: CohortMemory) -> tuple[Patient, ...]:
         """The patient after each event, ranked by the rules in force then."""
         whole = Patient.replay(memory, self.events)
-        return tuple(replace(whole.until(count), **_told(rules)) for count, rules in enumerate(self.rules, 1))
+        return tuple(replace(whole.until(count), **_of_patient(rules)) for count, rules in enumerate(self.rules, 1))
 
     def until(self, count: int) -> Record:
         """The record after its first `count` events, just before the next one."""
@@ -102,8 +102,8 @@ class Record:
         )
 
 
-def _told(rules: Rules) -> dict[str, Any]:
-    """To a `Patient`."""
+def _of_patient(rules: Rules) -> dict[str, Any]:
+    """The rules as fields of a `Patient`."""
     return {"stopping": rules.stopping, "policy": rules.policy}
 
 
