@@ -1,5 +1,7 @@
 """Steps as a person takes them, by the page's widgets."""
 
+from html import unescape
+
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
@@ -63,3 +65,8 @@ def outcome_cohort(kind: str) -> Cohort:
         frame["stay"] = frame["stay"].map({"0": "short", "1": "medium", "2": "long"})
     schema = {"features": [{"name": "age", "role": "baseline"}]}
     return Cohort.from_frame(frame, outcome="stay", schema=schema, name=kind)
+
+
+def verdict_line(app: AppTest) -> str:
+    (line,) = (found for html in app.get("html") if (found := str(html.proto.body)).startswith('<p class="l2m-verdict'))
+    return unescape(line).replace("\u2060", "")
