@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from l2m_core.errors import ConfigError
-from l2m_core.learn.precision import DTYPES
+from l2m_core.learn.precision import chosen_dtype, products_a_second
 from l2m_core.learn.stages import Stage
 from l2m_core.model.interface import ModelConfig
 from train.initial_model import load_initial_model
 
 FORWARD_AND_BACKWARD = 3
-SIZE = 1024  # of the matrices that are multiplied to measure the rate
-SECONDS_TO_MEASURE = 0.5
 
 
 def for_the_processor(job: Any, confirmed: bool) -> Any:
@@ -26,7 +23,8 @@ def for_the_processor(job: Any, confirmed: bool) -> Any:
     if not hasattr(job, "stages"):
         return job  # it says itself that the GPU is missing
     if not confirmed:
-        hours = operations(job) / measured_rate(job.loop.threads, job.loop.dtype) / 3600
+        dtype = chosen_dtype(job.loop.dtype, "cpu", job.loop.threads)
+        hours = operations(job) / products_a_second(dtype, job.loop.threads) / 3600
         raise ConfigError(
             f"These settings are for a GPU (device: {job.device}), and there is none. On this processor, with loop.threads "
             f"{job.loop.threads}, the job would take at least about {hours:,.0f} hours. Give --yes to train on it all the "
@@ -55,19 +53,3 @@ def _of_a_step(model: ModelConfig, stage: Stage, ways: int) -> float:
     used = replace(model, continuous_apart=False).parameters
     forward = 2 * used * tokens + 4 * model.width * model.layers * pairs
     return FORWARD_AND_BACKWARD * forward
-
-
-def measured_rate(threads: int, dtype: str) -> float:
-    """Operations a second of plain matrix products, which no training exceeds."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        left = torch.ones(SIZE, SIZE, dtype=DTYPES[dtype] or torch.float32)
-        left @ left  # the first product also loads its kernel
-        start, done = time.perf_counter(), 0
-        while time.perf_counter() - start < SECONDS_TO_MEASURE:
-            left @ left
-            done += 1
-        return 2 * SIZE**3 * done / (time.perf_counter() - start)
-    finally:
-        torch.set_num_threads(before)

@@ -10,7 +10,7 @@ from torch import nn
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import evaluate
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
-from l2m_core.learn.precision import DTYPES
+from l2m_core.learn.precision import DTYPES, chosen_dtype
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import check_least
@@ -65,7 +65,8 @@ def predictor_loss(model: nn.Module, job: PredictorJob) -> nn.Module:
         raise ConfigError(
             "value_weight is set, but the model foresees no results; give it model.value_bins, or grow them."
         )
-    earlier = load_initial_model(job.earlier, job.device).to(DTYPES[job.loop.dtype]) if job.earlier else None
+    dtype = DTYPES[chosen_dtype(job.loop.dtype, job.device, job.loop.threads)]
+    earlier = load_initial_model(job.earlier, job.device).to(dtype) if job.earlier else None
     if earlier is not None and job.value_weight and not earlier.config.value_bins:  # type: ignore[union-attr]
         raise ConfigError(
             f"value_weight is set, but earlier: {job.earlier} foresees no results; set value_weight to 0."

@@ -18,6 +18,7 @@ from l2m_core.errors import CohortError, ConfigError
 from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, query_losses
+from l2m_core.learn.precision import FASTER, check_dtype
 from l2m_core.learn.processes import take_from_first
 from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
 from l2m_core.settings import check_least
@@ -49,14 +50,15 @@ class FinetuneConfig:
     """Evaluations without a new lowest loss that end the training."""
     average: float = 0.9
     """Decay of the running average of the weights. The average is what is evaluated and returned."""
-    dtype: str = "bfloat16"
-    """Arithmetic of the forward and backward pass."""
+    dtype: str = FASTER
+    """Arithmetic of the forward and backward pass: "bfloat16", "float32", or by "auto" the faster of them on this machine."""
     threads: int = 1
     """CPU threads. They are set here and never guessed."""
 
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ConfigError(f"finetune.held_out is {self.held_out}; it must lie strictly between 0 and 1.")
+        check_dtype("finetune.dtype", self.dtype)
         check_least(self, "finetune", steps=1, tasks=1, rows=16, evaluate_every=1, patience=1)
 
     @property

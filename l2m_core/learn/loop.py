@@ -27,7 +27,15 @@ from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.logs import TrainingLog, drop_lines_after
 from l2m_core.learn.losses import share_of
 from l2m_core.learn.optimiser import MuonAdamW
-from l2m_core.learn.precision import DTYPES, FlopMeter, call_lowered, compile_blocks
+from l2m_core.learn.precision import (
+    DTYPES,
+    FASTER,
+    FlopMeter,
+    call_lowered,
+    check_dtype,
+    chosen_dtype,
+    compile_blocks,
+)
 from l2m_core.learn.processes import rank_and_world_size, sum_over_processes
 from l2m_core.learn.stages import Episode, Stage, stage_at
 from l2m_core.model.interface import ModelConfig
@@ -54,8 +62,9 @@ class LoopConfig:
     """Steps over which the learning rate rises from zero."""
     average: float = 0.998
     """Decay of the running average of the weights; the average is what gets released."""
-    dtype: str = "bfloat16"
-    """Arithmetic of the forward and backward pass; master weights stay float32."""
+    dtype: str = FASTER
+    """Arithmetic of the forward and backward pass: "bfloat16", "float32", or by "auto" what a trial of a second finds faster on
+    this machine. Master weights stay float32."""
     compile: bool = False
     """Whether `torch.compile` builds kernels for the network's blocks: for GPUs."""
     checkpoint_minutes: float = 5.0
@@ -77,8 +86,7 @@ class LoopConfig:
     with them, however many steps that took: for a machine that is lent, whose speed is not known beforehand."""
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise ConfigError(f"loop.dtype is {self.dtype!r}; it must be one of {', '.join(DTYPES)}.")
+        check_dtype("loop.dtype", self.dtype)
         if not self.lr > 0:
             raise ConfigError(f"loop.lr is {self.lr}; it must be above 0.")
         if self.decay not in ("cosine", "linear"):
@@ -117,6 +125,7 @@ class Loop:
         self.loss_module, self.draw, self.stages, self.config = loss_module, draw, stages, config
         self.model: nn.Module = loss_module.model  # type: ignore[assignment]
         self.folder, self.facts, self.evaluate, self.quiet = folder, facts or {}, evaluate, quiet
+        self.dtype = chosen_dtype(config.dtype, next(self.model.parameters()).device, config.threads)
         self.stopping = stopping
         self.rank, self.world_size = rank_and_world_size()
         self.steps = sum(stage.steps for stage in stages)
@@ -160,7 +169,7 @@ class Loop:
                 if report is not None:
                     # Only what the progress bar shows is smoothed; the log has each step's own loss.
                     smooth = report["loss"] if smooth is None else 0.98 * smooth + 0.02 * report["loss"]
-                    bar.set_postfix_str(f"loss={smooth:.4f}, {self._speed():.3g} GFLOP/s", refresh=False)
+                    bar.set_postfix_str(f"loss={smooth:.4f}{self._speed()}", refresh=False)
                     if self.step % self.config.log_every == 0:
                         self._write(report)
                 bar.update(1)
@@ -234,7 +243,7 @@ class Loop:
         """Leaves gradients on the parameters and returns what the loss reports, both multiplied by `share`."""
 
         def step() -> dict[str, float]:
-            loss, report = call_lowered(self.loss_module, DTYPES[self.config.dtype], episode)
+            loss, report = call_lowered(self.loss_module, DTYPES[self.dtype], episode)
             (loss * share).backward()
             return {name: float(value) * share for name, value in report.items()}
 
@@ -285,7 +294,7 @@ class Loop:
     def summary(self) -> str:
         """The last evaluation on held-out tasks, in lines for a person."""
         lines = [
-            f"{self.step:,} steps, {self.tasks_seen:,} tasks, {self.seconds:,.0f} s, {self._speed():.3g} GFLOP/s, "
+            f"{self.step:,} steps in {self.dtype}, {self.tasks_seen:,} tasks, {self.seconds:,.0f} s{self._speed()}, "
             f"{self.skipped} steps skipped"
         ]
         for name, value in self.held_out.items():
@@ -310,6 +319,7 @@ class Loop:
             "tasks_seen": self.tasks_seen,
             "skipped": self.skipped,
             "loop": asdict(self.config),
+            "dtype": self.dtype,
         }
         groups = {"weights": dict(self.model.state_dict()), "average": self.average, "optimiser": optimiser}
         # The generator's state is kept too, so a resumed job draws what an unbroken one would have drawn.
@@ -346,6 +356,8 @@ class Loop:
         torch.set_rng_state(load_tensors(path, "random")["torch"])
         self.step, self.seconds = facts["step"], facts["seconds"]
         self.tasks_seen, self.skipped = facts["tasks_seen"], facts["skipped"]
+        if self.config.dtype == FASTER:  # as it began, whatever is faster here
+            self.dtype = facts.get("dtype", self.dtype)
         if self.rank == 0:
             drop_lines_after(self.folder, self.step)
 
@@ -359,9 +371,10 @@ class Loop:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = TrainingLog(self.folder)
 
-    def _speed(self) -> float:
-        """GFLOP/s since this process began to step."""
-        return self.meter.total / max(1e-9, self.meter.seconds) / 1e9
+    def _speed(self) -> str:
+        """Of the steps since this process began; nothing where operations are not counted."""
+        rate = self.meter.total / max(1e-9, self.meter.seconds) / 1e9
+        return f", {rate:.3g} GFLOP/s" if self.config.count_operations else ""
 
     def _write(self, values: dict[str, float]) -> None:
         if self._log:

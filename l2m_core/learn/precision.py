@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -12,12 +13,59 @@ from torch import nn
 from torch.func import functional_call
 from torch.utils.flop_counter import FlopCounterMode
 
+from l2m_core.errors import ConfigError
+
 # On a CPU each shape's kernels of bfloat16 are built and kept, by default a thousand of them, which are gigabytes. Read
 # once, at the first such kernel; whoever has many shapes and much memory may set it higher.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "100")
 
 T = TypeVar("T")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+FASTER = "auto"
+CLEARLY = 1.25
+"""By how much bfloat16's products must be faster to be chosen: the rest of a step gains less, and the choice should be the same
+each time."""
+TRIAL = (
+    1024,
+    128,
+    512,
+)  # rows, width and hidden width of the products that are tried, as a block of the network has them
+SECONDS_TO_TRY = 0.3
+
+
+def check_dtype(name: str, dtype: str) -> None:
+    if dtype not in (FASTER, *DTYPES):
+        raise ConfigError(f"{name} is {dtype!r}; it must be one of {', '.join((FASTER, *DTYPES))}.")
+
+
+def chosen_dtype(dtype: str, device: torch.device | str, threads: int) -> str:
+    """The arithmetic itself; where it is to be the faster one, bfloat16 on a GPU, and on a processor what a trial says."""
+    if dtype != FASTER:
+        return dtype
+    return "bfloat16" if torch.device(device).type != "cpu" or is_bfloat16_faster(threads) else "float32"
+
+
+@cache
+def is_bfloat16_faster(threads: int) -> bool:
+    """Tried once, so that all trainings of a process compute alike."""
+    return products_a_second("bfloat16", threads) > CLEARLY * products_a_second("float32", threads)
+
+
+def products_a_second(dtype: str, threads: int) -> float:
+    """Floating-point operations a second of plain matrix products on the processor, which no training exceeds."""
+    rows, width, hidden = TRIAL
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        left, right = torch.ones(rows, width, dtype=DTYPES[dtype]), torch.ones(width, hidden, dtype=DTYPES[dtype])
+        left @ right  # the first product also loads its kernel
+        start, done = time.perf_counter(), 0
+        while time.perf_counter() - start < SECONDS_TO_TRY:
+            left @ right
+            done += 1
+        return 2 * rows * width * hidden * done / (time.perf_counter() - start)
+    finally:
+        torch.set_num_threads(before)
 
 
 def call_lowered(module: nn.Module, dtype: torch.dtype, episode: Any) -> Any:

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from l2m_core.errors import ConfigError, ModelFileError, TrainingError
-from l2m_core.learn import checkpoints
+from l2m_core.learn import checkpoints, precision
 from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.logs import TrainingLog
 from l2m_core.learn.loop import LoopConfig
@@ -47,6 +47,47 @@ def test_a_resumed_job_is_bit_for_bit_the_unbroken_one(tmp_path, unbroken, stop)
     assert same(weights(whole), weights(second))
     assert same(whole.average, second.average)
     assert [line["loss"] for line in lines(tmp_path)] == losses and len(losses) == 20
+
+
+@pytest.fixture
+def rates(monkeypatch):
+    """Operations a second of each arithmetic, as if on another machine."""
+    found: dict[str, float] = {}
+    monkeypatch.setattr(precision, "products_a_second", lambda dtype, threads: found[dtype])
+
+    def set_to(float32: float, bfloat16: float) -> None:
+        precision.is_bfloat16_faster.cache_clear()
+        found.update(float32=float32, bfloat16=bfloat16)
+
+    yield set_to
+    precision.is_bfloat16_faster.cache_clear()
+
+
+def test_the_arithmetic_is_the_faster_one_of_the_machine(rates):
+    rates(float32=52, bfloat16=0.8)
+    assert small_loop(None).dtype == "float32"
+    assert small_loop(None, dtype="bfloat16").dtype == "bfloat16"  # what is stated stands
+    rates(float32=132, bfloat16=140)  # as good as equal: no coin is tossed
+    assert small_loop(None).dtype == "float32"
+    rates(float32=74, bfloat16=600)
+    assert small_loop(None).dtype == "bfloat16"
+    assert precision.chosen_dtype("auto", "cuda:1", 1) == "bfloat16"
+
+
+def test_a_resumed_job_keeps_the_arithmetic_that_it_began_with(tmp_path, rates):
+    rates(float32=74, bfloat16=600)
+    small_loop(tmp_path).run(2)
+    rates(float32=52, bfloat16=0.8)
+    resumed = small_loop(tmp_path)
+    resumed.resume()
+    assert resumed.dtype == "bfloat16"
+    stated = small_loop(tmp_path, dtype="float32")
+    stated.resume()
+    assert stated.dtype == "float32"
+
+
+def test_products_are_timed_in_either_arithmetic():
+    assert all(precision.products_a_second(dtype, 1) > 0 for dtype in precision.DTYPES)
 
 
 def test_a_timed_job_follows_the_clock_and_ends_with_its_minutes(tmp_path):
