@@ -220,7 +220,10 @@ def warn_unseen(feature: Feature, values: Sequence[Any]):
 def unseen_words(feature: Feature, values: Sequence[Any]) -> str:
     text = value_text(values[0])
     more = f" (and {len(values) - 1} more such cells)" if len(values) > 1 else ""
-    message = f"'{feature.name}': {text[:60]!r}{more} was never seen in the cohort and is read as '{OTHER}'."
+    message = (
+        f"'{feature.name}': {text[:60]!r}{more} was never seen in the cohort and is read as '{OTHER}', which tells nothing "
+        f"unless some of its patients are '{OTHER}' too."
+    )
     return message + did_you_mean(text, feature.levels)
 
 

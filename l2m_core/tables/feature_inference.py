@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -47,6 +48,8 @@ def infer_feature(reading: Reading, stated: Overrides, rows) -> tuple[Feature, n
     texts = merge_case(reading.as_texts(), warnings)
     levels = tuple(settings.get("levels") or _choose_levels(texts, kind, warnings))
     feature = Feature(**{**settings, "name": name, "kind": kind, "levels": levels})
+    if not complete:
+        _refuse_if_all_are_other(texts, feature, reading.numbers is not None)
     return feature, _level_codes(texts, feature, warnings, reading.numbers is not None), warnings
 
 
@@ -130,6 +133,20 @@ def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:
         f"{rest:,} cells with rarer ones are read as 'other'."
     )
     return order_levels([reading.texts[i] for i in order], reading.order)[0]
+
+
+def _refuse_if_all_are_other(reading, feature, by_value: bool) -> None:
+    """A column of which every cell would be 'other' tells nothing: its levels were stated as no cell writes them."""
+    known = codes_of(feature.levels, by_value)
+    if feature.kind == "category" and not any(text in known for text in reading.texts):
+        raise CohortError(
+            f"Column '{feature.name}' holds none of its stated levels ({_listed(feature.levels)}), but {_listed(reading.texts)}. "
+            "State the levels as the cells write them, or leave them out to have them found."
+        )
+
+
+def _listed(texts: Sequence[str], most: int = 4) -> str:
+    return ", ".join(repr(text[:40]) for text in texts[:most]) + (" …" if len(texts) > most else "")
 
 
 def _level_codes(reading, feature, warnings, by_value: bool) -> np.ndarray:

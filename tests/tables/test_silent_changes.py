@@ -5,6 +5,7 @@ import unicodedata
 from itertools import combinations, product
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from l2m_core.cohort import Cohort
@@ -146,3 +147,18 @@ def test_twins_are_shown_or_are_one_level(word, figure):
         not silent,
     )
     assert silent == []
+
+
+@pytest.mark.parametrize("written", ["{}.0", "0{}", "grade {}"])
+def test_stated_levels_that_no_cell_writes_so_are_refused(written):
+    """Every cell would be 'other', and the column tell nothing."""
+    frame = pd.DataFrame(
+        {"grade": [written.format(1 + i % 3) for i in range(60)], "age": range(60), "ill": [0, 1] * 30}
+    )
+    stated = {"features": [{"name": "grade", "kind": "category", "levels": ["1", "2", "3"]}]}
+    with pytest.raises(
+        CohortError, match=r"'grade' holds none of its stated levels \('1', '2', '3'\), but .*2.*as the cells"
+    ):
+        Cohort.from_frame(frame, "ill", schema=stated)
+    frame.loc[0, "grade"] = "2"
+    assert Cohort.from_frame(frame, "ill", schema=stated).features[0].levels == ("1", "2", "3")  # said, as ever
