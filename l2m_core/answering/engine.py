@@ -22,11 +22,12 @@ from l2m_core.answering.class_codings import ClassCodings, joined, prevalence_sh
 from l2m_core.answering.context_rows import even_parts, shorten
 from l2m_core.answering.devices import Device
 from l2m_core.answering.fallback import OnDevice
+from l2m_core.answering.other_levels import OtherLevels
 from l2m_core.answering.parts import averaged
 from l2m_core.answering.predictive import Predictive, reach_of
 from l2m_core.answering.release import Release
 from l2m_core.answering.row_order import content_order
-from l2m_core.answering.settings import FREQUENCY
+from l2m_core.answering.settings import AS_CODED, FREQUENCY
 from l2m_core.cohort import Cohort
 from l2m_core.lazy import lazy
 from l2m_core.model.columns import Columns
@@ -287,6 +288,7 @@ class ConditionedModel:
         self, release: Release, memories: tuple[Memory, ...], x: np.ndarray, run: RunAll = in_turn, rank: bool = True
     ) -> Output:
         """(1, n, …) outputs in the cohort's own class codes: every task is asked about the same rows."""
+        x = x if self._other_levels is None else self._other_levels.not_known(x)
         device = memories[0].keys[0].device
         known = torch.from_numpy(~np.isnan(x)).to(device)
         values = torch.from_numpy(np.nan_to_num(x, nan=0.0)).to(device)
@@ -299,6 +301,13 @@ class ConditionedModel:
 
         outputs = run([partial(ask, memory) for memory in memories])
         return averaged(outputs, memories) if self.codings is None else self.codings.decode(joined(outputs))
+
+    @lazy
+    def _other_levels(self) -> OtherLevels | None:
+        """Of the rows that were read; None of a release to which a level that the cohort never had is another code."""
+        if self.release.inference.unseen == AS_CODED:
+            return None
+        return OtherLevels.of(shorten(self.cohort, self.release.most_rows))
 
     def _prediction(self, output: Output, x: np.ndarray) -> np.ndarray | Predictive:
         """Of (1, n, …) outputs for (n, d) rows: the model's prediction, blended with the council's where there is one."""

@@ -27,9 +27,24 @@ RESULTS = (POINTS, SHARED_VALUES)
 ROW_ORDERS = ("position", "content")
 """See l2m_core/answering/row_order.py."""
 
+AS_CODED, NOT_KNOWN = "as coded", "not known"
+UNSEEN = (AS_CODED, NOT_KNOWN)
+"""See l2m_core/answering/other_levels.py."""
+
 CODE, FREQUENCY = "code", "frequency"
 CLASS_ORDERS = (CODE, FREQUENCY)
 """See l2m_core/tasks/class_order.py."""
+
+
+CHOICES = {
+    "policy": MODEL_POLICIES,
+    "gains": GAINS,
+    "aligned_by": ALIGNED_BY,
+    "results": RESULTS,
+    "class_order": CLASS_ORDERS,
+    "row_order": ROW_ORDERS,
+    "unseen": UNSEEN,
+}
 
 
 @dataclass(frozen=True)
@@ -82,8 +97,13 @@ class AnswerSettings:
     row_order: str = "position"
     """What folds, and the rows kept of a long cohort, are chosen by: position in the table, or content, so that a table
     sorted otherwise gets the same answers. Releases without this setting keep position."""
+    unseen: str = AS_CODED
+    """What a level that the cohort never had is to the model where no row is 'other': another code, or not known."""
 
     def __post_init__(self) -> None:
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(choices)}.")
         check_number("temperature", self.temperature, (int, float), 1e-3, 1e3)
         check_number("views", self.views, int, 1, 100)
         check_number("views_up_to", self.views_up_to, int, 0, math.inf)
@@ -99,20 +119,8 @@ class AnswerSettings:
         check_number("prevalence", self.prevalence, (int, float), 0, 1)
         if self.part_rows and self.against_rest == 1:
             raise ConfigError("part_rows is given, so against_rest must be below 1: parts are read with all classes.")
-        if self.policy not in MODEL_POLICIES:
-            raise ConfigError(f"policy is {self.policy!r}; it must be one of {', '.join(MODEL_POLICIES)}.")
-        if self.gains not in GAINS:
-            raise ConfigError(f"gains is {self.gains!r}; it must be one of {', '.join(GAINS)}.")
-        if self.aligned_by not in ALIGNED_BY:
-            raise ConfigError(f"aligned_by is {self.aligned_by!r}; it must be one of {', '.join(ALIGNED_BY)}.")
         if self.most_parts > 1 and not self.part_rows:
             raise ConfigError(f"most_parts is {self.most_parts}, so part_rows must say how many rows each has.")
-        if self.results not in RESULTS:
-            raise ConfigError(f"results is {self.results!r}; it must be one of {', '.join(RESULTS)}.")
-        if self.class_order not in CLASS_ORDERS:
-            raise ConfigError(f"class_order is {self.class_order!r}; it must be one of {', '.join(CLASS_ORDERS)}.")
-        if self.row_order not in ROW_ORDERS:
-            raise ConfigError(f"row_order is {self.row_order!r}; it must be one of {', '.join(ROW_ORDERS)}.")
 
 
 def check_number(name: str, value: Any, kind: Any, least: float, most: float) -> None:

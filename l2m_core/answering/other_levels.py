@@ -1,0 +1,38 @@
+"""'Other' where nobody is: what a level that the cohort never had is to a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from l2m_core.cohort import Cohort
+
+
+@dataclass(frozen=True)
+class OtherLevels:
+    """columns, codes: of the features with levels of whose 'other' no row is, (m,) each."""
+
+    columns: np.ndarray
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> OtherLevels:
+        columns = np.array([j for j, feature in enumerate(cohort.features) if feature.levels], dtype=np.int64)
+        # Beyond the codes of all levels that have a name.
+        codes = np.array([len(cohort.features[j].levels) for j in columns], dtype=cohort.x.dtype)
+        is_held = (cohort.x[:, columns] == codes).any(axis=0)
+        return cls(columns[~is_held], codes[~is_held])
+
+    def not_known(self, x: np.ndarray) -> np.ndarray:
+        """x: (n, d) with NaN where unknown, and where a patient is 'other' as nobody else.
+
+        Codes are places on a line to the model: it would answer as for a level beyond the last that has a name, of which it
+        has no more reason to think so than of any other.
+        """
+        is_other = x[:, self.columns] == self.codes  # (n, m)
+        if not is_other.any():
+            return x
+        told = x.copy()
+        told[:, self.columns] = np.where(is_other, np.nan, x[:, self.columns])
+        return told
