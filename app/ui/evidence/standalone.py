@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from app.store import StoredCohort, StoredEvidence
+from app.ui import labels
 from app.ui.charts import Chart
 from app.ui.charts import evidence_charts as drawings
 from app.ui.html_page import page, terms, text
@@ -104,15 +106,33 @@ def _groups(evidence: Evidence) -> list[str]:
 
 
 def _about(kept: StoredEvidence, evidence: Evidence) -> list[str]:
-    settings = ", ".join(f"{name} {value}" for name, value in kept.settings.items() if name != "grouping")
     facts = [
         ("Gathered", f"{kept.created_at:%d %b %Y, %H:%M} UTC"),
         ("Rows asked", f"{evidence.asked:,} of {evidence.rows:,}, in {evidence.folds} folds"),
         ("Cohort's content", kept.cohort_hash),
         ("Model", kept.model_fingerprint),
-        ("Settings", settings),
+        *_settings(kept.settings),
     ]
     return ["<h2>How it was gathered</h2>", terms(facts)]
+
+
+def _settings(kept: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """As the form asks for them; what an earlier version did not keep is left out."""
+    words = {
+        "budget": ("Tests, at most", str),
+        "most_rows": ("Rows to predict, at most", "{:,}".format),
+        "policy": ("The model ranked tests by", lambda policy: labels.POLICIES.get(policy, policy)),
+        "patients": ("Rows of one patient share", lambda column: column or "nothing: each row is a different patient"),
+        "council": ("The council was heard", _yes_or_no),
+        "conventional": ("Compared with conventional models", _yes_or_no),
+        "draws": ("Bootstrap samples behind each interval", "{:,}".format),
+        "seed": ("Seed", str),
+    }
+    return [(label, shown(kept[name])) for name, (label, shown) in words.items() if name in kept]
+
+
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
