@@ -17,6 +17,7 @@ from l2m_core.learn.checkpoints import load_checkpoint, load_model, write_text
 from l2m_core.model.by_outcome import join, networks
 from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import check_least, check_most
+from train import difference
 from train.initial_model import load_initial_model, refuse_another_shape
 
 
@@ -25,7 +26,8 @@ class ReleaseJob:
     """Which checkpoint becomes which model."""
 
     run: str
-    """Folder of the job whose newest checkpoint is released, with the running average of its weights."""
+    """Folder of the job whose newest checkpoint is released, with the running average of its weights; or of weights that are
+    kept as their difference from a released model, whose job is not known."""
     folder: str
     """Where the model folder is written."""
     replace: bool = False
@@ -67,12 +69,11 @@ def run(job: ReleaseJob) -> None:
         raise ConfigError(
             f"{folder} holds a model. Name another folder, or say replace=true if this one is to take its place."
         )
-    path, facts = load_checkpoint(Path(job.run) / "checkpoints")
-    if facts["job"].get("classes_by_frequency") and job.inference.class_order != FREQUENCY:
+    module, training = trained_weights(job.run)
+    if training.get("job", {}).get("classes_by_frequency") and job.inference.class_order != FREQUENCY:
         raise ConfigError(
             f"{job.run} was trained with classes_by_frequency, so inference.class_order must be {FREQUENCY}."
         )
-    module = load_model(path, facts)
     if job.average_with:
         average_weights(module, load_initial_model(job.average_with), job.own_share)
     if job.for_classes:
@@ -81,13 +82,6 @@ def run(job: ReleaseJob) -> None:
         module = join(for_classes, module)
     trained: ModelConfig = module.config  # type: ignore[assignment]
     config = replace(trained, standardise=trained.standardise or job.standardise)
-    training = {
-        "job": without_places(facts["job"]),
-        "steps": facts["step"],
-        "tasks_seen": facts["tasks_seen"],
-        "seconds": round(facts["seconds"], 1),
-        "skipped_steps": facts["skipped"],
-    }
     if job.average_with:
         training |= {"averaged_with": job.average_with, "own_share": job.own_share}
     if job.for_classes:
@@ -99,7 +93,21 @@ def run(job: ReleaseJob) -> None:
         log = Path(leg) / "log.jsonl"
         if log.is_file():
             write_text(folder / f"curve-{number}-{Path(leg).name}.jsonl", log.read_text())
-    print(f"{folder}: {sum(p.numel() for p in module.parameters()) / 1e6:.2f} M parameters, step {facts['step']}")
+    print(f"{folder}: {sum(p.numel() for p in module.parameters()) / 1e6:.2f} M parameters of {job.run}")
+
+
+def trained_weights(run: str) -> tuple[nn.Module, dict[str, Any]]:
+    """What is to be released, and how it was trained."""
+    if (Path(run) / difference.FACTS).is_file():
+        return load_initial_model(run), {"kept_in": run}
+    path, facts = load_checkpoint(Path(run) / "checkpoints")
+    return load_model(path, facts), {
+        "job": without_places(facts["job"]),
+        "steps": facts["step"],
+        "tasks_seen": facts["tasks_seen"],
+        "seconds": round(facts["seconds"], 1),
+        "skipped_steps": facts["skipped"],
+    }
 
 
 @torch.no_grad()

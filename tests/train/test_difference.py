@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 from l2m_core.answering.release import save_model
 from l2m_core.answering.settings import AnswerSettings
@@ -16,6 +17,7 @@ from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
 from tests.prerequisites import REPOSITORY
 from train import difference, portable_state
+from train.__main__ import main
 from train.initial_model import load_initial_model
 
 CONFIG = ModelConfig(layers=1, width=16, heads=2, feedforward=16, max_classes=3, bins=12)
@@ -65,6 +67,17 @@ def test_the_command_keeps_one(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert load_initial_model(str(tmp_path / "kept"))
     assert portable_state.main(["keep", str(tmp_path / "none"), str(tmp_path / "nothing")]) == 2
     assert "neither a job's folder" in capsys.readouterr().err
+
+
+def test_what_is_kept_can_be_released(tmp_path: Path) -> None:
+    base = released(tmp_path / "base")
+    difference.keep(load_initial_model(base), base, tmp_path / "kept")
+    job = tmp_path / "release.yaml"
+    job.write_text(yaml.safe_dump({"run": str(tmp_path / "kept"), "folder": str(tmp_path / "model")}))
+    assert main(["release", "--config", str(job)]) == 0
+    found, kept = (load_initial_model(str(tmp_path / name)).state_dict() for name in ("model", "kept"))
+    assert all(torch.equal(found[name], kept[name]) for name in kept)
+    assert f"kept_in: {tmp_path / 'kept'}" in (tmp_path / "model" / "model.yaml").read_text()
 
 
 @pytest.mark.parametrize("folder", sorted((REPOSITORY / "states").glob("*")), ids=lambda folder: folder.name)
