@@ -289,7 +289,12 @@ def test_the_page_that_stands_alone_fetches_nothing_and_holds_the_figures(
         assert sentence.text in words
     for voice in gathered.voices:
         assert voice.label("binary") in words and f"{voice.overall.value:.3f}" in words
-    for told in ("Tests, at most 2", "Rows to predict, at most 12", "ranked tests by expected gain", "conventional models yes"):
+    for told in (
+        "Tests, at most 2",
+        "Rows to predict, at most 12",
+        "ranked tests by expected gain",
+        "conventional models yes",
+    ):
         assert told in words
     assert "each row is a different patient" in words
     assert page.count("<svg xmlns=") == 5 and "default-src 'none'" in page
