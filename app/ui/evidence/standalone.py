@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from app.store import StoredCohort, StoredEvidence
@@ -118,7 +118,7 @@ def _about(kept: StoredEvidence, evidence: Evidence) -> list[str]:
 
 def _settings(kept: Mapping[str, Any]) -> list[tuple[str, str]]:
     """As the form asks for them; what an earlier version did not keep is left out."""
-    words = {
+    words: dict[str, tuple[str, Callable[[Any], str]]] = {
         "budget": ("Tests, at most", str),
         "most_rows": ("Rows to predict, at most", "{:,}".format),
         "policy": ("The model ranked tests by", lambda policy: labels.POLICIES.get(policy, policy)),
