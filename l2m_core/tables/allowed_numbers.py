@@ -16,6 +16,7 @@ from l2m_core.tables.cell_parsing import LARGEST_WHOLE, number_text
 
 LARGEST = float(np.finfo(np.float32).max)
 LARGEST_EXACT = 2**24  # up to here every whole number is a 32-bit float
+COARSE = 1e-4  # of the range of a column's numbers: what 32 bits change by more is lost for telling rows apart
 
 
 def is_too_large(numbers: Any) -> Any:
@@ -45,8 +46,16 @@ def is_vanishing(numbers: np.ndarray) -> np.ndarray:
     return (numbers != 0) & (numbers.astype(np.float32) == 0)
 
 
+def lost_by_rounding(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """By how much 32 bits change a number of each column at most, and whether that is much of the column's range.
+    numbers: (N, …), NaN where not recorded."""
+    lost = np.nanmax(np.abs(numbers.astype(np.float32) - numbers), axis=0, initial=0)
+    spread = np.nanmax(numbers, axis=0, initial=-np.inf) - np.nanmin(numbers, axis=0, initial=np.inf)
+    return lost, (spread > 0) & (lost > COARSE * spread)
+
+
 def of_rounding(name: str, numbers: np.ndarray) -> Iterator[str]:
-    """numbers: (N,) float64, which become 32-bit floats."""
+    """numbers: (N,) float64, NaN where not recorded, which become 32-bit floats."""
     vanishing = is_vanishing(numbers)
     if vanishing.any():
         first = float(numbers[int(np.argmax(vanishing))])
@@ -61,6 +70,12 @@ def of_rounding(name: str, numbers: np.ndarray) -> Iterator[str]:
             f"Column '{name}': {int(changed.sum())} numbers above {LARGEST_EXACT:,} are rounded to 32 bits, such as "
             f"{number_text(first)} to {number_text(float(np.float32(first)))}. If they are codes, state kind: category; "
             "else use a larger unit, or subtract a constant."
+        )
+    lost, is_coarse = lost_by_rounding(numbers)
+    if is_coarse and not (vanishing | changed).any():
+        yield (
+            f"Column '{name}' varies little around large numbers, so its values are rounded (by up to {lost:.3g}). Subtract a "
+            "constant from it."
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from l2m_core.errors import CohortError
 from l2m_core.schema import MOST_CLASSES, Feature, Outcome, Schema, did_you_mean
-from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, is_vanishing, of_rounding
+from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, is_vanishing, lost_by_rounding, of_rounding
 from l2m_core.tables.entered_values import value_text
 
 MOST_ARRAY_COLUMNS = 10_000
@@ -71,6 +71,7 @@ def read_arrays(
     target, y = _read_outcome(y, len(x), kind, classes, outcome)
     # Few columns hold numbers that 32 bits change, so only these are looked at one by one.
     changed = (np.nanmax(np.abs(exact), axis=0, initial=0) > LARGEST_EXACT) | is_vanishing(exact).any(0)
+    changed |= lost_by_rounding(exact)[1]
     warnings = [note for i in np.flatnonzero(changed) for note in of_rounding(names[i], exact[:, i])]
     if target.kind == "continuous":
         warnings.extend(of_rounding(outcome, y))

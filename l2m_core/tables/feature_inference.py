@@ -103,18 +103,8 @@ def _check_range(feature, values, rows):
 
 
 def _to_float32(reading, warnings) -> np.ndarray:
-    values = reading.numbers.astype(np.float32)
-    present = reading.numbers[reading.present]
     warnings.extend(of_rounding(reading.name, reading.numbers))
-    spread = np.ptp(present)
-    if spread > 0 and np.max(np.abs(present)) > 1e4 * spread:
-        lost = np.max(np.abs(values[reading.present].astype(np.float64) - present))
-        if lost > 1e-4 * spread:
-            warnings.append(
-                f"Column '{reading.name}' varies little around large numbers, so its values are rounded "
-                f"(by up to {lost:.3g}). Subtract a constant from it."
-            )
-    return values
+    return reading.numbers.astype(np.float32)
 
 
 def _choose_levels(reading, kind, warnings) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from l2m_core.cohort import Cohort
@@ -101,7 +102,11 @@ def test_features_can_be_named_instead_of_flagged():
 
 @pytest.mark.parametrize(
     ("unit", "plus", "words"),
-    [(1.0, 1e8, "'{}'.* are rounded to 32 bits"), (1e-50, 1e-50, "'{}'.* become 0 in 32 bits")],
+    [
+        (1.0, 1e8, "'{}'.* are rounded to 32 bits"),
+        (1e-50, 1e-50, "'{}'.* become 0 in 32 bits"),
+        (1e-2, 1e5, "'{}'.* varies little around large numbers"),
+    ],
 )
 def test_numbers_that_32_bits_change_are_announced(unit, plus, words):
     numbers = np.linspace(0.1, 3.1, N) * unit + plus
@@ -110,3 +115,10 @@ def test_numbers_that_32_bits_change_are_announced(unit, plus, words):
     for cohort, name in ((of_feature, "x0"), (of_outcome, "outcome")):
         (warning,) = cohort.warnings
         assert re.search(words.format(name), warning)
+    frame = pd.DataFrame({"x0": numbers, "x1": np.arange(N) % 2, "outcome": numbers[::-1]})
+    assert (
+        sum(
+            bool(re.search(words.format("(x0|outcome)"), note)) for note in Cohort.from_frame(frame, "outcome").warnings
+        )
+        == 2
+    )
