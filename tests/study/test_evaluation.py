@@ -1,5 +1,6 @@
 """The command goes on where it was stopped, repeats what has changed, and refuses what means nothing."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.study.manifests import rewrite
 from train.__main__ import main as run_command
 from train.study import evaluate
 from train.study.evaluate import evaluate_real, main, parse, published_command, with_config
-from train.study.evaluation import versions
+from train.study.evaluation import manifest, versions
 from train.study.evaluation.manifest import default_data_folder, read_manifest
 from train.study.evaluation.scores import score
 from train.study.resumable_table import ResumableTable
@@ -96,6 +97,24 @@ def test_the_time_to_first_advice_is_measured_once_for_each_model(folder, tiny_m
     assert measured.count("\n") == 2
     run(folder, *arguments)
     assert (folder / "partial" / "advice.jsonl").read_text() == measured
+
+
+def test_a_file_that_has_changed_is_measured_anew(folder):
+    arguments = ["--cohorts", "icu", "--methods", "base_rate"]
+    loss_of = lambda: pd.read_csv(folder / "results" / "real.csv")["log_loss"].tolist()  # noqa: E731
+    run(folder, *arguments)
+    before, table = loss_of(), pd.read_csv(folder / "icu.csv")
+    table.assign(died=(table["lactate"] > 1).astype(int)).to_csv(folder / "icu.csv", index=False)
+    manifest._load.cache_clear()  # as a new command has it
+    assert "No trial has been finished" in run(folder, *arguments, "--report-only")
+    run(folder, *arguments)
+    assert len(loss_of()) == len(before) and not set(loss_of()) & set(before)
+    # Rows from before data were marked are taken as they are.
+    kept = (folder / "partial" / "real.jsonl").read_text().splitlines()[-len(before) :]
+    unmarked = [{k: v for k, v in json.loads(line).items() if k != "data"} | {"log_loss": 0.5} for line in kept]
+    (folder / "partial" / "real.jsonl").write_text("".join(json.dumps(row) + "\n" for row in unmarked))
+    run(folder, *arguments)
+    assert set(loss_of()) == {0.5}
 
 
 def test_two_workers_find_what_one_finds(folder, tmp_path):

@@ -3,6 +3,7 @@
 import importlib.util
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,6 +13,7 @@ from l2m_core.paths import study_folders
 from train.study import reproduce as command
 from train.study.evaluation.versions import earlier_code_version
 from train.study.experiments import experiment
+from train.study.experiments.datasets import find_cohort
 from train.study.experiments.experiment import EXPERIMENTS, Folders, experiment_settings, find, reproduce
 from train.study.experiments.overview import write_overview
 from train.study.experiments.verdicts import NO_CLAIM, NOT_SEEN, NOT_TESTABLE, SEEN, ClaimVerdict
@@ -158,6 +160,24 @@ def test_a_run_cut_short_goes_on_where_it_stopped(tiny_model, folders, monkeypat
     elsewhere = Folders(folders.data, folders.partial / "other", folders.out / "other")
     assert sorted(rest + done) == reproduced(tiny_model, elsewhere)
     assert (elsewhere.out / "acquisition.csv").read_text() == cut
+
+
+def test_a_data_set_that_has_come_takes_the_place_of_its_stand_in_s_records(tiny_model, folders):
+    stood_in = reproduced(tiny_model, folders)
+    assert reproduced(tiny_model, folders) == []
+    assert "absent: a made-up table" in (folders.out / "acquisition.md").read_text()
+    x = np.random.default_rng(0).normal(size=(80, 3)).round(2)
+    table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=(x[:, 0] > 0).astype(int))
+    table.to_csv(folders.data / "absent.csv", index=False)
+    entry = (
+        "{name: absent, file: absent.csv, outcome: y, task: binary, baseline_columns: [a], acquirable_columns: [b, c]}"
+    )
+    (folders.data / "manifest.yaml").write_text(f"datasets: [{entry}]\n")
+    find_cohort.cache_clear()  # as a new command has it
+    again = reproduced(tiny_model, folders)
+    assert again == [key for key in stood_in if key.startswith("absent")] != []
+    assert "a made-up table" not in (folders.out / "acquisition.md").read_text()
+    assert reproduced(tiny_model, folders) == []
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'learning-to-measure[ray]'")

@@ -59,6 +59,8 @@ class RealJob:
 
     source: Source | PluggedSource
     cell: Cell
+    data: str
+    """Which rows and roles the cohort has: its hash."""
     methods: tuple[str, ...]
     model: str
     fingerprint: str
@@ -213,6 +215,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
     manifest = [] if only_plugged else read_manifest(given.data, include_wide=True)
     sources = choose([*manifest, *plugged], given.cohorts)
     sizes = {source.name: len(source.load()) for source in sources}
+    data = {source.name: source.load().content_hash for source in sources}
     skipped = too_small(sizes) | ({} if given.cohorts else too_wide(manifest))
     for name, reason in skipped.items():
         print(f"left out: {name}: {reason}", file=sys.stderr, flush=True)
@@ -226,6 +229,7 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
         r
         for r in table.records.values()
         if (r["cohort"], r["context"], r["missing"], r["seed"]) in wanted
+        and r.get("data", data[r["cohort"]]) == data[r["cohort"]]
         and r["method"] in methods
         and r["model"] in ("", fingerprint)
         and r["budget"] == given.budget
@@ -267,8 +271,11 @@ def _missing_jobs(table, sources, cells, methods, given, fingerprint) -> list[Re
     by_name = {source.name: source for source in sources}
     jobs = []
     for cell in cells:
+        source = by_name[cell.cohort]
         for group in work_groups(methods):
-            job = RealJob(by_name[cell.cohort], cell, group, given.model, fingerprint, given.budget, given.test_rows)
+            job = RealJob(
+                source, cell, source.load().content_hash, group, given.model, fingerprint, given.budget, given.test_rows
+            )
             left = tuple(m for m in group if not _finished(table, _identity(job, m), given.repeat_changed))
             if left:
                 jobs.append(replace(job, methods=left))
@@ -324,6 +331,7 @@ def _identity(job: RealJob, method: str) -> dict[str, Any]:
         "context": cell.context,
         "missing": cell.missing,
         "seed": cell.seed,
+        "data": job.data,
         "method": method,
         "model": job.fingerprint if MethodChoice(method).pretrained else "",
         "budget": job.budget,

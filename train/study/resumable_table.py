@@ -28,8 +28,10 @@ class ResumableTable:
         return tuple(record.get(name) for name in self.keys)
 
     def has(self, record: Mapping[str, Any]) -> bool:
-        """Finished, and without an error."""
-        return not self.records.get(self.key(record), {"error": "absent"}).get("error")
+        """Finished, without an error, and of the same `data`, where a record says of what data it is: a file that has changed
+        since makes it another piece of work."""
+        kept = self.records.get(self.key(record), {"error": "absent"})
+        return not kept.get("error") and kept.get("data", record.get("data")) == record.get("data")
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
         """One write for all, one process at a time, so that several can share a file."""

@@ -40,6 +40,7 @@ def first_advice(source: Source | PluggedSource, model_name: str) -> dict:
         torch.set_num_threads(before)
     return {
         "cohort": source.name,
+        "data": cohort.content_hash,
         "model": model.fingerprint,
         "threads": THREADS,
         "rows": len(cohort),
@@ -56,15 +57,16 @@ def measure_first_advice(sources: Sequence[Source | PluggedSource], model_name: 
     """A table of all cohorts, each measured once for each model."""
     fingerprint = load_model(model_name).fingerprint
     table = ResumableTable(partial / "advice.jsonl", KEYS)
+    found = []
     for source in sources:
-        mark = {"cohort": source.name, "model": fingerprint, "threads": THREADS}
+        mark = {"cohort": source.name, "data": source.load().content_hash, "model": fingerprint, "threads": THREADS}
         if run and not table.has(mark):
             table.append([first_advice(source, model_name)])
-    names = {source.name for source in sources}
-    found = [r for r in table.records.values() if r["model"] == fingerprint and r["cohort"] in names]
+        if table.has(mark):
+            found.append(table.records[table.key(mark)])
     if not found:
         return ""
-    frame = pd.DataFrame(found).drop(columns=["model", "threads"])
+    frame = pd.DataFrame(found).drop(columns=["model", "threads", "data"], errors="ignore")
     slowest = frame["seconds"].max()
     head = (
         f"Wall seconds with {THREADS} threads and the model in memory: reading the file, conditioning on its rows, "

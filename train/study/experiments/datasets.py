@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +15,7 @@ from sklearn import datasets as scikit_learn
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
+from l2m_core.lazy import lazy
 from l2m_core.loaders import load_hospital, load_metabric, load_miniboone, load_mnist
 from l2m_core.tasks.batch import TaskBatch
 from l2m_core.tasks.missingness import MECHANISMS
@@ -28,6 +30,9 @@ HOSPITAL = {
     "hospital_readmission": "readmitted",
 }
 
+MADE_UP = "made up"
+"""The mark of a stand-in."""
+
 
 @dataclass(frozen=True)
 class FoundCohort:
@@ -37,6 +42,11 @@ class FoundCohort:
     note: str = ""
     made_up: bool = False
 
+    @property
+    def mark(self) -> str:
+        """Another data set has another one."""
+        return MADE_UP if self.made_up else self.load().content_hash
+
 
 @dataclass(frozen=True)
 class Digits:
@@ -44,6 +54,12 @@ class Digits:
 
     arrays: dict[str, Any]
     note: str = ""
+
+    @lazy
+    def mark(self) -> str:
+        """Other pictures have another one."""
+        parts = (np.ascontiguousarray(self.arrays[name]).tobytes() for name in sorted(self.arrays))
+        return MADE_UP if self.note else hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 @lru_cache(maxsize=32)

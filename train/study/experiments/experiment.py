@@ -22,7 +22,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import date
 from functools import partial as partial_of
 from pathlib import Path
@@ -40,6 +40,7 @@ from train.study.evaluation.report import markdown_table
 from train.study.evaluation.trial_runs import MethodChoice, load_model
 from train.study.evaluation.versions import code_version, earlier_code_version
 from train.study.experiments import figures, power
+from train.study.experiments.families import Family, data_marks
 from train.study.experiments.study_models import check_models
 from train.study.experiments.verdicts import ClaimVerdict, gated, gates_note, tidy, with_units
 from train.study.resumable_table import ResumableTable
@@ -124,10 +125,20 @@ def version_of(job: Job, code_mark: Callable[[str], str] = code_version) -> str:
 
 def mark_of(job: Job, partial: ResumableTable) -> dict[str, str]:
     """Under which a job's records are kept. Those that were marked by an earlier rule, and are still the same by it, stay."""
+    data = "; ".join(data_marks(_families_in(job.part) or _families_in(job.settings), job.data))
     present, earlier = (
-        {"job": job.key, "version": version_of(job, rule)} for rule in (code_version, earlier_code_version)
+        {"job": job.key, "version": version_of(job, rule), "data": data}
+        for rule in (code_version, earlier_code_version)
     )
     return earlier if partial.has(earlier) and not partial.has(present) else present
+
+
+def _families_in(value: Any) -> list[Family]:
+    """Those that a job's part or its settings name, wherever they stand in them."""
+    if isinstance(value, Family):
+        return [value]
+    inner = value if isinstance(value, list | tuple) else vars(value).values() if is_dataclass(value) else ()
+    return [family for one in inner for family in _families_in(one)]
 
 
 def _method_settings(settings: Any) -> dict[str, Any]:

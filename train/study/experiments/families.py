@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,17 @@ def stand_ins(families: tuple[Family, ...], data: Path) -> list[str]:
         if family.source == "digits":
             notes.append(find_digits(data).note)
     return [note for note in dict.fromkeys(notes) if note]
+
+
+def data_marks(families: Iterable[Family], data: Path) -> list[str]:
+    """Of the data sets that their tasks are drawn from: a changed one, or a stand-in for it, has another mark."""
+    marks = {}
+    for family in families:
+        if family.source == "digits":
+            marks[family.source] = find_digits(data).mark
+        elif family.source != "prior":
+            marks[family.data] = find_cohort(family.data, data).mark
+    return [f"{name}: {mark}" for name, mark in sorted(marks.items())]
 
 
 def _apart(family: Family, found: FoundCohort) -> str:

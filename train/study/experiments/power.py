@@ -40,9 +40,11 @@ def first_jobs(parts: Sequence[Any]) -> list[int]:
 
 
 def mark_of(marks: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Under which the statement is kept: of the first jobs alone, so that later tasks do not change what was stated."""
+    """Under which the statement is kept: of the first jobs alone, so that later tasks do not change what was stated, and of
+    their data."""
     text = "".join(f"{mark['job']} {mark['version']}\n" for mark in marks)
-    return {"job": "(power)", "version": hashlib.sha256(text.encode()).hexdigest()[:16]}
+    data = "; ".join(dict.fromkeys(mark["data"] for mark in marks if mark["data"]))
+    return {"job": "(power)", "version": hashlib.sha256(text.encode()).hexdigest()[:16], "data": data}
 
 
 def statement(needs: Sequence[Need], families: Sequence[Any], *, by_first: bool, before: bool) -> str:
