@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import NAMED_POLICIES
+from l2m_core.acquire.policies import NAMED_POLICIES, make_policy
 from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering import devices
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
         given.budget,
         given.least_gain,
         given.threads,
-        tuple(given.keep),
+        tuple(dict.fromkeys(given.keep)),
         given.patients_sheet,
         reading_options.chosen(given),
     )
@@ -180,7 +180,10 @@ def answer_chunk(job: ChunkJob) -> int:
     unread = [name for name in job.settings.keep if name not in memory.cohort.schema.names]
     x = _encoded(memory.cohort, job.rows.drop(columns=unread), job.first)
     stopping = None if job.settings.least_gain is None else Stopping(least_gain=job.settings.least_gain)
-    rollout = roll_out(memory, x, budget=job.settings.budget, policy=job.settings.policy, stopping=stopping)
+    asked = job.settings.policy
+    # Nobody's random order depends on where the file was cut.
+    policy = make_policy(asked, first=job.first) if asked == "random" else make_policy(asked)
+    rollout = roll_out(memory, x, budget=job.settings.budget, policy=policy, stopping=stopping)
     table = plain_frame(_table(rollout, job.first, memory, kept))
     table.to_csv(_partly(job.target), index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
     _partly(job.target).replace(job.target)

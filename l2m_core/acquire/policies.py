@@ -11,7 +11,6 @@ import numpy as np
 
 from l2m_core.acquire.head_alignment import between, log_gain
 from l2m_core.acquire.information import outlooks
-from l2m_core.acquire.random_order import random_scores
 from l2m_core.acquire.support import nearest_rows
 from l2m_core.answering.engine import Answer, ConditionedModel
 from l2m_core.answering.predictive import Predictive
@@ -186,10 +185,14 @@ class RandomOrder:
     """Each patient's own random order, the same at every step."""
 
     seed: int = 0
+    first: int = 0
+    """How many patients come before those that are asked about, where these are a part of a larger table."""
     in_nats: ClassVar[bool] = False
 
     def scores(self, memory, x, answer):
-        return random_scores(x.shape, self.seed)
+        # As `random_scores` of the whole table, from these rows on: each score takes one draw.
+        bits = np.random.PCG64(self.seed).advance(self.first * x.shape[1])
+        return np.random.Generator(bits).random(x.shape)
 
 
 @dataclass(frozen=True)

@@ -90,11 +90,13 @@ def test_what_a_patient_lacks_is_not_asked_for(files, tiny_model, tmp_path):
     assert "sodium" not in asked and (asked[:, 2] == "").all()
 
 
+@pytest.mark.parametrize("policy", ["gain", "random"])
 @pytest.mark.parametrize(("chunk", "workers"), [(4, 1), (100, 1), (7, 2)])
-def test_chunks_and_workers_change_nothing(files, tiny_model, tmp_path, chunk, workers):
+def test_chunks_and_workers_change_nothing(files, tiny_model, tmp_path, chunk, workers, policy):
     cohort, patients = files
-    acquire(context(cohort, tiny_model), patients, tmp_path / "whole.csv", chunk=25)
-    acquire(context(cohort, tiny_model), patients, tmp_path / "cut.csv", chunk=chunk, workers=workers)
+    settings = context(cohort, tiny_model, policy=policy)
+    acquire(settings, patients, tmp_path / "whole.csv", chunk=25)
+    acquire(settings, patients, tmp_path / "cut.csv", chunk=chunk, workers=workers)
     whole, cut = pd.read_csv(tmp_path / "whole.csv"), pd.read_csv(tmp_path / "cut.csv")
     pd.testing.assert_frame_equal(whole, cut, rtol=1e-4)
 
@@ -184,6 +186,13 @@ def test_absent_files_and_a_chunk_of_nothing_are_refused(files, tiny_model, tmp_
         acquire(context(tmp_path / "nothing.csv", tiny_model), patients, tmp_path / "out.csv")
     with pytest.raises(ConfigError, match="chunk is 0"):
         acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=0)
+
+
+def test_a_column_to_keep_may_be_named_twice(files, tiny_model, tmp_path):
+    files_given = ["--cohort", files[0], "--patients", files[1], "--out", tmp_path / "out.csv", "--model", tiny_model]
+    words = (*files_given, "--outcome", "died", "--keep", "age", "age", "--budget", 0)
+    assert main([str(word) for word in words]) == 0
+    assert pd.read_csv(tmp_path / "out.csv").columns.tolist().count("age") == 1
 
 
 def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
