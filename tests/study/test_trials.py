@@ -11,6 +11,7 @@ import torch
 from l2m_core.acquire.rollout import Rollout
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
+from l2m_core.methods import METHODS
 from l2m_core.tabular.predictions import Gaussian
 from l2m_core.tasks.registry import build_prior
 from train.study.evaluation.cells import Cell, draw_trial, fitting_contexts, real_cells, stratified_order, task_trial
@@ -187,6 +188,20 @@ def test_methods_are_compared_on_the_same_rows_and_a_failure_does_not_stop_the_o
     good, bad = run_trial(trial, [MethodChoice("base_rate"), MethodChoice("base_rate", {"depth": 3})], budget=3)
     assert good.rollout is not None and len(good.rollout.predictions) == 4
     assert bad.rollout is None and "depth" in bad.error
+
+
+@pytest.mark.parametrize("error", [KeyError("lactate"), TypeError("no number"), AttributeError("no rule")])
+def test_whatever_another_package_s_method_ends_in_is_reported(error, monkeypatch):
+    class Failing:
+        def fit(self, cohort):
+            raise error
+
+        predict = rank = fit
+
+    monkeypatch.setitem(METHODS, "failing", lambda seed: Failing())
+    trial = draw_trial(make_cohort(), Cell("made", 100, 0.0, 0), test_rows=50)
+    bad, good = run_trial(trial, [MethodChoice("failing"), MethodChoice("base_rate")], budget=1)
+    assert type(error).__name__ in bad.error and good.rollout is not None
 
 
 def test_a_council_is_a_method_with_the_policies_of_the_model_alone():

@@ -25,8 +25,17 @@ from train.study.evaluation.cells import Trial
 
 L2M_PREFIX = "l2m"
 COUNCIL_PREFIX = "l2m_council"
-FAILURES = (L2MError, ArithmeticError, ValueError, IndexError, RuntimeError)
-"""What a method may end in on some rows: it is reported, and the others go on."""
+FAILURES = (
+    L2MError,
+    ArithmeticError,
+    ValueError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+)
+"""What a method, another package's among them, may end in on some rows: it is reported, and the others go on."""
 
 
 @dataclass(frozen=True)
