@@ -263,6 +263,9 @@ def test_options_can_come_from_a_file_and_those_beside_it_win(tmp_path):
     assert (given.suite, given.seeds, given.test_rows, given.missing) == ("synthetic", [4], 70, [0.1])
     assert given.report_only and given.methods is None
     assert with_config(["--seeds", "2"]) == ["--seeds", "2"]
+    heads = ["--heads", "old=runs/old", "new=runs/new"]
+    for words in ([*heads, "--config", str(config)], ["--config", str(config), "test_rows=70", *heads]):
+        assert parse(words).heads == heads[1:]
 
 
 def test_an_unknown_option_of_a_file_is_refused_by_name(tmp_path, capsys):

@@ -136,9 +136,11 @@ def with_config(arguments: Sequence[str]) -> list[str]:
     """`--config FILE key=value …` as the options that it stands for, ahead of those that were given beside it."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config", type=Path)
+    parser.add_argument("--heads", nargs="+")  # its words look like settings
     found, rest = parser.parse_known_args(arguments)
     if found.config is None:
         return list(arguments)
+    heads = ["--heads", *found.heads] if found.heads else []
     overrides = [text for text in rest if "=" in text and not text.startswith("-")]
     known = options_by_name()
     given: list[str] = []
@@ -148,7 +150,7 @@ def with_config(arguments: Sequence[str]) -> list[str]:
         if value is not None and value is not False:
             values = [] if value is True else value if isinstance(value, list) else [value]
             given += [known[key].option_strings[0], *map(str, values)]
-    return [*given, *(text for text in rest if text not in overrides)]
+    return [*given, *(text for text in rest if text not in overrides), *heads]
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
