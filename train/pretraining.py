@@ -51,6 +51,8 @@ class DrawnTasks:
             raise ConfigError("stages is empty; give at least one stage, with its steps.")
         if self.held_out_pools < 1:
             raise ConfigError(f"held_out_pools is {self.held_out_pools}; it must be at least 1.")
+        if self.stop_at < 0:
+            raise ConfigError(f"stop_at is {self.stop_at}; it must be a number of steps, or 0 to go on to the end.")
         # Before anything is loaded: where the model comes from `init`, one of the default size stands for it.
         model = ModelConfig() if getattr(self, "init", "") else getattr(self, "model", ModelConfig())
         check_memory(self.stages, model, self.device, getattr(self, "orders", 1), self.held_out_pools)

@@ -414,7 +414,11 @@ def test_progress_shows_loss_rate_time_left_and_speed(tmp_path, capfd):
 
 @pytest.mark.parametrize(
     ("setting", "words"),
-    [("stages=[]", "stages is empty; give at least one stage"), ("held_out_pools=0", "held_out_pools is 0")],
+    [
+        ("stages=[]", "stages is empty; give at least one stage"),
+        ("held_out_pools=0", "held_out_pools is 0"),
+        ("stop_at=-1", "stop_at is -1"),
+    ],
 )
 def test_a_job_of_nothing_is_refused(tmp_path, capsys, setting, words):
     config = write(tmp_path, folder=str(tmp_path / "job"), model=TINY)
