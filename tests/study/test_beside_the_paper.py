@@ -248,6 +248,12 @@ def test_prevalences_are_measured_where_data_are_given_and_stand_ins_marked(tmp_
     assert "made-up table" in " ".join(ours.made)
 
 
+def test_a_folder_of_data_that_is_not_there_is_no_folder_of_stand_ins(tmp_path: Path, capsys):
+    assert main(["beside_the_paper", "--out", str(tmp_path), "--data", str(tmp_path / "dta")]) == 2
+    assert "There is no folder" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
 # -- the page ---------------------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from train.study.beside.published import Published, PublishedFigure, PublishedTa
 from train.study.beside.records import NO_RECORD, Records, scale_line, to_make
 from train.study.beside.tables import COMMAND, OURS, PREVALENCES, Ours, measure_prevalences
 from train.study.experiments import figures
+from train.study.experiments.datasets import check_data_folder
 from train.study.experiments.experiment import EXPERIMENTS
 from train.study.experiments.overview import write_overview
 from train.study.markdown import markdown_table
@@ -31,6 +32,7 @@ TITLE = "Beside the paper"
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     if given.data is not None:
+        check_data_folder(given.data)
         table = measure_prevalences(given.data)
         write_text(given.out / f"{PREVALENCES}.csv", table.to_csv(index=False, float_format="%.6g"))
     write_page(given.out)
