@@ -10,7 +10,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from l2m_core import __version__
@@ -91,6 +91,18 @@ def program(*words: str) -> str:
     if behind and [*words[: len(behind)]] == behind:
         return " ".join(["l2m", command, *words[len(behind) :]])
     return " ".join(["python -m", *words])
+
+
+def at_least(low: int) -> Callable[[str], int]:
+    """The type of an option that takes whole numbers from `low` on."""
+
+    def read(text: str) -> int:
+        if int(text) < low:
+            raise argparse.ArgumentTypeError(f"it is {text}; give {low} or more")
+        return int(text)
+
+    read.__name__ = "int"  # what argparse calls a text that is no number
+    return read
 
 
 def port_number(text: str) -> int:

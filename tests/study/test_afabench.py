@@ -161,3 +161,12 @@ def test_what_is_exported_is_imported(folder: Path, tiny_model: Path, tmp_path: 
 def test_a_cohort_that_is_not_there_is_refused_by_name(folder: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["afabench", "export", "--cohorts", "ward", "--data", str(folder)]) == 2
     assert "no cohort 'ward'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--context", "0"), ("--test-rows", "0"), ("--budget", "-1"), ("--seeds", "-1")]
+)
+def test_numbers_that_mean_nothing_are_refused_by_their_option(option, value, folder: Path, capsys):
+    with pytest.raises(SystemExit):
+        main(["afabench", "export", "--cohorts", "icu", "--data", str(folder), option, value])
+    assert f"argument {option}: it is {value}; give" in capsys.readouterr().err

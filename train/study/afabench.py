@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from l2m_core.cli import program, purpose
+from l2m_core.cli import at_least, program, purpose
 from l2m_core.errors import ConfigError, InputError
 from l2m_core.learn.checkpoints import write_text
 from l2m_core.paths import file_to_write, folder_to_write
@@ -39,10 +39,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     out = ways.add_parser("export", help="run methods and write what they did")
     out.add_argument("--cohorts", nargs="+", required=True, metavar="NAME", help="names of the folder's manifest")
     out.add_argument("--methods", nargs="+", default=["l2m"], metavar="NAME", help="as of `train evaluate`")
-    out.add_argument("--seeds", nargs="+", type=int, default=[0], metavar="SEED", help="each draws rows anew")
-    out.add_argument("--context", type=int, default=100, help="rows that are learnt from")
-    out.add_argument("--test-rows", type=int, default=300, help="rows decided about, at most")
-    out.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
+    out.add_argument("--seeds", nargs="+", type=at_least(0), default=[0], metavar="SEED", help="each draws rows anew")
+    out.add_argument("--context", type=at_least(2), default=100, help="rows that are learnt from")
+    out.add_argument("--test-rows", type=at_least(1), default=300, help="rows decided about, at most")
+    out.add_argument("--budget", type=at_least(0), default=8, help="tests for each patient, at most")
     out.add_argument("--model", default="general", help="a released model's name or folder")
     out.add_argument("--data", type=Path, default=default_data_folder(), help="folder with a manifest.yaml")
     out.add_argument("--out", type=folder_to_write, default=Path("runs/afabench"), help="folder to write into")

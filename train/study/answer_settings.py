@@ -17,7 +17,7 @@ import pandas as pd
 
 from l2m_core.answering.calibration import best_exponent, can_be_calibrated, cross_fitted
 from l2m_core.answering.settings import AnswerSettings
-from l2m_core.cli import program, purpose
+from l2m_core.cli import at_least, program, purpose
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory, load
@@ -67,7 +67,7 @@ FAMILIES = tuple(
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=program("train", "answer_settings"), description=purpose(__doc__))
     parser.add_argument("--model", default="general", help="a released model's name or folder")
-    parser.add_argument("--tasks", type=int, default=25, help="of each family")
+    parser.add_argument("--tasks", type=at_least(1), default=25, help="of each family")
     parser.add_argument(
         "--one-view", action="store_true", help="without what reads a task twice or more: views, exponents"
     )

@@ -23,7 +23,7 @@ import torch
 import l2m_core as l2m
 from l2m_core.acquire.rollout import roll_out
 from l2m_core.answering import devices
-from l2m_core.cli import program, purpose
+from l2m_core.cli import at_least, program, purpose
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.model.encoders import build_model
 from l2m_core.paths import file_to_write
@@ -39,8 +39,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program("train", "benchmark"), description=purpose(__doc__))
     parser.add_argument("--model", default="general")
     devices.add_option(parser)
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--patients", type=int, default=10_000, help="patients of the bulk roll-out")
+    parser.add_argument("--threads", type=at_least(1), default=os.cpu_count() or 1)
+    parser.add_argument("--patients", type=at_least(1), default=10_000, help="patients of the bulk roll-out")
     parser.add_argument("--out", type=file_to_write, default=Path("docs/results/benchmark.md"))
     parser.add_argument("--child", nargs=2, type=int, metavar=("ROWS", "FEATURES"), help=argparse.SUPPRESS)
     return parser.parse_args(arguments)

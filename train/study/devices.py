@@ -23,7 +23,7 @@ import l2m_core as l2m
 from l2m_core.acquire.rollout import roll_out
 from l2m_core.answering import devices
 from l2m_core.answering.devices import AGREEMENT, CPU, Device
-from l2m_core.cli import program, purpose
+from l2m_core.cli import at_least, program, purpose
 from l2m_core.errors import ConfigError, DeviceWarning, RangeWarning
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.paths import file_to_write
@@ -68,10 +68,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program("train", "devices"), description=purpose(__doc__))
     devices.add_option(parser)
     parser.add_argument("--model", default="general", help="a released model's name or folder")
-    parser.add_argument("--rows", type=int, default=1000, help="of each cohort")
-    parser.add_argument("--features", type=int, default=20, help="of each cohort")
-    parser.add_argument("--patients", type=int, default=10_000, help="patients of the bulk roll-out")
-    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="of the CPU")
+    parser.add_argument("--rows", type=at_least(10), default=1000, help="of each cohort")
+    parser.add_argument("--features", type=at_least(1), default=20, help="of each cohort")
+    parser.add_argument("--patients", type=at_least(1), default=10_000, help="patients of the bulk roll-out")
+    parser.add_argument("--threads", type=at_least(1), default=os.cpu_count() or 1, help="of the CPU")
     parser.add_argument("--out", type=file_to_write, default=Path("docs/results/devices.md"))
     return parser.parse_args(arguments)
 

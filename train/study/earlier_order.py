@@ -15,6 +15,7 @@ import pandas as pd
 
 from l2m_core.acquire.policies import GainHead, Policy, RandomOrder
 from l2m_core.answering import devices
+from l2m_core.cli import at_least
 from l2m_core.memory import L2M, load
 from train.study.evaluation.cells import Cell, Trial, draw_trial, real_cells
 from train.study.evaluation.manifest import read_manifest
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         "--earlier", default="general-1", help="whose order is compared: an earlier release, by name or folder"
     )
     parser.add_argument("--missing", type=float, nargs="+", default=[0.0, 0.3], help="share of values that is hidden")
-    parser.add_argument("--test-rows", type=int, default=300, help="rows that are decided about, at most")
+    parser.add_argument("--test-rows", type=at_least(1), default=300, help="rows that are decided about, at most")
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
     model, earlier = load(given.model), load(given.earlier)

@@ -17,6 +17,7 @@ import torch
 from l2m_core.acquire.foreseen import FEWEST_RECORDED
 from l2m_core.acquire.support import count_near, nearest_rows
 from l2m_core.answering import devices
+from l2m_core.cli import at_least
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.metrics import paired_interval
@@ -37,7 +38,7 @@ FEW_VALUES = 10  # a column with at most so many different values has levels, no
 def main(arguments: Sequence[str]) -> int:
     parser = options("foreseen", __doc__)
     parser.add_argument("--model", default="general", help="a released model, by name or folder")
-    parser.add_argument("--tasks", type=int, default=8, help="of each family of the priors")
+    parser.add_argument("--tasks", type=at_least(1), default=8, help="of each family of the priors")
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
     devices.tell_of_gpu()

@@ -18,7 +18,7 @@ import pandas as pd
 from torch import Tensor, nn
 
 from l2m_core.answering.devices import for_training
-from l2m_core.cli import program, purpose
+from l2m_core.cli import at_least, program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import HeldOut, crps_of, draw_held_out, gain_errors_of, losses_of
 from l2m_core.settings import build_settings, read_settings
@@ -61,7 +61,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="NAME_OR_FOLDER",
         help="released models, folders of models, folders of runs, or single checkpoints (general)",
     )
-    parser.add_argument("--pools", type=int, default=2, help="batches of tasks of each shape")
+    parser.add_argument("--pools", type=at_least(1), default=2, help="batches of tasks of each shape")
     drawn_from = parser.add_mutually_exclusive_group()
     drawn_from.add_argument("--config", type=Path, help="a job's settings: the tasks are drawn from its prior")
     drawn_from.add_argument("--prior", help="the tasks are drawn from this prior, as it is by default (synthetic)")
@@ -78,8 +78,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
     given = parser.parse_args(arguments)
-    if given.pools < 1:
-        parser.error("--pools must be at least 1")
     return given
 
 

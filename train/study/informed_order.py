@@ -21,7 +21,7 @@ import pandas as pd
 from l2m_core.acquire.policies import GainHead, Policy, RandomOrder
 from l2m_core.answering import devices
 from l2m_core.answering.engine import Answer, ConditionedModel
-from l2m_core.cli import program, purpose
+from l2m_core.cli import at_least, program, purpose
 from l2m_core.errors import ConfigError
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.methods.l2m import L2MMethod
@@ -79,9 +79,11 @@ def options(command: str, doc: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program("train", command), description=purpose(doc))
     parser.add_argument("--model", default="general", help="who predicts: a released model, by name or folder")
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="cohorts with a manifest.yaml")
-    parser.add_argument("--contexts", type=int, nargs="+", default=[100, 400], help="rows that predictions learn from")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0], help="each draws rows anew")
-    parser.add_argument("--budget", type=int, default=8, help="tests for each patient, at most")
+    parser.add_argument(
+        "--contexts", type=at_least(2), nargs="+", default=[100, 400], help="rows that predictions learn from"
+    )
+    parser.add_argument("--seeds", type=at_least(0), nargs="+", default=[0], help="each draws rows anew")
+    parser.add_argument("--budget", type=at_least(0), default=8, help="tests for each patient, at most")
     parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     devices.add_option(parser)
     return parser
@@ -89,8 +91,10 @@ def options(command: str, doc: str | None) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     parser = options("informed_order", __doc__)
-    parser.add_argument("--rows", type=int, default=1500, help="rows that the better informed has read, at most")
-    parser.add_argument("--tasks", type=int, default=10, help="of each family of the prior")
+    parser.add_argument(
+        "--rows", type=at_least(2), default=1500, help="rows that the better informed has read, at most"
+    )
+    parser.add_argument("--tasks", type=at_least(1), default=10, help="of each family of the prior")
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
     model, records = load(given.model), []

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.answering.calibration import best_exponent, cross_fitted
-from l2m_core.cli import program, purpose
+from l2m_core.cli import at_least, program, purpose
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
 from l2m_core.memory import L2M, CohortMemory, load
@@ -108,7 +108,7 @@ LIMITS = (
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=program("train", "long_cohorts"), description=purpose(__doc__))
     parser.add_argument("--model", default="general", help="a released model's name or folder")
-    parser.add_argument("--tasks", type=int, default=10, help="for each of the limits")
+    parser.add_argument("--tasks", type=at_least(1), default=10, help="for each of the limits")
     parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     given = parser.parse_args(arguments)
     model = load(given.model)

@@ -19,6 +19,7 @@ import pandas as pd
 from sklearn import datasets
 
 from l2m_core.answering import devices
+from l2m_core.cli import at_least
 from l2m_core.cohort import Cohort
 from l2m_core.council.fitting import expected_weights
 from l2m_core.memory import L2M, CohortMemory, load
@@ -70,9 +71,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m train members", description=__doc__)
     parser.add_argument("--model", default="general", help="a released model, by name or folder")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES), help="what is drawn")
-    parser.add_argument("--rows", type=int, nargs="+", default=[100, 250], help="of the cohort")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="each draws another table")
-    parser.add_argument("--test-rows", type=int, default=200, help="rows asked about")
+    parser.add_argument("--rows", type=at_least(10), nargs="+", default=[100, 250], help="of the cohort")
+    parser.add_argument("--seeds", type=at_least(0), nargs="+", default=[0, 1, 2], help="each draws another table")
+    parser.add_argument("--test-rows", type=at_least(1), default=200, help="rows asked about")
     parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     devices.add_option(parser)
     given = parser.parse_args(arguments)

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.answering import devices
+from l2m_core.cli import at_least
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError, RangeWarning
 from l2m_core.memory import L2M, CohortMemory
@@ -113,7 +114,7 @@ def options(command: str, purpose: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=f"python -m train {command}", description=purpose)
     parser.add_argument("--data", type=Path, default=default_data_folder(), help="cohorts with a manifest.yaml")
     devices.add_option(parser)
-    parser.add_argument("--states", type=int, default=30, help="of each cohort")
+    parser.add_argument("--states", type=at_least(1), default=30, help="of each cohort")
     parser.add_argument("--only", nargs="*", default=[], help="names of cohorts, instead of all")
     parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     return parser
