@@ -253,7 +253,7 @@ def test_tables_that_scikit_learn_brings_are_found_by_name(tmp_path):
 def test_a_model_is_fine_tuned_on_more_rows_than_its_context_and_on_none_that_is_decided_about(ward, monkeypatch):
     shown = []
 
-    def keep(first, cohort, *others):
+    def keep(first, cohort, *others, **told):
         shown.append(cohort)
         raise StopIteration
 
@@ -265,6 +265,16 @@ def test_a_model_is_fine_tuned_on_more_rows_than_its_context_and_on_none_that_is
     trial = draw(family, 0, ward)
     read, decided, learned = ({row.tobytes() for row in x} for x in (trial.context.x, trial.x, shown[0].x))
     assert len(learned) == 120 and read <= learned and not decided & learned
+
+
+@pytest.mark.parametrize(("model", "by_frequency"), [("general", True), ("l2m-syn-reduced", False)])
+def test_a_model_is_fine_tuned_on_classes_as_it_answers_them(model, by_frequency, ward, monkeypatch):
+    asked = []
+    monkeypatch.setattr(zero_shot, "finetune", lambda module, *others, **told: asked.append(told) or module)
+    family = Family("ward", source="cohort", data="ward", context=60, test_rows=4, budget=0, model=model)
+    settings = zero_shot.ZeroShotSettings((family,))
+    zero_shot.fine_tuned(Job("", settings, Run(family, 0, (zero_shot.FINETUNED,)), ward))
+    assert asked == [{"by_frequency": by_frequency}]
 
 
 def test_real_tables_pass_the_gates_together_and_drawn_families_each_alone():
