@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from l2m_core.answering.release import save_model
-from l2m_core.answering.settings import FREQUENCY
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.cohort import Cohort
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
@@ -65,7 +64,7 @@ def run(job: FinetuneJob, resume: bool) -> None:
         folder=Path(job.folder),
         resume=resume,
         quiet=False,
-        by_frequency=inference.class_order == FREQUENCY,
+        by_frequency=inference.by_frequency,
     )
     if rank_and_world_size()[0] > 0:
         return

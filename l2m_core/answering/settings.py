@@ -100,6 +100,11 @@ class AnswerSettings:
     unseen: str = AS_CODED
     """What a level that the cohort never had is to the model where no row is 'other': another code, or not known."""
 
+    @property
+    def by_frequency(self) -> bool:
+        """Whether what the model goes on to learn must have its classes coded from the most to the least frequent too."""
+        return self.class_order == FREQUENCY
+
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:

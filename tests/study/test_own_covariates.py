@@ -7,9 +7,11 @@ import pytest
 import torch
 from sklearn.datasets import load_wine
 
-from train.study.experiments import own_covariates
+from train.study.evaluation.trial_runs import load_model
+from train.study.experiments import own_covariates, planning
 from train.study.experiments.experiment import Job, experiment_settings, version_of
 from train.study.experiments.families import Family, cohort_of, draw
+from train.study.experiments.models import with_module
 
 WINE = Family("wine", source="cohort", data="wine", two_classes=True, pool=90, context=60, test_rows=28)
 
@@ -32,6 +34,28 @@ def stream(monkeypatch, tmp_path):
         return caught.value.args[0]
 
     return asked_with
+
+
+@pytest.mark.parametrize(("model", "by_frequency"), [("general", True), ("l2m-syn-reduced", False)])
+def test_what_is_taught_has_its_classes_coded_as_the_model_answers_them(model, by_frequency, monkeypatch, tmp_path):
+    def stop(*learned, resume=False):
+        raise Taught(next(one for one in learned if hasattr(one, "by_frequency") or hasattr(one, "prior")))
+
+    monkeypatch.setattr(own_covariates, "teach", stop)
+    monkeypatch.setattr(planning, "train_policy", stop)
+    folder = [f"folder={tmp_path}", f"model={model}"]
+    with pytest.raises(Taught) as caught:
+        settings = experiment_settings("own_covariates", "small", [*folder, "families=[]"])
+        own_covariates.work(Job("", settings, WINE, tmp_path))
+    assert caught.value.args[0].by_frequency is by_frequency
+    with pytest.raises(Taught) as caught:
+        settings = experiment_settings("planning", "small", folder)
+        planning.work(Job("", settings, (settings.families[0], "greedy"), tmp_path))
+    assert caught.value.args[0].classes_by_frequency is by_frequency
+    own = load_model(model)
+    assert (
+        with_module(own, own.release.module, "taught", policy="learned").release.inference.by_frequency is by_frequency
+    )
 
 
 def test_a_model_learns_from_the_pool_and_is_asked_about_other_rows(stream, tmp_path):

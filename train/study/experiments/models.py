@@ -23,7 +23,9 @@ from l2m_core.memory import L2M, load
 def with_module(model: L2M, module: nn.Module, name: str, policy: str | None = None) -> L2M:
     """The model with another module in it, which is on the CPU, and perhaps another default policy."""
     release = model.release
-    inference = AnswerSettings(temperature=1.0, policy=policy) if policy else release.inference
+    inference = release.inference
+    if policy:
+        inference = AnswerSettings(temperature=1.0, policy=policy, class_order=inference.class_order)
     changed: Release = replace(
         release,
         name=name,

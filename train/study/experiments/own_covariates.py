@@ -114,10 +114,11 @@ def own_model(job: Job) -> L2M:
 def taught(job: Job, prior: Any, stage: Stage, name: str) -> L2M:
     """L2M-Syn after further steps of predictor and policy together, as its own policy was taught."""
     settings: OwnCovariatesSettings = job.settings
-    module: nn.Module = load_own_copy(settings.model).release.module.requires_grad_(True).train()
+    release = load_own_copy(settings.model).release
+    module: nn.Module = release.module.requires_grad_(True).train()
     freeze(module, "gain")
     loss = PolicyLoss(module, settings.policy, keep_predicting=True)
-    stream = EpisodeStream({"classes": prior}, (stage,), settings.seed)
+    stream = EpisodeStream({"classes": prior}, (stage,), settings.seed, by_frequency=release.inference.by_frequency)
     facts = {"model": asdict(module.config), "job": to_plain(settings)}  # type: ignore[call-overload]
     teach(module, loss, stream, settings.loop, Path(settings.folder) / f"{name}-{version_of(job)}", facts)
     return with_module(load_model(settings.model), module, name)

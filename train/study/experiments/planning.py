@@ -108,6 +108,7 @@ def teach(job: Job) -> L2M:
         init=name,
         stages=settings.stages,
         prior=PriorChoice(family.prior, dict(family.settings)),
+        classes_by_frequency=load_model(name).release.inference.by_frequency,
         policy=objective,
         loop=settings.loop,
         held_out=("own",),

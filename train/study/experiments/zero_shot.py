@@ -8,7 +8,6 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from l2m_core.answering.settings import FREQUENCY
 from l2m_core.learn.finetune import FinetuneConfig, finetune
 from l2m_core.methods.l2m import L2MMethod
 from train.study.evaluation.trial_runs import load_model, roll_out
@@ -71,11 +70,12 @@ def fine_tuned(job: Job) -> list[dict]:
     trial = draw(run.family, run.index, job.data)
     name = run.family.model or job.settings.model
     first = load_own_copy(name, training_device(job.settings.device)).release
-    by_frequency = first.inference.class_order == FREQUENCY
     rows = job.settings.finetune_rows
     shown = draw(run.family, run.index, job.data, context=rows).context if rows else trial.context
     generator = torch.Generator().manual_seed(run.index)
-    tuned = finetune(first.module, shown, job.settings.finetune, generator, by_frequency=by_frequency).cpu()
+    tuned = finetune(
+        first.module, shown, job.settings.finetune, generator, by_frequency=first.inference.by_frequency
+    ).cpu()
     method = L2MMethod(seed=run.index, model=with_module(load_model(name), tuned, FINETUNED)).fit(trial.context)
     facts = {"family": run.family.name, "task": run.index, "variant": run.variant, "method": FINETUNED}
     return [{**facts, **scores_of(roll_out(method, trial, run.family.budget), trial)}]
