@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import pandas as pd
 
 from l2m_core.answering.engine import Answer, ConditionedModel
+from l2m_core.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,10 @@ def resampled_band(
     memory: ConditionedModel, x: np.ndarray, answer: Answer, resampled: Sequence[ConditionedModel], level: float
 ) -> pd.DataFrame:
     """For each class (or the mean) low, value, high: where the posterior lies under a share `level` of other cohorts."""
+    if not resampled:
+        raise InputError("There are no resampled cohorts to make a band of; give those of memory.resampled().")
+    if not (isinstance(level, Real) and 0 < level < 1):
+        raise InputError(f"level is {level!r}; it must lie strictly between 0 and 1.")
     answers = [other.answer(x).prediction for other in resampled]
     edge = (1 - level) / 2
     if isinstance(answer.prediction, np.ndarray):

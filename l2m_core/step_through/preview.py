@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 import pandas as pd
@@ -53,7 +54,7 @@ def expected_results(memory: ConditionedModel, answer: Answer, name: str, levels
     column = memory.cohort.names.index(name)
     if answer.values is None:
         raise InputError(f"The model '{memory.release.name}' does not foresee results.")
-    if not all(0 < level < 1 for level in levels):
+    if not all(isinstance(level, Real) and 0 < level < 1 for level in levels):
         raise InputError(f"Levels must lie strictly between 0 and 1; given: {list(levels)}.")
     if is_too_rare(memory, column):
         raise InputError(f"'{name}' is recorded in fewer than {FEWEST_RECORDED} rows: too rarely to say.")

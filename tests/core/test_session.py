@@ -209,6 +209,15 @@ def test_bands_hold_the_value_and_stability_sums_to_one(patient, memory):
     assert patient.stability(resampled).sum() == pytest.approx(1.0)
 
 
+def test_a_band_of_nothing_and_a_level_that_is_none_are_refused_in_words(patient, memory):
+    with pytest.raises(InputError, match="no resampled cohorts"):
+        patient.band([])
+    with pytest.raises(InputError, match="level is 2; it must lie strictly between 0 and 1"):
+        patient.band([memory], level=2)
+    with pytest.raises(InputError, match="Levels must lie strictly between 0 and 1"):
+        patient.expect("lactate", "a")
+
+
 def test_bands_of_smaller_samples_are_as_wide_as_those_of_whole_cohorts(patient, memory):
     """A quarter of the rows scatters about twice as much, which the band allows for."""
     whole = memory.resampled(12)
