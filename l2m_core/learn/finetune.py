@@ -6,6 +6,7 @@ Some rows are never trained on. They decide when to stop and which weights to ke
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -60,6 +61,10 @@ class FinetuneConfig:
             raise ConfigError(f"finetune.held_out is {self.held_out}; it must lie strictly between 0 and 1.")
         check_dtype("finetune.dtype", self.dtype)
         check_least(self, "finetune", steps=1, tasks=1, rows=16, evaluate_every=1, patience=1)
+        try:
+            _ = self.stage, _loop_config(self)
+        except ConfigError as error:  # names the settings of those, which have the names of these
+            raise ConfigError(re.sub(r"\b(stage|loop)\.", "finetune.", str(error))) from None
 
     @property
     def stage(self) -> Stage:

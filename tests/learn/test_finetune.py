@@ -141,3 +141,16 @@ def test_it_is_not_resumed_with_another_cohort(tmp_path):
         start_finetuning(model, cohort(), short, seeded("cpu", 1), folder=tmp_path, resume=True)
     again, _ = start_finetuning(model, cohort("continuous"), short, seeded("cpu", 1), folder=tmp_path, resume=True)
     assert all(torch.equal(value, again.state_dict()[name]) for name, value in first.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"context": (1.5,)}, "finetune.context is"),
+        ({"lr": -1.0}, "finetune.lr is"),
+        ({"average": 2.0}, "finetune.average"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused_by_its_own_name(setting, words):
+    with pytest.raises(ConfigError, match=words):
+        FinetuneConfig(**setting)
