@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from l2m_core.errors import SchemaError
+from l2m_core.tables.cell_parsing import entered_text
 from l2m_core.tables.strict_yaml import YamlProblem, read_yaml, write_yaml
 
 FEATURE_KINDS = ("number", "category", "binary")
@@ -75,7 +76,9 @@ class Feature:
             if self.kind != "number" and (low_value is not None or high_value is not None):
                 raise SchemaError(f"{where} is a {self.kind}; {low} and {high} are for kind: number. Remove them.")
             if low_value is not None and high_value is not None and low_value > high_value:
-                raise SchemaError(f"{where}: {low} {low_value:g} is above {high} {high_value:g}. Swap them.")
+                raise SchemaError(
+                    f"{where}: {low} {entered_text(low_value)} is above {high} {entered_text(high_value)}. Swap them."
+                )
 
     def _check_levels(self, where):
         if self.kind == "number" and self.levels:
@@ -94,10 +97,10 @@ class Feature:
         """The allowed range in words, with the unit: '0 to 30 mmol/L', 'at least 0', or ''."""
         unit = f" {self.unit}" if self.unit else ""
         if self.minimum is not None and self.maximum is not None:
-            return f"{self.minimum:g} to {self.maximum:g}{unit}"
+            return f"{entered_text(self.minimum)} to {entered_text(self.maximum)}{unit}"
         if self.minimum is not None:
-            return f"at least {self.minimum:g}{unit}"
-        return f"at most {self.maximum:g}{unit}" if self.maximum is not None else ""
+            return f"at least {entered_text(self.minimum)}{unit}"
+        return f"at most {entered_text(self.maximum)}{unit}" if self.maximum is not None else ""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from l2m_core.errors import InputError
 from l2m_core.patients import PatientRecord, from_plain
 from l2m_core.schema import Schema
 from l2m_core.step_through.words import RESEARCH_ONLY, percent, predicted
+from l2m_core.tables.cell_parsing import entered_text
 
 HOOK = "patient-view"
 NAME = "l2m-"  # in front of the cohort's id
@@ -126,7 +127,7 @@ def _ranking(ranking: list[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     lines = [
-        f"{place}. {plain(test['feature'])}: {_gain(test['gain_nats'])}, cost {test['cost']:g}, recorded in "
+        f"{place}. {plain(test['feature'])}: {_gain(test['gain_nats'])}, cost {entered_text(test['cost'])}, recorded in "
         f"{test['recorded_in']:,} patients of the cohort"
         for place, test in enumerate(rows, 1)
     ]

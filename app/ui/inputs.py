@@ -105,8 +105,9 @@ def unlike_the_cohort(cohort: Cohort, feature: Feature, value: Any) -> str | Non
     side, bound = ("above", high) if value > high else ("below", low)
     extreme = "highest" if value > high else "lowest"
     shown = number_shown(bound, written(cohort, feature.name).recorded)
+    entered = labels.with_unit(labels.entered_text(value), feature.unit)
     return (
-        f"{labels.plain(feature.name)} = {labels.with_unit(f'{value:g}', feature.unit)} is {side} every value in the "
+        f"{labels.plain(feature.name)} = {entered} is {side} every value in the "
         f"cohort ({extreme}: {labels.with_unit(shown, feature.unit)}). Check the number and its unit."
     )
 

@@ -109,6 +109,6 @@ def change(outcome: Outcome, now: Mapping[str, float], before: Mapping[str, floa
         difference = now[key] - before[key]
         if abs(difference) < NO_NEWS * (now[HIGH] - now[LOW]):
             return "unchanged"
-        return f"{'+' if difference > 0 else '−'}{float(f'{abs(difference):.3g}'):g}"
+        return f"{'+' if difference > 0 else '−'}{labels.predicted(abs(difference))}"
     points = round(100 * now[key]) - round(100 * before[key])
     return "unchanged" if points == 0 else f"{'+' if points > 0 else '−'}{labels.counted(abs(points), 'point')}"

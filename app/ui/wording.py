@@ -36,17 +36,17 @@ LIMIT_SIGNS = {"below": "<", "above": ">"}
 def value(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None = None) -> str:
     """A value as it was entered, with its sign and unit."""
     feature = cohort.feature(name)
-    text = f"{entered:g}" if isinstance(entered, float) else labels.plain(entered)
+    text = labels.entered_text(entered) if isinstance(entered, float) else labels.plain(entered)
     return labels.with_unit(LIMIT_SIGNS.get(limit or "", "") + text, feature.unit)
 
 
 def reference_text(feature: Feature) -> str:
     low, high = feature.reference_low, feature.reference_high
     if low is not None and high is not None:
-        return labels.with_unit(f"{low:g}–{high:g}", feature.unit)
+        return labels.with_unit(f"{labels.entered_text(low)}–{labels.entered_text(high)}", feature.unit)
     if low is not None:
-        return labels.with_unit(f"from {low:g}", feature.unit)
-    return labels.with_unit(f"up to {high:g}", feature.unit) if high is not None else ""
+        return labels.with_unit(f"from {labels.entered_text(low)}", feature.unit)
+    return labels.with_unit(f"up to {labels.entered_text(high)}", feature.unit) if high is not None else ""
 
 
 def reference_flag(feature: Feature, value: Any) -> str:

@@ -91,7 +91,7 @@ def _head(present: step_answers.StepAnswers) -> None:
         st.markdown(f"#### {name}", anchors=False)
         st.markdown(
             f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model "
-            f"{name_of_model} · {labels.counted(patient.steps, 'test')} · cost {patient.spent:g} · "
+            f"{name_of_model} · {labels.counted(patient.steps, 'test')} · cost {labels.entered_text(patient.spent)} · "
             f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall", key="step-tools"):

@@ -94,7 +94,7 @@ def _head(owner: str, loaded: LoadedTrace) -> None:
         model = f"model {labels.markdown(trace.model)}" if trace.model else "model not installed"
         st.markdown(
             f":small[{labels.markdown(record.cohort.name)}, version {record.cohort.version} · {model} · "
-            f"{labels.counted(tests, 'test')} · cost {trace.steps[-1].spent:g} · "
+            f"{labels.counted(tests, 'test')} · cost {labels.entered_text(trace.steps[-1].spent)} · "
             f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):

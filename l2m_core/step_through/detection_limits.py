@@ -6,6 +6,7 @@ import numpy as np
 
 from l2m_core.cohort import Cohort
 from l2m_core.step_through.words import number, percent
+from l2m_core.tables.cell_parsing import entered_text
 
 SIGNS = {"below": "<", "above": ">"}
 MOST_BEYOND = 0.05
@@ -19,7 +20,8 @@ def used_as_the_limit(cohort: Cohort, name: str, value: float, limit: str) -> st
     beyond = recorded[recorded < value] if limit == "below" else recorded[recorded > value]
     if not len(recorded) or len(beyond) / len(recorded) <= MOST_BEYOND:
         return None
+    limit_text, share = entered_text(value), percent(len(beyond) / len(recorded))
     return (
-        f"{SIGNS[limit]}{value:g} is used as {value:g}, but {percent(len(beyond) / len(recorded))} of the cohort's results "
-        f"lie {limit} it, half of them beyond {number(float(np.median(beyond)))}. Enter the number where it is known."
+        f"{SIGNS[limit]}{limit_text} is used as {limit_text}, but {share} of the cohort's results lie {limit} it, half of them "
+        f"beyond {number(float(np.median(beyond)))}. Enter the number where it is known."
     )

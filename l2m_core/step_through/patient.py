@@ -24,6 +24,7 @@ from l2m_core.step_through.events import Event, State, effective, fold
 from l2m_core.step_through.explanation import Driver, drivers_of, resampled_band, without_each
 from l2m_core.step_through.preview import expected_results, preview, results_to_try, with_results
 from l2m_core.step_through.trace import Trace
+from l2m_core.tables.cell_parsing import entered_text
 from l2m_core.tables.entered_values import enter_value
 
 
@@ -231,7 +232,7 @@ class Patient:
         if reason or not self._open_tests or self._payable(stopping):
             return reason
         cheapest, left = min(test.cost for test in self._open_tests), stopping.cost_left(self.spent)
-        return f"The cheapest test left costs {cheapest:g}, and {left:g} is left of the cost budget."
+        return f"The cheapest test left costs {entered_text(cheapest)}, and {entered_text(left)} is left of the cost budget."
 
     @lazy
     def ahead(self) -> tuple[Outlook, ...]:

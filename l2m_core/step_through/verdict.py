@@ -20,6 +20,7 @@ from l2m_core.step_through.candidates import Candidate, followed_class
 from l2m_core.step_through.explanation import Driver
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.words import number, percent, percents, points, predicted, with_unit
+from l2m_core.tables.cell_parsing import entered_text
 
 LEAST_SHIFT = 0.05
 """Of a continuous outcome's mean, in predictive standard deviations: results that move it by less change nothing that a person
@@ -253,13 +254,13 @@ def _by_cost(
     speaks_for, against = [], []
     if not stopping.pays_for(test.cost, patient.spent):
         left = stopping.cost_left(patient.spent)
-        against.append(f"costs {test.cost:g}, and {left:g} is left of the budget")
+        against.append(f"costs {entered_text(test.cost)}, and {entered_text(left)} is left of the budget")
     elif others:
         middle = float(np.median([other.cost for other in others]))
         if test.cost < middle:
-            speaks_for.append(f"cheap ({test.cost:g}; others {middle:g})")
+            speaks_for.append(f"cheap ({entered_text(test.cost)}; others {entered_text(middle)})")
         elif test.cost > middle:
-            against.append(f"dearer than most ({test.cost:g}; others {middle:g})")
+            against.append(f"dearer than most ({entered_text(test.cost)}; others {entered_text(middle)})")
     together = [other for other in others if test.group is not None and other.group == test.group]
     if together:
         speaks_for.append(f"brings {len(together) + 1} results at once")

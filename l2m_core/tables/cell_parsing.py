@@ -210,6 +210,11 @@ def number_text(value: float) -> str:
     return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(float(value))
 
 
+def entered_text(value: float) -> str:
+    """A number that somebody entered, or a sum of such, digit for digit: 1234567.5, and 0.3 for 0.1 + 0.2."""
+    return number_text(float(f"{value:.12g}"))
+
+
 def whole_text(value: Any) -> str:
     """A whole number digit for digit, also beyond what a float can tell apart."""
     number = int(value)

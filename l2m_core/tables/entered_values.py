@@ -17,6 +17,7 @@ from l2m_core.tables.allowed_numbers import is_outside, is_too_large
 from l2m_core.tables.cell_parsing import (
     MISSING_AMONG_NUMBERS,
     are_numbers,
+    entered_text,
     is_limit,
     is_missing,
     number_and_unit,
@@ -132,7 +133,7 @@ def _code_of_number(feature, value, rules) -> float:
         raise FeatureError(f"'{feature.name}' must be a finite number{_range_hint(feature)}; {number:g} is not.")
     if is_outside(number, feature):
         raise FeatureError(
-            f"'{feature.name}' = {number:g} is outside the allowed range: {feature.range_text}. Check value and unit."
+            f"'{feature.name}' = {entered_text(number)} is outside the allowed range: {feature.range_text}. Check value and unit."
         )
     return number
 

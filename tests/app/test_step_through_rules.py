@@ -90,6 +90,11 @@ def test_rules_are_put_into_words(stopping: Stopping, words: str) -> None:
     assert rules.in_words(Rules(stopping), "binary") == f"rank by the model's default · {words}"
 
 
+def test_a_share_is_shown_in_its_field_as_it_was_entered() -> None:
+    limit = next(limit for limit in rules.LIMITS if limit.name == "threshold")
+    assert limit.shown(Stopping(threshold=limit.read(29.0))) == 29.0
+
+
 def test_the_rule_about_points_is_told_of_a_number_by_its_spread() -> None:
     said = rules.in_words(Rules(Stopping(least_points=1.0)), "continuous")
     assert said.endswith("advise stopping when no test is expected to move this by 1% of the outcome's spread")

@@ -63,9 +63,8 @@ def _spent(answers: StepAnswers) -> str:
     kept = {view.last_event.id for view in answers.views}
     against = measured_against_advice(answers.record, answers.conditioned)
     against_advice = wording.against_advice(sum(answers.record.events[number].id in kept for number in against))
-    return (
-        f"{labels.counted(answers.patient.steps, 'test')}{against_advice}, cost {answers.patient.spent:g}, in {took}."
-    )
+    cost = labels.entered_text(answers.patient.spent)
+    return f"{labels.counted(answers.patient.steps, 'test')}{against_advice}, cost {cost}, in {took}."
 
 
 def _why(answers: StepAnswers) -> str:

@@ -36,7 +36,7 @@ class Limit:
     """Range, step and format of the number input."""
     in_percent: bool = False
     """Kept as a share."""
-    write: Callable[[float], str] = "{:g}".format
+    write: Callable[[float], str] = labels.entered_text
     """The number, for the log."""
     write_of_number: Callable[[float], str] | None = None
     """The same where the outcome is a number, if that is told in other terms."""
@@ -46,7 +46,9 @@ class Limit:
 
     def shown(self, stopping: Stopping) -> float | None:
         kept = getattr(stopping, self.name)
-        return 100 * kept if self.in_percent and kept is not None else kept
+        return (
+            float(f"{100 * kept:.12g}") if self.in_percent and kept is not None else kept
+        )  # 29, not 28.999999999999996
 
     def read(self, entered: float | None) -> Any:
         """As the field keeps it."""

@@ -116,7 +116,7 @@ def _candidate_facts(answers: StepAnswers, name: str) -> str:
     feature = answers.cohort.feature(name)
     parts = [f"gain **{labels.markdown(labels.gain(test.gain))}** nats" if np.isfinite(test.gain) else ""]
     if any(cost != 1 for cost in answers.cohort.costs):
-        parts.append(f"cost **{feature.cost:g}**")
+        parts.append(f"cost **{labels.entered_text(feature.cost)}**")
     if feature.turnaround is not None:
         parts.append(f"result in {labels.minutes(feature.turnaround)}")
     if feature.group:

@@ -126,7 +126,7 @@ def _order(loaded: LoadedTrace, name: str) -> None:
     st.markdown(
         f":small[{labels.markdown(loaded.record.cohort.name)}, version {loaded.record.cohort.version}]  \n"
         f"**{labels.markdown(posterior_words.short(outcome, final.posterior))}** after "
-        f"{done}, cost **{final.spent:g}**{_total_regret(loaded)}"
+        f"{done}, cost **{labels.entered_text(final.spent)}**{_total_regret(loaded)}"
     )
     against = {loaded.events[number].id for number in loaded.against_advice}
     rows = {"": [], "Done": [], "Suggested": [], "Cost": [], "Answer": []}  # type: dict[str, list[str]]
@@ -137,7 +137,7 @@ def _order(loaded: LoadedTrace, name: str) -> None:
         is_followed = suggested is not None and suggested in step.event.about and not is_against
         words = suggested_in_words(suggested and labels.short(suggested, 24), is_against)
         rows["Suggested"].append("✓" if is_followed else labels.markdown(words))
-        rows["Cost"].append(f"{step.spent:g}")
+        rows["Cost"].append(labels.entered_text(step.spent))
         rows["Answer"].append(labels.markdown(posterior_words.short(outcome, step.posterior)))
     st.table(rows, border="horizontal", hide_index=True, alt=f"Order of tests of {labels.plain(name)}")
 

@@ -185,7 +185,7 @@ def _row(owner: str, step_through: StepThrough, cohort: StoredCohort) -> None:
         st.markdown(f":small[{step_through.updated_at:%d %b %Y %H:%M}{stopped}]")
     line = line_of(owner, step_through, cohort)
     with tests:
-        spent = f"{labels.counted(line.tests, 'test')} · cost {line.spent:g}" if line else "—"
+        spent = f"{labels.counted(line.tests, 'test')} · cost {labels.entered_text(line.spent)}" if line else "—"
         st.markdown(f":small[{spent}]")
     with answer:
         text = (

@@ -184,7 +184,7 @@ def _nats(gain: float | None) -> str:
 
 def _known(loaded: LoadedTrace, at: int) -> None:
     state = fold(loaded.events[: at + 1])
-    st.markdown(f"**Known then** :small[· cost {loaded.trace.steps[at].spent:g}]")
+    st.markdown(f"**Known then** :small[· cost {labels.entered_text(loaded.trace.steps[at].spent)}]")
     if not state.values:
         st.caption("Nothing yet.")
     with st.container(gap=None, key="replay-known"):

@@ -72,7 +72,7 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
         ("Model", trace.model or "not installed where this report was made"),
         ("Recorded", f"{time_text(began)} to {time_text(ended)} UTC"),
         ("State", "stopped" if state.stopped else "not stopped"),
-        ("Tests", f"{labels.counted(tests, 'test')}{against}, cost {trace.steps[-1].spent:g}"),
+        ("Tests", f"{labels.counted(tests, 'test')}{against}, cost {labels.entered_text(trace.steps[-1].spent)}"),
         ("Report made", f"{now or datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"),
     )
     grids = (_classes(loaded), _steps(loaded), _known(loaded), _missing(loaded))
@@ -148,7 +148,7 @@ def _steps(loaded: LoadedTrace) -> Grid:
             row.suggested,
             regret_text(row.regret),
             row.answer,
-            f"{row.spent:g}",
+            labels.entered_text(row.spent),
         )
         for row in rows
     )
@@ -196,7 +196,7 @@ def _known(loaded: LoadedTrace) -> Grid:
             feature = schema.feature(name)
             value = wording.value(schema, name, state.values[name], state.limits.get(name))
             flag = wording.reference_flag(feature, state.values[name])
-            cost = f"{feature.cost:g}" if name in measured else ""
+            cost = labels.entered_text(feature.cost) if name in measured else ""
             rows.append((labels.plain(name), value, flag, wording.reference_text(feature), cost))
     # The costs of the table add up to more than the step-through cost where results came together.
     note = PAID_ONCE if any(len(action) > 1 for action in state.acquired) and any(row[4] for row in rows) else ""
@@ -219,7 +219,7 @@ def _missing(loaded: LoadedTrace) -> Grid:
         feature = schema.feature(name)
         why = REASONS.get(state.statuses.get(name, ""), "not measured" if feature.role == "acquirable" else "not given")
         gain = labels.gain(gains[name]) if name in gains else ""
-        cost = f"{feature.cost:g}" if feature.role == "acquirable" else ""
+        cost = labels.entered_text(feature.cost) if feature.role == "acquirable" else ""
         rows.append((labels.plain(name), why, gain, cost, str(support.get(name, ""))))
     return Grid(
         "What is not known",
