@@ -11,11 +11,15 @@ from l2m_core.acquire.information import Outlook
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.metrics import entropies
+from l2m_core.tables.cell_parsing import entered_text
 
 POINT = 1.0  # of a probability, or of a hundredth of the spread of a continuous outcome: what is less changes nothing for people
 OF_RARE = 0.1
 """Of a rare outcome, this share of how often it is: where one in fifty has it, a point more or less is half as many again."""
 LIKELY = 0.05  # the least chance that a test carries the belief across a threshold for it to be worth having
+ROUNDING = (
+    1e-6  # share of a cost budget: decimals are not kept exactly, and 0.1 spent three times is a little more than 0.3
+)
 
 
 def least_points_for(cohort: Cohort) -> float:
@@ -132,7 +136,7 @@ class Stopping:
     def affordable(self, spent: np.ndarray, costs: np.ndarray) -> np.ndarray:
         """(n, d) bool: tests that cost no more than what is left. spent: (n,); costs: (d,)."""
         budget = float("inf") if self.cost_budget is None else self.cost_budget
-        return spent[:, None] + costs <= budget
+        return spent[:, None] + costs <= budget * (1 + ROUNDING)
 
     def _rules(
         self, prediction, best_gain: np.ndarray, taken: np.ndarray, spent: np.ndarray
@@ -140,10 +144,10 @@ class Stopping:
         """The rules that apply, in order: for which of n patients each holds (n,), and the words for one of them."""
         if self.budget is not None:
             yield taken >= self.budget, lambda i: f"The budget of {self.budget} tests is used."
-        if self.cost_budget is not None:
+        if (budget := self.cost_budget) is not None:
             yield (
-                spent >= self.cost_budget,
-                lambda i: f"The cost budget of {self.cost_budget:g} is used ({spent[i]:g} spent).",
+                spent >= budget * (1 - ROUNDING),
+                lambda i: f"The cost budget of {entered_text(budget)} is used ({entered_text(spent[i])} spent).",
             )
         yield ~np.isfinite(best_gain), lambda i: "No test is left to ask for."
         if self.least_gain is not None:

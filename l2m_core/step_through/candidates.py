@@ -52,11 +52,11 @@ def rank_candidates(
     scores = block(raw_scores, x, cohort.acquirable, possible)[0]
     share = _softmax(block(answer.policy, x, cohort.acquirable, possible)[0])
     overall, near = support_of(memory, x)
-    found = []
+    prices, found = cohort.schema.prices, []
     for i, feature in enumerate(cohort.features):
         if feature.role != "acquirable":
             continue
-        cost = float(cohort.costs[i])
+        cost = prices[feature.name]
         status = state.statuses.get(feature.name, "known" if feature.name in state.values else "open")
         gain = float(gains[i]) if status != "known" and np.isfinite(gains[i]) else np.nan
         found.append(

@@ -55,6 +55,16 @@ def test_what_is_left_of_the_cost_budget_and_what_it_pays_for() -> None:
     assert l2m.Stopping().affordable(np.array([1e9]), costs).all()
 
 
+@pytest.mark.parametrize(
+    ("budget", "spent", "cost"),
+    [(12.3, 0.0, float(np.float32(12.3))), (0.3, 0.2, 0.1), (100.1, 66.7, float(np.float32(33.4)))],
+)
+def test_a_cost_budget_pays_for_what_costs_just_as_much_in_decimals(budget: float, spent: float, cost: float) -> None:
+    stopping = l2m.Stopping(cost_budget=budget)
+    assert stopping.pays_for(cost, spent) and not stopping.pays_for(cost + 0.01, spent)
+    assert stopping.reason(PREDICTION[:1], 0.2, 1, 0.7 * budget + 0.3 * budget - 1e-15) is not None
+
+
 def test_a_patient_can_be_advised_by_other_rules_than_its_own(model_memory) -> None:
     patient = model_memory.start({"x0": 0.5}, stopping=l2m.Stopping(budget=5))
     assert patient.advice is None
