@@ -24,7 +24,7 @@ from l2m_core.tables.measurements import as_they_are, find_measurements, one_row
 from l2m_core.tables.outcome_inference import FEWEST_ROWS
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.reading_notes import CellNote, joined_texts
-from l2m_core.tables.restoring import READ_BY, newer_readings, understood
+from l2m_core.tables.restoring import READ_AS, READ_BY, newer_readings, understood
 from l2m_core.tables.schema_inference import infer
 from l2m_core.tables.stated_settings import combine, how_to_read, levels_of
 from l2m_core.tables.table import DEFAULT_LIMITS, Limits, Table, check_size
@@ -171,8 +171,10 @@ class Cohort:
     def restored(cls, frame: pd.DataFrame, schema: Schema, content_hash: str, name: str = "cohort") -> Cohort:
         """A cohort from its own `frame()` and schema, as it was when it had this hash, however files are read today.
 
-        What a file of such cells would be read as today can differ; warnings say where.
+        What a file of such cells would be read as today can differ; warnings say where. Further values, as of patients who are
+        brought to it, are read by the rules that were stated for its file.
         """
+        rules = ReadingRules(**frame.attrs.get(READ_AS, {}))
         table = replace(table_from_frame(frame, name=name), reading=frame.attrs.get(READ_BY, 1))
         for kept in (understood(table), table):  # the second: a table that was stored as it came
             try:
@@ -182,7 +184,7 @@ class Cohort:
                     raise
                 continue
             if cohort.content_hash == content_hash:
-                return replace(cohort, warnings=(*cohort.warnings, *newer_readings(cohort)))
+                return replace(cohort, rules=rules, warnings=(*cohort.warnings, *newer_readings(cohort)))
         raise CohortError(
             f"Cohort '{name}' reads differently from when it was stored, by another version of this program (content hash "
             f"{cohort.content_hash[:16]}… instead of {content_hash[:16]}…). Upload its table again."
@@ -429,6 +431,8 @@ class Cohort:
                 columns[name] = pd.Series(texts[reading.codes[self.source_rows]], dtype=object)
         frame = pd.DataFrame(columns)
         frame.attrs[READ_BY] = table.reading
+        if self.rules != DEFAULT_RULES:
+            frame.attrs[READ_AS] = self.rules.stated()
         return frame
 
     def _frame_of_arrays(self) -> pd.DataFrame:

@@ -145,8 +145,9 @@ def _take_yaml(cohort_id: str) -> None:
 
 
 def _store_version(owner: str, stored: StoredCohort, overrides: Overrides) -> None:
-    frame = services.get().shown_cohort(owner, stored).frame()
-    saved = services.get().add_cohort(owner, Cohort.from_frame(frame, schema=overrides, name=stored.name))
+    before = services.get().shown_cohort(owner, stored)
+    changed = Cohort.from_frame(before.frame(), schema=overrides, name=stored.name, **before.rules.stated())
+    saved = services.get().add_cohort(owner, changed)
     state.acted("save schema")
     same = saved.content_hash == stored.content_hash
     state.notify(

@@ -45,6 +45,15 @@ class ReadingRules:
         texts = (text.strip() if isinstance(text, str) else number_text(text) for text in self.missing)
         object.__setattr__(self, "missing", frozenset(texts))
 
+    def stated(self) -> dict[str, Any]:
+        """What was said of a table as a whole, as plain data: `ReadingRules(**rules.stated())` says the same."""
+        return {
+            "decimal": self.decimal,
+            "missing": sorted(self.missing),
+            "censored": self.censored,
+            "units": self.units,
+        }
+
     @lazy
     def missing_numbers(self) -> list[float]:
         """Those markers that are numbers: -999 also means -999.0, and -99,9 also the number -99.9."""

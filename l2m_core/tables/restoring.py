@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from l2m_core.cohort import Cohort
 
 READ_BY = "l2m reading"  # a stored frame's attribute; a frame without it was stored before there was one
+READ_AS = "l2m rules"  # likewise: `ReadingRules.stated` of its file, where they are not the usual ones
 AGAIN = "This cohort stays as it was stored; upload its file again to have it read anew."
 
 

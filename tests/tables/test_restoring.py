@@ -61,6 +61,16 @@ def test_a_cohort_that_today_s_reading_stored_is_offered_none(tmp_path):
     assert list(newer_readings(restored)) == []
 
 
+def test_what_was_stated_of_its_file_holds_for_what_is_read_later(tmp_path):
+    frame = pd.DataFrame({"age": [f"{40 + 7 * i % 31} y" for i in range(N)], "grade": ["1", "2", "-9"] * (N // 3)})
+    file = frame.assign(died=["no", "yes"] * (N // 2)).to_csv(index=False).encode()
+    cohort = Cohort.from_csv(file, "died", missing=["-9"], units="drop")
+    cohort.frame().to_parquet(tmp_path / "kept.parquet")
+    restored = Cohort.restored(pd.read_parquet(tmp_path / "kept.parquet"), cohort.schema, cohort.content_hash)
+    assert restored.rules == cohort.rules and restored.frame().equals(cohort.frame())
+    assert np.array_equal(restored.encode({"age": "41 y", "grade": -9}), [[41.0, np.nan]], equal_nan=True)
+
+
 @pytest.mark.parametrize(
     "cells", [["+", "-"], ["-", "x"], ["1.100", "950"], ["5.3\u00b9", "NA"], ["none", "2020-01-01"], ["<5", "7 "]]
 )
