@@ -15,6 +15,7 @@ from app.ui import labels, state, wording
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Feature
 from l2m_core.step_through.detection_limits import used_as_the_limit
+from l2m_core.tables.entered_values import code_of
 from l2m_core.tables.precision import number_shown, recorded_decimals, sensible_step, shown_decimals, usual_range
 
 EXACT = "exact"
@@ -41,7 +42,7 @@ def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None, expected:
     """
     label = labels.markdown(labels.name_with_unit(feature.name, feature.unit))
     if value is not None:
-        st.session_state.setdefault(key, value)
+        st.session_state.setdefault(key, _in_field(feature, cohort, value))
     if feature.kind == "number":
         st.number_input(
             label,
@@ -63,6 +64,13 @@ def ask(feature: Feature, cohort: Cohort, key: str, value: Any = None, expected:
             placeholder="not known",
             format_func=labels.plain,
         )
+
+
+def _in_field(feature: Feature, cohort: Cohort, value: Any) -> Any:
+    """Of a level that was brought in another spelling, the one that its field offers; None where it offers none."""
+    if feature.kind == "number":
+        return value
+    return dict(enumerate(feature.levels)).get(int(code_of(feature, value, cohort.rules_of(feature.name))))
 
 
 def ask_limit(key: str, of: Feature | None = None, limit: str | None = None) -> None:

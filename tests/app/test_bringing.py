@@ -10,7 +10,8 @@ from streamlit.testing.v1 import AppTest
 from app.host.services import Services
 from app.store import StoredCohort
 from app.ui.step_through import bring
-from tests.app.conftest import check, open_app, press, texts
+from l2m_core.cohort import Cohort
+from tests.app.conftest import check, open_app, press, small_frame, texts
 from tests.app.stepping import recorded
 
 
@@ -32,6 +33,28 @@ def test_a_pasted_row_begins_a_step_through(page: AppTest, owner: str) -> None:
     (event,) = recorded(owner, page).events
     assert dict(event.values) == {"age": 71.0, "sex": "F", "lactate": 2.5} and event.limits == {"lactate": "below"}
     assert "Row 2, brought" in texts(page)
+
+
+def test_a_level_that_was_brought_in_another_spelling_stands_in_its_field_to_be_corrected(page: AppTest) -> None:
+    page = press(paste(page, "age,sex,scan\n71,F,hazy\n"), "bring-begin")
+    page = press(page, "edit-1")
+    assert next(box for box in page.selectbox if str(box.key).startswith("correct-")).value == "f"
+    page = press(press(page, "correct-cancel"), "edit-5")
+    assert next(box for box in page.selectbox if str(box.key).startswith("correct-")).value is None
+
+
+def test_a_patient_is_read_by_the_rules_that_were_stated_when_the_cohort_was_uploaded(
+    shared_services: Services, owner: str
+) -> None:
+    frame = small_frame().astype({"sodium": object, "potassium": object})
+    frame.loc[::5, "sodium"] = -9
+    frame["potassium"] = [f"{value} mmol/l" for value in frame["potassium"]]
+    cohort = Cohort.from_csv(frame.to_csv(index=False).encode(), "died", missing=["-9", "k.A."], units="drop")
+    stored = shared_services.add_cohort(owner, cohort)
+    shared_services.conditioned(owner, stored, shared_services.model(owner))
+    page = paste(open_app("step_through", cohort=stored.id), "age,sodium,potassium,scan\n71,-9,4.1 mmol/l,k.A.\n")
+    (event,) = recorded(owner, press(page, "bring-begin")).events
+    assert dict(event.values) == {"age": 71.0, "potassium": 4.1}
 
 
 def test_a_list_of_results_begins_a_step_through_and_what_is_in_doubt_is_told(page: AppTest, owner: str) -> None:
