@@ -6,6 +6,7 @@ several different results of one test none is used: which one counts is for a pe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from l2m_core.tables.measurements import Named, columns_of_measurements, with_un
 from l2m_core.tables.table import Table
 
 Cell = str | float | None
+_UNIT_BEHIND = re.compile(r"\[([^][]*)\]$")  # as in CRP [mg/L]
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,6 @@ def _feature_of(result: Result, cohort: Cohort) -> Feature | None:
     found = []
     for feature in map(cohort.feature, cohort.names):
         wanted = {with_unit(result.test, unit).casefold() for unit in ("", result.unit or "", feature.unit)}
-        if feature.name.casefold() in wanted:
+        if {feature.name.casefold(), _UNIT_BEHIND.sub(r"(\1)", feature.name).casefold()} & wanted:
             found.append(feature)
     return found[0] if len(found) == 1 else None

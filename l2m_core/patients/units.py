@@ -32,6 +32,8 @@ _PRINTED = {
     "pH": "[pH]",
     "mEq/L": "meq/L",
     "K/uL": "10*3/uL",
+    "G/L": "10*9/L",
+    "T/L": "10*12/L",
     "1": "",
 }
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")

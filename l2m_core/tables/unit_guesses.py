@@ -90,17 +90,22 @@ def written_unit(name: str) -> str:
     in_brackets = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", name)
     if in_brackets:
         text = in_brackets[1].strip()
-        return WRITTEN.get(_bare(text), text if "/" in text or text == "%" else "")
+        return _known(text) or (text if "/" in text or text in ("%", "°C", "°F") else "")
     parts = re.split(r"[\s_.\-]+", name)
     for count in (2, 1):
-        if len(parts) > count and (unit := WRITTEN.get(_bare("".join(parts[-count:])))):
+        if len(parts) > count and (unit := _known("".join(parts[-count:]))):
             return unit
     return ""
 
 
 def as_shown(unit: str) -> str:
     """A unit as it is shown, however it is written."""
-    return WRITTEN.get(_bare(unit), unit) if "/" in unit else unit
+    return (_known(unit) or unit) if "/" in unit else unit
+
+
+def _known(text: str) -> str:
+    """As it is shown; empty where it is not known, or may be 10⁹/L, which many laboratories write G/l."""
+    return "" if re.fullmatch(r"\s*G\s*/?\s*[lL]\s*", text) else WRITTEN.get(_bare(text), "")
 
 
 def _bare(text: str) -> str:

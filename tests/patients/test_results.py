@@ -12,6 +12,7 @@ import l2m_core as l2m
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.patients import read_patients
+from l2m_core.tables.unit_guesses import written_unit
 from tests.patients.ward import ward
 from tests.tables.test_measurements import csv, long_frame
 from tests.tables.workbooks import workbook
@@ -68,6 +69,16 @@ def test_a_test_is_called_as_in_a_cohort_that_was_such_a_list(cohort):
     """By its name rather than its number, whichever column comes first."""
     text = "itemid,label,value,valueuom\n50813,Lactate,3.2,mmol/L\n50983,Sodium,139,mmol/L\n"
     assert read_patients(text, cohort).patients[0].values == {"lactate": 3.2, "sodium": 139}
+
+
+def test_a_unit_in_square_brackets_behind_a_name_is_a_unit_too():
+    numbers = [i * 7 % 31 / 2 for i in range(30)]
+    frame = pd.DataFrame({"CRP [mg/l]": numbers, "Leukozyten [G/l]": numbers[::-1], "died": ["no", "yes"] * 15})
+    schema = {"features": [{"name": name, "unit": written_unit(name)} for name in frame.columns[:2]]}
+    cohort = Cohort.from_frame(frame, "died", schema=schema)
+    assert cohort.feature("Leukozyten [G/l]").unit == "G/l"
+    (record,) = read_patients("Test;result;unit\nCRP;12,5;mg/L\nLeukozyten;9,8;G/l\n", cohort).patients
+    assert record.values == {"CRP [mg/l]": 12.5, "Leukozyten [G/l]": 9.8}
 
 
 def test_results_that_name_no_patient_are_not_made_one_of_their_own(cohort):

@@ -14,6 +14,8 @@ from l2m_core.patients.units import same_unit
         ("10⁹/L", "10*9/L"),
         ("x10^9/L", "10*9/l"),
         ("K/uL", "10^3/µL"),
+        ("G/l", "10^9/L"),
+        ("T/L", "10*12/L"),
         ("mmHg", "mm[Hg]"),
         ("years", "a"),
         ("bpm", "/min"),
@@ -36,6 +38,7 @@ def test_the_same_unit_written_in_two_ways(one, other):
         ("mol", "moL"),
         ("mg", "Mg"),
         ("10*9/L", "10*6/L"),
+        ("G/L", "g/L"),
         ("mmol/L", ""),
     ],
 )

@@ -43,6 +43,11 @@ def test_numbers_are_shown_with_the_precision_of_their_column() -> None:
     [
         ("glucose (mmol/L)", 90.0, "mmol/L"),
         ("weight_kg", 80.0, "kg"),
+        ("Leukozyten (G/l)", 9.0, "G/l"),
+        ("PLT [G/L]", 250.0, "G/L"),
+        ("leuko_G_l", 9.0, ""),
+        ("hb (g/l)", 120.0, "g/L"),
+        ("Température (°C)", 37.2, "°C"),
         ("crea_umol_l", 1.0, "µmol/L"),
         ("glucose", 5.5, "mmol/L"),
         ("glucose", 101.0, "mg/dL"),
