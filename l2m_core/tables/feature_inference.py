@@ -45,7 +45,7 @@ def infer_feature(reading: Reading, stated: Overrides, rows) -> tuple[Feature, n
         return feature, _to_float32(reading, warnings), warnings
     if reading.numbers is not None:
         warnings.extend(of_merged_codes(name, reading.numbers))
-    texts = merge_case(reading.as_texts(), warnings)
+    texts = merge_case(reading.as_texts(), warnings, settings.get("levels") or ())
     levels = tuple(settings.get("levels") or _choose_levels(texts, kind, warnings))
     feature = Feature(**{**settings, "name": name, "kind": kind, "levels": levels})
     if not complete:

@@ -12,7 +12,7 @@ import numpy as np
 from l2m_core.schema import MOST_LEVELS
 from l2m_core.tables.cell_parsing import parse_number
 from l2m_core.tables.column_reading import Reading
-from l2m_core.tables.synonyms import NO, spellings_of_two
+from l2m_core.tables.synonyms import FEMALE, MALE, NO, YES, spellings_of_two
 
 # Of two levels or classes, the one that means "no" comes first; alphabetical order already puts no < yes, false < true.
 NEGATIVE = NO | frozenset(
@@ -61,29 +61,7 @@ NEGATIVE = NO | frozenset(
     )
 )
 _DIGITS = re.compile(r"([0-9]{1,18})")
-BOOLEANS = frozenset(
-    (
-        "no",
-        "n",
-        "false",
-        "f",
-        "yes",
-        "y",
-        "true",
-        "t",
-        "m",
-        "male",
-        "female",
-        "positive",
-        "negative",
-        "pos",
-        "neg",
-        "absent",
-        "present",
-        "normal",
-        "abnormal",
-    )
-)
+BOOLEANS = frozenset(filter(str.isalpha, NO | YES | FEMALE | MALE)) | {"f", "t", "normal", "abnormal"}
 
 
 def order_levels(texts: Sequence[str], order: Sequence[str] = ()) -> tuple[tuple[str, ...], bool]:
@@ -128,21 +106,23 @@ def _means_no(text, other) -> bool:
     return text in NEGATIVE or (stem != text and stem == other)
 
 
-def merge_case(reading: Reading, warnings) -> Reading:
-    """'Yes' and 'yes' are one level; other texts that differ by case stay apart."""
-    if len({text.casefold() for text in reading.texts} - BOOLEANS) or len(reading.texts) < 2:
+def merge_case(reading: Reading, warnings, stated: Sequence[str] = ()) -> Reading:
+    """'Yes' and 'yes' are one level; other texts that differ by case stay apart, and so do stated levels."""
+    texts = reading.texts
+    if len({text.casefold() for text in texts} - BOOLEANS) or len(texts) < 2:
         return reading
     counts = reading.counts
     spelling: dict[str, int] = {}
-    for i in sorted(range(len(counts)), key=lambda i: (-counts[i], reading.texts[i])):
-        spelling.setdefault(reading.texts[i].casefold(), i)
-    if len(spelling) == len(reading.texts):
+    for i in sorted(range(len(counts)), key=lambda i: (texts[i] not in stated, -counts[i], texts[i])):
+        spelling.setdefault(texts[i].casefold(), i)
+    becomes = [i if text in stated else spelling[text.casefold()] for i, text in enumerate(texts)]
+    kept = sorted({*becomes})
+    if len(kept) == len(texts):
         return reading
-    kept = sorted(spelling.values())
     warnings[:] = [w for w in warnings if "two different levels" not in w]
     warnings.append(f"Column '{reading.name}': spellings that differ by case were joined into one level each.")
-    lookup = np.array([kept.index(spelling[text.casefold()]) for text in reading.texts] + [-1])
-    return replace(reading, codes=lookup[reading.codes], texts=tuple(reading.texts[i] for i in kept))
+    lookup = np.array([*map(kept.index, becomes), -1])
+    return replace(reading, codes=lookup[reading.codes], texts=tuple(texts[i] for i in kept))
 
 
 def join_spellings(reading: Reading, settings: Mapping[str, Any], warnings) -> Reading:

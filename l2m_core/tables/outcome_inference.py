@@ -43,7 +43,7 @@ def infer_outcome(reading: Reading, kept, overrides: Overrides, table) -> tuple[
             f"The outcome '{name}' holds {reading.distinct} whole numbers, which are read as unordered classes. "
             "If it is a quantity, state kind: continuous."
         )
-    texts = merge_case(reading.as_texts(), warnings)
+    texts = merge_case(reading.as_texts(), warnings, stated.get("classes") or ())
     doubts = _doubts_to_tell(texts if reading.numbers is None else reading, kept, stated, table)
     classes, notes = _classes(texts, stated, overrides.positive, doubts)
     codes = _class_codes(texts, classes, reading.numbers is not None, table.row_numbers[kept])

@@ -1,5 +1,6 @@
 """Texts of a column that look the same stay apart, with a warning that shows both."""
 
+import numpy as np
 import pytest
 
 from l2m_core.errors import CohortError
@@ -39,3 +40,26 @@ def test_a_column_of_many_twins_is_told_of_in_few_words():
         schema={"features": [{"name": "ward", "kind": "category"}]},
     )
     assert 0 < sum("two different levels" in warning for warning in cohort.warnings) <= 20
+
+
+@pytest.mark.parametrize(
+    ("cells", "levels"),
+    [
+        (["oui", "non", "oui", "Oui", "OUI"], ("non", "oui")),
+        (["ja", "nein", "ja", "Ja"], ("nein", "ja")),
+        (["w", "m", "w", "W"], ("m", "w")),
+        (["yes", "no", "yes", "Yes"], ("no", "yes")),
+        (["K", "k", "0"], ("0", "K", "k")),
+    ],
+)
+def test_words_for_yes_no_and_sex_are_one_level_in_capitals_or_not(cells, levels):
+    cohort = loaded({"a": (cells * N)[:N], "age": [40 + 7 * i % 31 for i in range(N)], "y": ["0", "1"] * (N // 2)})
+    assert cohort.feature("a").levels == levels
+
+
+def test_levels_that_are_stated_stay_apart_so_that_a_stored_cohort_stays_what_it_was():
+    columns = {"a": (["ja", "nein", "Ja", "JA"] * N)[:N], "age": [40 + 7 * i % 31 for i in range(N)]}
+    schema = {"features": [{"name": "a", "kind": "category", "levels": ["Ja", "ja", "nein"]}]}
+    cohort = loaded({**columns, "y": ["0", "1"] * (N // 2)}, schema=schema)
+    assert cohort.feature("a").levels == ("Ja", "ja", "nein")
+    assert np.bincount(cohort.x[:, cohort.names.index("a")].astype(int)).tolist() == [N // 2, N // 4, N // 4]
