@@ -71,16 +71,26 @@ def show(findings: Iterable[Finding]) -> None:
 
 
 def similar(warnings: Iterable[str]) -> list[tuple[str, ...]]:
-    """Warnings that differ only in what they quote and in their numbers, together."""
-    groups: dict[str, list[str]] = {}
+    """Warnings that differ only in what they quote and in their numbers, together; one of each column, which stands first."""
+    groups: dict[str, list[dict[str, str]]] = {}
     for warning in warnings:
-        groups.setdefault(re.sub(r"'[^']*'|\d[\d,.]*", "…", warning), []).append(warning)
-    return [tuple(group) for group in groups.values()]
+        about = groups.setdefault(re.sub(r"'[^']*'|\d[\d,.]*", "…", warning), [])
+        column = _first_quoted(warning) or warning
+        group = next((group for group in about if column not in group), None)
+        if group is None:
+            about.append(group := {})
+        group[column] = warning
+    return [tuple(group.values()) for about in groups.values() for group in about]
+
+
+def _first_quoted(warning: str) -> str:
+    found = re.search(r"'([^']*)'", warning)
+    return found[1] if found else ""
 
 
 def in_one_line(group: tuple[str, ...]) -> str:
     """The first of similar warnings, and which other columns it holds for."""
-    columns = list(dict.fromkeys(found[1] for warning in group[1:] if (found := re.search(r"'([^']*)'", warning))))
+    columns = [column for warning in group[1:] if (column := _first_quoted(warning))]
     if not columns:
         return group[0]
     names = ", ".join(labels.short(name) for name in columns[:MOST_NAMES])

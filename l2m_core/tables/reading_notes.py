@@ -93,7 +93,8 @@ def _grouped(kind: str, entries: list[tuple[str, CellNote]]) -> ReadingNote:
     columns = tuple(dict.fromkeys(name for name, _ in entries))
     first, cells = entries[0][1], sum(note.cells for _, note in entries)
     example = f"{first.written} → {first.read_as}" if first.read_as else first.written
-    text = _SENTENCES[kind].format(
+    sentence = _SENTENCES[kind]
+    text = (sentence if len(columns) > 1 else _OF_ONE.get(kind, sentence)).format(
         written=first.written, read_as=first.read_as, where=_where(columns), cells=_cells_text(cells)
     )
     return ReadingNote(kind, columns, example, text)
@@ -118,6 +119,9 @@ _SENTENCES = {
     "number": "Read as numbers: {where}.",
     "level": "Read as levels: {where}.",
 }
+
+
+_OF_ONE = {"unused": "Not used: {where}. It {written}."}
 
 
 def _where(columns: tuple[str, ...]) -> str:

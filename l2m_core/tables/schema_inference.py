@@ -103,7 +103,9 @@ class _Features:
             self._x[:, self._position[name]] = values
             self.notes[name] = notes_of_feature(reading, feature.levels, values)
         else:
-            self.notes[name] = (CellNote("unused", self.warnings[name][0].removeprefix(f"Column '{name}' ")),)
+            self.notes[name] = (
+                CellNote("unused", self.warnings[name][0].removeprefix(f"Column '{name}' ").removesuffix(".")),
+            )
 
     def in_order(self) -> tuple[tuple[Feature, ...], np.ndarray]:
         """All features as the columns stand, and x (n, d) of the used ones; CohortError where columns could not be read."""

@@ -78,6 +78,13 @@ def test_every_kind_of_finding_that_a_cohort_can_have_many_of_has_its_line() -> 
         assert group[0].code in grouped_findings.ABOUT_SEVERAL
 
 
+def test_a_column_is_not_said_to_be_like_itself() -> None:
+    pairs = [("ward", "Icu", "icu"), ("ward", "Icu", "ICU"), ("site", "A", "a")]
+    warnings = [f"Column '{name}' holds '{one}' and '{other}'." for name, one, other in pairs]
+    lines = [grouped_findings.in_one_line(group) for group in grouped_findings.similar(warnings)]
+    assert lines == [f"{warnings[0]} Likewise: site.", warnings[1]]
+
+
 def test_warnings_that_differ_in_their_columns_are_one_line() -> None:
     warnings = [f"Column 'lab {n}' varies little, so it is rounded by {n}." for n in range(10)] + ["2 rows left out."]
     many, one = grouped_findings.similar(warnings)

@@ -50,7 +50,7 @@ def of_kind(report, kind):
         ("minus", ("culture",), "- → a result", "10 cells"),
         ("joined", ("smoker",), "Yes → yes", "13 cells"),
         ("code", ("code",), "007", "codes"),
-        ("unused", ("site",), "holds one and the same value and is not used.", "Not used"),
+        ("unused", ("site",), "holds one and the same value and is not used", "Not used: 'site'. It holds one"),
         ("number", ("height", "age"), "", "'height', 'age'"),
     ],
 )
