@@ -176,7 +176,7 @@ class Cohort:
         """
         rules = ReadingRules(**frame.attrs.get(READ_AS, {}))
         table = replace(table_from_frame(frame, name=name), reading=frame.attrs.get(READ_BY, 1))
-        for kept in (understood(table), table):  # the second: a table that was stored as it came
+        for kept in (understood(table, schema), table):  # the second: a table that was stored as it came
             try:
                 cohort = cls.from_table(kept, schema=schema)
             except InputError:

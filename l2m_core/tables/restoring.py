@@ -13,16 +13,19 @@ from l2m_core.tables.table import READING, NumberColumn, Table, TextColumn
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort
+    from l2m_core.schema import Schema
 
 READ_BY = "l2m reading"  # a stored frame's attribute; a frame without it was stored before there was one
 READ_AS = "l2m rules"  # likewise: `ReadingRules.stated` of its file, where they are not the usual ones
 AGAIN = "This cohort stays as it was stored; upload its file again to have it read anew."
 
 
-def understood(table: Table) -> Table:
-    """The same table, whose texts are levels as they stand."""
+def understood(table: Table, schema: Schema) -> Table:
+    """The same table, where texts of what the schema uses are levels as they stand. What it ignores was never understood."""
+    used = {*schema.used, schema.outcome.name}
     columns = (
-        replace(column, understood=True) if isinstance(column, TextColumn) else column for column in table.columns
+        replace(column, understood=True) if isinstance(column, TextColumn) and name in used else column
+        for name, column in zip(table.names, table.columns, strict=True)
     )
     return replace(table, columns=tuple(columns))
 

@@ -6,7 +6,8 @@ import pytest
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
-from l2m_core.schema import Feature, Outcome, Schema
+from l2m_core.schema import Feature, Outcome, Overrides, Schema
+from l2m_core.tables.first_look import first_look
 from l2m_core.tables.restoring import newer_readings
 
 N = 24
@@ -69,6 +70,19 @@ def test_what_was_stated_of_its_file_holds_for_what_is_read_later(tmp_path):
     restored = Cohort.restored(pd.read_parquet(tmp_path / "kept.parquet"), cohort.schema, cohort.content_hash)
     assert restored.rules == cohort.rules and restored.frame().equals(cohort.frame())
     assert np.array_equal(restored.encode({"age": "41 y", "grade": -9}), [[41.0, np.nan]], equal_nan=True)
+
+
+def test_a_column_that_was_ignored_is_read_when_it_is_taken_up():
+    """A date, or numbers some of which are limits, must not become fifty levels without a word."""
+    columns = {"age": [f"{40 + 7 * i % 31}" for i in range(N)], "seen": [f"{1 + i:02}.03.2021" for i in range(N)]}
+    columns["crp"] = [f"{i},5" if i % 4 else "<5" for i in range(N)]
+    file = pd.DataFrame({**columns, "died": ["no", "yes"] * (N // 2)}).to_csv(index=False, sep=";").encode()
+    ignored = {"features": [{"name": name, "role": "ignored"} for name in ("seen", "crp")]}
+    cohort = Cohort.from_csv(file, "died", schema=ignored)
+    restored = Cohort.restored(cohort.frame(), cohort.schema, cohort.content_hash)
+    look = first_look(restored.source, Overrides.from_data({"outcome": {"name": "died"}}), restored.rules)
+    assert "is a date or a time" in look["seen"].summary.problem
+    assert "is a detection limit" in look["crp"].summary.problem
 
 
 @pytest.mark.parametrize(
