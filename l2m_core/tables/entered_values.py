@@ -31,9 +31,10 @@ from l2m_core.tables.cell_parsing import (
 )
 from l2m_core.tables.column_reading import ReadingRules, without_markers
 from l2m_core.tables.result_signs import is_minus, minus_is_a_result
+from l2m_core.tables.synonyms import NO, YES
 
 DECIMALS = {None: "", ".": " with a decimal point", ",": " with a decimal comma"}
-BOOLEAN_LEVELS = (("no", "yes"), ("n", "y"), ("0", "1"), ("f", "t"), ("negative", "positive"), ("absent", "present"))
+BOOLEAN_LEVELS = ((NO, YES), ({"f"}, {"t"}))  # what levels are called that mean false and true
 
 
 class UnseenLevelWarning(UserWarning):
@@ -182,8 +183,9 @@ def _code_of_level(feature, value, rules) -> float:
         return folded.index(folded_text(text))
     if isinstance(value, bool | np.bool_):
         for words in BOOLEAN_LEVELS:
-            if sorted(words) == sorted(folded):
-                return folded.index(words[int(value)])
+            sides = [[level in side for level in folded] for side in words]
+            if len(folded) == 2 and all(side.count(True) == 1 for side in sides):
+                return sides[int(value)].index(True)
     if isinstance(value, str) and feature.kind == "category":  # 250.10 is not 250.1: a code is no number
         return len(feature.levels)
     number = _parse(feature, text, rules) if isinstance(value, str) and _holds_numbers(feature) else None

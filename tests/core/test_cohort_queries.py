@@ -186,6 +186,15 @@ def test_levels_are_understood_in_any_usual_form():
             assert cohort.encode({"g": value})[0, 1] == 1
 
 
+@pytest.mark.parametrize(
+    "levels", [("nein", "ja"), ("non", "oui"), ("-", "+"), ("neg", "pos"), ("no", "yes"), ("f", "t")]
+)
+def test_true_and_false_are_yes_and_no_in_any_language_that_cells_are_read_in(levels):
+    columns = {"a": levels * (N // 2), "age": [40 + 7 * i % 31 for i in range(N)], "y": ["0", "1"] * (N // 2)}
+    cohort = loaded(columns, schema={"features": [{"name": "a", "kind": "binary", "levels": list(levels)}]})
+    assert cohort.encode([{"a": False}, {"a": True}])[:, cohort.names.index("a")].tolist() == [0, 1]
+
+
 def test_values_are_shown_as_a_person_wrote_them(cohort):
     row = {"age": 71, "sex": "M", "ward": "icu", "lactate": 3.1}
     shown = [cohort.decode(name, value) for name, value in zip(cohort.names, cohort.encode(row)[0], strict=True)]
