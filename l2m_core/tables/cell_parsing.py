@@ -215,6 +215,11 @@ def entered_text(value: float) -> str:
     return number_text(float(f"{value:.12g}"))
 
 
+def such_cells(count: int, more: str = "") -> str:
+    """'1 such cell', '1,200 more such cells'."""
+    return f"{count:,} {more}such cell{'' if count == 1 else 's'}"
+
+
 def whole_text(value: Any) -> str:
     """A whole number digit for digit, also beyond what a float can tell apart."""
     number = int(value)

@@ -30,6 +30,7 @@ from l2m_core.tables.cell_parsing import (
     number_text,
     parse_both,
     parse_number,
+    such_cells,
     unit_key,
     unwrapped,
     without_limit_sign,
@@ -175,7 +176,7 @@ class DistinctTexts:
         if found.limits and self.rules.censored == "refuse":
             return self._problem(
                 f"'{self.texts[found.limits[0]]}' is a detection limit, not a number "
-                f"({counts[found.limits].sum()} such cells). Write the number to use, leave it empty, "
+                f"({such_cells(int(counts[found.limits].sum()))}). Write the number to use, leave it empty, "
                 "or take the limits themselves (on the page: 'Cells such as <5'; in Python: censored='limit').",
                 found.limits[0],
             )

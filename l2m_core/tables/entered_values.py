@@ -24,6 +24,7 @@ from l2m_core.tables.cell_parsing import (
     number_text,
     parse_both,
     parse_number,
+    such_cells,
     unit_key,
     unwrapped,
     whole_text,
@@ -222,7 +223,7 @@ def warn_unseen(feature: Feature, values: Sequence[Any]):
 
 def unseen_words(feature: Feature, values: Sequence[Any]) -> str:
     text = value_text(values[0])
-    more = f" (and {len(values) - 1} more such cells)" if len(values) > 1 else ""
+    more = f" (and {such_cells(len(values) - 1, 'more ')})" if len(values) > 1 else ""
     message = (
         f"'{feature.name}': {text[:60]!r}{more} was never seen in the cohort and is read as '{OTHER}', which tells nothing "
         f"unless some of its patients are '{OTHER}' too."

@@ -11,7 +11,7 @@ import numpy as np
 from l2m_core.errors import CohortError
 from l2m_core.schema import MOST_LEVELS, Feature, Overrides
 from l2m_core.tables.allowed_numbers import is_outside, of_merged_codes, of_rounding
-from l2m_core.tables.cell_parsing import entered_text, unit_key
+from l2m_core.tables.cell_parsing import entered_text, such_cells, unit_key
 from l2m_core.tables.column_reading import PAIRS, Reading
 from l2m_core.tables.entered_values import codes_of
 from l2m_core.tables.level_order import join_spellings, merge_case, order_levels
@@ -98,7 +98,7 @@ def _check_range(feature, values, rows):
         first = int(np.argmax(outside))
         raise CohortError(
             f"Column '{feature.name}', row {rows[first]}: {entered_text(values[first])} is outside the allowed range "
-            f"{feature.range_text} ({int(outside.sum())} such cells). Correct the cells, or the range in the schema."
+            f"{feature.range_text} ({such_cells(int(outside.sum()))}). Correct the cells, or the range in the schema."
         )
 
 

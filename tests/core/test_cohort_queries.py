@@ -84,7 +84,7 @@ def test_the_frame_that_a_cohort_was_made_of_is_read_by_its_own_names():
 
 
 def test_an_unseen_category_is_other_and_said_once(cohort):
-    with pytest.warns(UnseenLevelWarning, match="'ward': 'hospice' .*1 more") as caught:
+    with pytest.warns(UnseenLevelWarning, match="'ward': 'hospice' .and 1 more such cell. was") as caught:
         codes = cohort.encode([{"ward": "hospice"}, {"ward": "home"}, {"ward": "icu"}])[:, 2]
     assert codes.tolist() == [3, 3, 0] and len(caught) == 1
     assert [cohort.decode("ward", code) for code in codes] == ["other", "other", "icu"]

@@ -62,7 +62,8 @@ def _pair(one: LoadedTrace, two: LoadedTrace, across: str) -> None:
     if all(paths) and _same_question(one, two):
         _chart([path for path in paths if path], outcome, keys[0], across, "compare-both")
     else:
-        notices.show("info", "The two predict different outcomes, so each has its own chart.")
+        why = "One prediction was not recorded" if _same_question(one, two) else "The two predict different outcomes"
+        notices.show("info", f"{why}, so each has its own chart.")
         for column, loaded, path, key in zip(st.columns(2, gap="large"), (one, two), paths, keys, strict=True):
             with column:
                 if path:
