@@ -28,6 +28,7 @@ from l2m_core.errors import ConfigError, InputError
 from tests.app.conftest import check, small_frame, texts
 from tests.app.stepping import begin, recorded, step_id
 
+LAST_BITS = 1e-12  # members that are fitted again may sum in another order
 WEIGHTS = {"model": 0.4, "Bayesian regression": 0.35, "trees": 0.25}
 PATIENCE = 120  # seconds
 
@@ -106,7 +107,7 @@ def test_a_step_through_names_its_council_and_is_replayed_with_it(here, owner: s
     plain = record.patient(services.get().conditioned(owner, ward, services.get().model(owner)).memory)
     assert believed["yes"] != pytest.approx(float(plain.posterior[1]), abs=1e-6)
     here()  # a restart, after which members are fitted to the cohort again
-    assert posteriors(owner, heard) == [dict(believed)]
+    assert posteriors(owner, heard) == [pytest.approx(dict(believed), abs=LAST_BITS)]
     found = {one.what: one.result for one in checks.verify(owner, loading.load(owner, record.id))}
     assert found["Council"] == found["Replay"] == "verified"
 
@@ -122,7 +123,7 @@ def test_one_that_began_alone_goes_on_alone(here, owner: str, ward: StoredCohort
 def test_one_that_began_with_a_council_keeps_it_where_councils_are_off_by_now(here, owner: str, heard: AppTest) -> None:
     before = posteriors(owner, heard)
     here(council=False)
-    assert posteriors(owner, heard) == before
+    assert posteriors(owner, heard) == [pytest.approx(one, abs=LAST_BITS) for one in before]
     app = check(heard.run())
     assert "model general with Bayesian regression and trees" in texts(app)
 
@@ -145,7 +146,8 @@ def test_an_exported_trace_names_the_council_and_comes_back_with_it(owner: str, 
     incoming = exchange.read_file(text.encode())
     memory = loaded.conditioned.memory  # type: ignore[union-attr]
     assert max(incoming.trace.differences(memory)) == 0
-    assert max(incoming.trace.differences(memory.with_council(None))) == 0, "its members are fitted again"
+    # Its members are fitted again, whose sums may differ in the last bits.
+    assert max(incoming.trace.differences(memory.with_council(None))) < LAST_BITS
     alone = json.loads(text)
     del alone["council"]
     with pytest.raises(InputError, match="not the events of its chain"):

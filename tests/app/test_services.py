@@ -20,7 +20,6 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ModelFileError
 from l2m_core.paths import model_folders
 from l2m_core.schema import Feature
-from l2m_core.tables.column_reading import ReadingRules
 from tests.app.conftest import small_cohort, small_frame
 
 
@@ -80,7 +79,7 @@ def test_a_cohort_that_is_no_longer_shared_is_not_computed_with(shared_services:
         shared_services.cohort(guest, store.cohorts.get(guest, mine.id))
 
 
-def test_a_cohort_is_stored_as_it_was_read_and_needs_its_rules_no_more(shared_services: Services, owner: str) -> None:
+def test_a_cohort_is_stored_as_it_was_read_with_the_rules_of_its_file(shared_services: Services, owner: str) -> None:
     rows = "\n".join(f"{'-999' if i % 4 == 0 else f'{i}.500,5'};{'?' if i % 5 else 'x'};{i % 2}" for i in range(1, 41))
     cohort = Cohort.from_csv(
         f"cells;mark;died\n{rows}".encode(),
@@ -91,9 +90,10 @@ def test_a_cohort_is_stored_as_it_was_read_and_needs_its_rules_no_more(shared_se
     )
     stored = shared_services.add_cohort(owner, cohort)
     again = shared_services.cohort(owner, stored)
-    assert again.content_hash == cohort.content_hash and again.rules == ReadingRules()
+    assert again.content_hash == cohort.content_hash and again.rules == cohort.rules
     assert np.array_equal(again.x, cohort.x, equal_nan=True)
-    assert again.encode({"cells": 1500.5})[0, 0] == cohort.encode({"cells": "1.500,5"})[0, 0] == 1500.5
+    for cell in (1500.5, "1.500,5"):
+        assert again.encode({"cells": cell})[0, 0] == cohort.encode({"cells": cell})[0, 0] == 1500.5
 
 
 def test_a_cohort_that_is_not_read_back_as_it_is_is_refused_and_nothing_is_stored(

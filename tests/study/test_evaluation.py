@@ -105,7 +105,7 @@ def test_a_file_that_has_changed_is_measured_anew(folder):
     run(folder, *arguments)
     before, table = loss_of(), pd.read_csv(folder / "icu.csv")
     table.assign(died=(table["lactate"] > 1).astype(int)).to_csv(folder / "icu.csv", index=False)
-    manifest._load.cache_clear()  # as a new command has it
+    manifest.load_once.cache_clear()  # as a new command has it
     assert "No trial has been finished" in run(folder, *arguments, "--report-only")
     run(folder, *arguments)
     assert len(loss_of()) == len(before) and not set(loss_of()) & set(before)

@@ -67,7 +67,7 @@ class Source:
 
     def load(self) -> Cohort:
         """All rows that have an outcome; columns that the manifest gives no role are ignored."""
-        return _load(self)
+        return load_once(self)
 
     def read(self) -> Cohort:
         """As `load`, from the file whether or not it has been read before."""
@@ -140,7 +140,7 @@ def _names(entry: dict[str, Any], key: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=32)
-def _load(source: Source) -> Cohort:
+def load_once(source: Source) -> Cohort:
     return read_cohort(source)
 
 
