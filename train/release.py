@@ -70,7 +70,7 @@ def run(job: ReleaseJob) -> None:
             f"{folder} holds a model. Name another folder, or say replace=true if this one is to take its place."
         )
     module, training = trained_weights(job.run)
-    if training.get("job", {}).get("classes_by_frequency") and job.inference.class_order != FREQUENCY:
+    if training.get("job", {}).get("classes_by_frequency") and not job.inference.by_frequency:
         raise ConfigError(
             f"{job.run} was trained with classes_by_frequency, so inference.class_order must be {FREQUENCY}."
         )

@@ -17,9 +17,8 @@ POINT = 1.0  # of a probability, or of a hundredth of the spread of a continuous
 OF_RARE = 0.1
 """Of a rare outcome, this share of how often it is: where one in fifty has it, a point more or less is half as many again."""
 LIKELY = 0.05  # the least chance that a test carries the belief across a threshold for it to be worth having
-ROUNDING = (
-    1e-6  # share of a cost budget: decimals are not kept exactly, and 0.1 spent three times is a little more than 0.3
-)
+ROUNDING = 1e-6
+"""Share of a cost budget. Decimals are not kept exactly: 0.1 spent three times is a little more than 0.3."""
 
 
 def least_points_for(cohort: Cohort) -> float:

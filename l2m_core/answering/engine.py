@@ -27,7 +27,7 @@ from l2m_core.answering.parts import averaged
 from l2m_core.answering.predictive import Predictive, reach_of
 from l2m_core.answering.release import Release
 from l2m_core.answering.row_order import content_order
-from l2m_core.answering.settings import AS_CODED, FREQUENCY
+from l2m_core.answering.settings import AS_CODED
 from l2m_core.cohort import Cohort
 from l2m_core.lazy import lazy
 from l2m_core.model.columns import Columns
@@ -85,7 +85,7 @@ def encode_cohort(
     if cohort.kind != "continuous":
         views, rest_share = release.views_of(cohort), release.inference.against_rest
         by_frequency = None
-        if release.inference.class_order == FREQUENCY:
+        if release.inference.by_frequency:
             by_frequency = torch.from_numpy(cohort.y[content_order(cohort, with_outcome=False)])
         codings = ClassCodings.of(cohort.n_classes, views, rest_share, release.parts_of(cohort), by_frequency)
     return OnDevice(release, partial(_read, cohort=cohort, codings=codings, run=run, progress=progress)), codings

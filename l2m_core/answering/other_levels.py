@@ -1,4 +1,4 @@
-"""'Other' where nobody is: what a level that the cohort never had is to a model."""
+"""A level that the cohort never had is 'other'; where no row is 'other', it tells a model nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from l2m_core.cohort import Cohort
 
 @dataclass(frozen=True)
 class OtherLevels:
-    """columns, codes: of the features with levels of whose 'other' no row is, (m,) each."""
+    """The features of which no row is 'other'. columns: (m,) their places in x; codes: (m,) the code of 'other' in each."""
 
     columns: np.ndarray
     codes: np.ndarray
@@ -25,10 +25,9 @@ class OtherLevels:
         return cls(columns[~is_held], codes[~is_held])
 
     def not_known(self, x: np.ndarray) -> np.ndarray:
-        """x: (n, d) with NaN where unknown, and where a patient is 'other' as nobody else.
+        """x, (n, d) with NaN where unknown, with NaN also where a patient is 'other' and no row is.
 
-        Codes are places on a line to the model: it would answer as for a level beyond the last that has a name, of which it
-        has no more reason to think so than of any other.
+        To the model codes are places on a line: it would answer about a level beyond the last, which nothing has taught it.
         """
         is_other = x[:, self.columns] == self.codes  # (n, m)
         if not is_other.any():

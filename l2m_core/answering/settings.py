@@ -102,7 +102,7 @@ class AnswerSettings:
 
     @property
     def by_frequency(self) -> bool:
-        """Whether what the model goes on to learn must have its classes coded from the most to the least frequent too."""
+        """Whether classes are coded from the most to the least frequent, for answers and in what the model goes on to learn."""
         return self.class_order == FREQUENCY
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from l2m_core.errors import CohortError, ConfigError
 from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, query_losses
-from l2m_core.learn.precision import FASTER, check_dtype
+from l2m_core.learn.precision import FASTER
 from l2m_core.learn.processes import take_from_first
 from l2m_core.learn.stages import Episode, Stage, draw_known, seeded
 from l2m_core.settings import check_least
@@ -59,7 +59,6 @@ class FinetuneConfig:
     def __post_init__(self) -> None:
         if not 0 < self.held_out < 1:
             raise ConfigError(f"finetune.held_out is {self.held_out}; it must lie strictly between 0 and 1.")
-        check_dtype("finetune.dtype", self.dtype)
         check_least(self, "finetune", steps=1, tasks=1, rows=16, evaluate_every=1, patience=1)
         try:
             _ = self.stage, _loop_config(self)

@@ -25,11 +25,8 @@ FASTER = "auto"
 CLEARLY = 1.25
 """By how much bfloat16's products must be faster to be chosen: the rest of a step gains less, and the choice should be the same
 each time."""
-TRIAL = (
-    1024,
-    128,
-    512,
-)  # rows, width and hidden width of the products that are tried, as a block of the network has them
+TRIAL = (1024, 128, 512)
+"""Rows, width and hidden width of the products that are tried, as a block of the network has them."""
 SECONDS_TO_TRY = 0.3
 
 
@@ -39,7 +36,7 @@ def check_dtype(name: str, dtype: str) -> None:
 
 
 def chosen_dtype(dtype: str, device: torch.device | str, threads: int) -> str:
-    """The arithmetic itself; where it is to be the faster one, bfloat16 on a GPU, and on a processor what a trial says."""
+    """What `dtype` names; of "auto" bfloat16 on a GPU, and on a processor what a trial finds faster."""
     if dtype != FASTER:
         return dtype
     return "bfloat16" if torch.device(device).type != "cpu" or is_bfloat16_faster(threads) else "float32"

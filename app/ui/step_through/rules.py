@@ -46,9 +46,9 @@ class Limit:
 
     def shown(self, stopping: Stopping) -> float | None:
         kept = getattr(stopping, self.name)
-        return (
-            float(f"{100 * kept:.12g}") if self.in_percent and kept is not None else kept
-        )  # 29, not 28.999999999999996
+        if kept is None or not self.in_percent:
+            return kept
+        return float(f"{100 * kept:.12g}")  # 29, not 28.999999999999996
 
     def read(self, entered: float | None) -> Any:
         """As the field keeps it."""
