@@ -71,3 +71,10 @@ def test_the_command_writes_its_page(folder: Path, tmp_path: Path, capsys: pytes
     page = (out / "informed_order.md").read_text()
     assert "## Real cohorts" in page and "## Synthetic tasks" not in page
     assert "| long | 50 | 300 |" in page
+
+
+def test_without_anything_to_ask_about_the_command_says_what_to_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert main(["informed_order", "--data", str(tmp_path), "--tasks", "0", "--out", str(tmp_path / "out")]) == 2
+    assert "give --tasks 1 or more" in capsys.readouterr().err

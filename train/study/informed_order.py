@@ -94,7 +94,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--rows", type=at_least(2), default=1500, help="rows that the better informed has read, at most"
     )
-    parser.add_argument("--tasks", type=at_least(1), default=10, help="of each family of the prior")
+    parser.add_argument(
+        "--tasks", type=at_least(0), default=10, help="of each family of the prior; 0: real cohorts only"
+    )
     given = parser.parse_args(arguments)
     devices.apply_option(given.device)
     model, records = load(given.model), []
@@ -104,6 +106,8 @@ def main(arguments: Sequence[str]) -> int:
         records += found
         losses = ", ".join(f"{record['method']} {record['log_loss']:.4f}" for record in found)
         print(f"{case.cell.cohort} {case.cell.context} seed {case.cell.seed}: {losses}", file=sys.stderr, flush=True)
+    if not records:
+        raise ConfigError(f"Nothing to ask about: no cohort of '{given.data}' has enough rows; give --tasks 1 or more.")
     contexts, seeds = (" ".join(map(str, numbers)) for numbers in (given.contexts, given.seeds))
     command = (
         f"python -m train informed_order --model {Path(given.model).name} --contexts {contexts} --rows {given.rows} "
