@@ -24,7 +24,7 @@ from l2m_core.tables.measurements import as_they_are, find_measurements, one_row
 from l2m_core.tables.outcome_inference import FEWEST_ROWS
 from l2m_core.tables.reading import read_table
 from l2m_core.tables.reading_notes import CellNote, joined_texts
-from l2m_core.tables.restoring import READ_AS, READ_BY, newer_readings, understood
+from l2m_core.tables.restoring import OF_COMMAS, READ_AS, READ_BY, newer_readings, understood
 from l2m_core.tables.schema_inference import infer
 from l2m_core.tables.stated_settings import combine, how_to_read, levels_of
 from l2m_core.tables.table import DEFAULT_LIMITS, Limits, Table, check_size
@@ -172,9 +172,10 @@ class Cohort:
         """A cohort from its own `frame()` and schema, as it was when it had this hash, however files are read today.
 
         What a file of such cells would be read as today can differ; warnings say where. Further values, as of patients who are
-        brought to it, are read by the rules that were stated for its file.
+        brought to it, are read by the rules that were stated for its file, and by the decimal commas that its cells told.
         """
         rules = ReadingRules(**frame.attrs.get(READ_AS, {}))
+        commas = dict.fromkeys(frame.attrs.get(OF_COMMAS, ()), ",")
         table = replace(table_from_frame(frame, name=name), reading=frame.attrs.get(READ_BY, 1))
         for kept in (understood(table, schema), table):  # the second: a table that was stored as it came
             try:
@@ -184,7 +185,8 @@ class Cohort:
                     raise
                 continue
             if cohort.content_hash == content_hash:
-                return replace(cohort, rules=rules, warnings=(*cohort.warnings, *newer_readings(cohort)))
+                warnings = (*cohort.warnings, *newer_readings(cohort))
+                return replace(cohort, rules=rules, decimals={**cohort.decimals, **commas}, warnings=warnings)
         raise CohortError(
             f"Cohort '{name}' reads differently from when it was stored, by another version of this program (content hash "
             f"{cohort.content_hash[:16]}… instead of {content_hash[:16]}…). Upload its table again."
@@ -433,7 +435,14 @@ class Cohort:
         frame.attrs[READ_BY] = table.reading
         if self.rules != DEFAULT_RULES:
             frame.attrs[READ_AS] = self.rules.stated()
+        if commas := sorted(name for name, sign in self.decimals.items() if sign == ","):
+            frame.attrs[OF_COMMAS] = commas
         return frame
+
+    def under(self, schema: Overrides) -> Cohort:
+        """The same table under another schema. Its cells, and further values, are read as they were."""
+        changed = Cohort.from_frame(self.frame(), schema=schema, name=self.name, **self.rules.stated())
+        return replace(changed, decimals={**changed.decimals, **self.decimals})
 
     def _frame_of_arrays(self) -> pd.DataFrame:
         columns: dict[str, Any] = {}

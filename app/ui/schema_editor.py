@@ -145,8 +145,7 @@ def _take_yaml(cohort_id: str) -> None:
 
 
 def _store_version(owner: str, stored: StoredCohort, overrides: Overrides) -> None:
-    before = services.get().shown_cohort(owner, stored)
-    changed = Cohort.from_frame(before.frame(), schema=overrides, name=stored.name, **before.rules.stated())
+    changed = services.get().shown_cohort(owner, stored).under(overrides)
     saved = services.get().add_cohort(owner, changed)
     state.acted("save schema")
     same = saved.content_hash == stored.content_hash

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 READ_BY = "l2m reading"  # a stored frame's attribute; a frame without it was stored before there was one
 READ_AS = "l2m rules"  # likewise: `ReadingRules.stated` of its file, where they are not the usual ones
+# Likewise: columns whose cells told a decimal comma. Of others a stored cohort takes either sign where one reading is possible.
+OF_COMMAS = "l2m decimal commas"
 AGAIN = "This cohort stays as it was stored; upload its file again to have it read anew."
 
 

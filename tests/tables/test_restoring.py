@@ -85,6 +85,29 @@ def test_a_column_that_was_ignored_is_read_when_it_is_taken_up():
     assert "is a detection limit" in look["crp"].summary.problem
 
 
+def test_a_stored_cohort_keeps_the_decimal_commas_that_its_cells_told():
+    """Its table holds numbers. Of a patient who is brought later, 1.100 would be 1.1 and not 1100."""
+    columns = {"age": [f"{40 + 7 * i % 31}" for i in range(N)], "wbc": [f"{1000 + 7 * i % 31}" for i in range(N)]}
+    columns["crp"] = [f"{i},5" for i in range(N)]
+    file = pd.DataFrame({**columns, "died": ["no", "yes"] * (N // 2)}).to_csv(index=False, sep=";").encode()
+    cohort = Cohort.from_csv(file, "died")
+    again = Cohort.restored(cohort.frame(), cohort.schema, cohort.content_hash)
+    changed = again.under(
+        Overrides.from_data({"outcome": {"name": "died"}, "features": [{"name": "age", "role": "ignored"}]})
+    )
+    for kept in (
+        cohort,
+        again,
+        again.rows(slice(0, 9)),
+        changed,
+        Cohort.restored(again.frame(), cohort.schema, cohort.content_hash),
+    ):
+        assert kept.encode({"wbc": "1.100", "crp": "1.100,5"})[0, -2:].tolist() == [1100, 1100.5]
+    points = Cohort.from_csv(file.replace(b",5", b".5"), "died")
+    # A point is what a reader expects anyway: a comma is still read where it can be one thing only.
+    assert Cohort.restored(points.frame(), points.schema, points.content_hash).encode({"crp": "1,5"})[0, 2] == 1.5
+
+
 @pytest.mark.parametrize(
     "cells", [["+", "-"], ["-", "x"], ["1.100", "950"], ["5.3\u00b9", "NA"], ["none", "2020-01-01"], ["<5", "7 "]]
 )
