@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -105,8 +105,17 @@ def _ask_for_outcome(table: Table, draft: Draft, cohort: Cohort | None, refusal:
         columns[2].selectbox(
             "Class that counts as positive", cohort.classes[::-1], key="draft-positive", on_change=_restate
         )
+    elif cohort is not None and cohort.kind == "continuous":
+        with columns[2]:
+            ask_for_unit("draft-outcome-unit", draft["of_outcome"].get("unit", ""), _restate)
     with st.expander("Reading options", expanded=refusal is not None, type="compact"):
         _ask_how_to_read()
+
+
+def ask_for_unit(key: str, unit: str, on_change: Callable[[], None] | None = None) -> None:
+    """Of an outcome that is a number."""
+    st.session_state.setdefault(key, unit)
+    st.text_input("Unit of the outcome", key=key, max_chars=60, placeholder="such as mg/dL", on_change=on_change)
 
 
 def _ask_how_to_read() -> None:
@@ -163,10 +172,13 @@ def _restate() -> None:
     table = services.get().known_table(tuple(draft["key"]))
     if not same and table is not None:
         draft = {**draft, "features": edited(table, draft), "of_outcome": {}, "round": draft["round"] + 1}
-        st.session_state.pop("draft-positive", None)
+        for key in ("draft-positive", "draft-outcome-unit"):
+            st.session_state.pop(key, None)
+    unit = st.session_state.get("draft-outcome-unit")
     st.session_state[DRAFT] = {
         **draft,
         "outcome": outcome,
+        "of_outcome": draft["of_outcome"] if unit is None else {**draft["of_outcome"], "unit": unit.strip()},
         "kind": kind if kind in ("binary", "multiclass", "continuous") else None,
         "positive": st.session_state.get("draft-positive") if same else None,
         "censored": st.session_state.get("draft-censored", draft["censored"]),
@@ -307,6 +319,7 @@ def _take_yaml() -> None:
             "round": draft["round"] + 1,
         }
         st.session_state["draft-outcome"] = outcome
+        st.session_state.pop("draft-outcome-unit", None)  # the file's counts
 
 
 def read_text(data: bytes) -> str:

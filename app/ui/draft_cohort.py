@@ -122,9 +122,10 @@ def with_missing(codes: str, text: str) -> str:
 
 
 def _outcome(draft: Draft) -> dict[str, Any]:
-    if draft["kind"]:
-        return {"name": draft["outcome"], "kind": draft["kind"]}
-    return {**draft["of_outcome"], "name": draft["outcome"]}
+    stated = draft["of_outcome"]
+    if draft["kind"]:  # classes that a YAML file states may be of another kind
+        stated = {"kind": draft["kind"], **{key: stated[key] for key in ("unit", "description") if stated.get(key)}}
+    return {**stated, "name": draft["outcome"]}
 
 
 def _rules(draft: Draft) -> dict[str, Any]:

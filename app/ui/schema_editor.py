@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -9,21 +10,27 @@ import streamlit as st
 from app.host import services
 from app.store import StoredCohort
 from app.ui import column_editor, downloads, notices, schema_table, state
-from app.ui.cohort_draft import read_text
+from app.ui.cohort_draft import ask_for_unit, read_text
 from app.ui.column_editor import Editors
 from l2m_core.cohort import Cohort
+from l2m_core.errors import CohortError
 from l2m_core.schema import Outcome, Overrides, Schema
 from l2m_core.tables.first_look import FirstLook, first_look
 from l2m_core.tables.role_guesses import RoleGuess
 
 SECTION = "schema"
-POSITIVE = "schema-positive"
+POSITIVE, UNIT = "schema-positive", "schema-unit"
+# Behind a refusal, which counts rows and names options as for a file that is being uploaded.
+OF_STORED = (
+    "Rows are counted from 0 in the stored table. How cells are read is stated when a file is uploaded; "
+    "to state it otherwise, upload the file again."
+)
 
 
 def show(stored: StoredCohort, cohort: Cohort) -> None:
     st.caption("Saving makes a new version of the cohort; earlier ones stay.")
     notices.show_waiting(SECTION)
-    _ask_for_positive(stored, cohort)
+    _ask_for_outcome(stored, cohort)
     settings = settings_of(cohort.schema)
     look, editors = look_at(stored, cohort), _editors(stored)
     names = [name for name in settings if name in look]
@@ -72,7 +79,9 @@ def settings_of(schema: Schema) -> dict[str, dict[str, Any]]:
     return settings
 
 
-def _ask_for_positive(stored: StoredCohort, cohort: Cohort) -> None:
+def _ask_for_outcome(stored: StoredCohort, cohort: Cohort) -> None:
+    if cohort.kind == "continuous":
+        ask_for_unit(f"{UNIT}-{stored.id}", cohort.schema.outcome.unit)
     if cohort.kind == "binary":
         st.selectbox(
             "Class that counts as positive",
@@ -122,7 +131,9 @@ def _save(cohort_id: str) -> None:
         for name, said in after.items():
             if said["role"] != "ignored" and before[name]["role"] == "ignored" and name in look:
                 said.setdefault("kind", look[name].summary.kind)  # or it would be left out again
-        outcome = _outcome(cohort.schema.outcome, st.session_state.get(f"{POSITIVE}-{stored.id}"))
+        unit = st.session_state.get(f"{UNIT}-{stored.id}", cohort.schema.outcome.unit)
+        positive = st.session_state.get(f"{POSITIVE}-{stored.id}")
+        outcome = _outcome(replace(cohort.schema.outcome, unit=unit.strip()), positive)
         _store_version(owner, stored, Overrides.from_data({"outcome": outcome, "features": schema_table.stated(after)}))
 
 
@@ -145,7 +156,10 @@ def _take_yaml(cohort_id: str) -> None:
 
 
 def _store_version(owner: str, stored: StoredCohort, overrides: Overrides) -> None:
-    changed = services.get().shown_cohort(owner, stored).under(overrides)
+    try:
+        changed = services.get().shown_cohort(owner, stored).under(overrides)
+    except CohortError as error:
+        raise CohortError(f"{error} {OF_STORED}") from error
     saved = services.get().add_cohort(owner, changed)
     state.acted("save schema")
     same = saved.content_hash == stored.content_hash

@@ -32,6 +32,7 @@ OF_ONE_TABLE = (
     "draft-rows",
     "draft-outcome",
     "draft-positive",
+    "draft-outcome-unit",
     "draft-kind",
     "draft-missing",
     "draft-censored",
@@ -101,7 +102,7 @@ def _new_draft(
         "rows": rows,
         "name": name,
         "outcome": None if table is None else guess_outcome(table.names),
-        "of_outcome": {},  # further settings of the outcome, from a YAML file
+        "of_outcome": {},  # further settings of the outcome: its unit, and what a YAML file says
         "positive": None,
         "kind": None,
         "censored": "refuse",

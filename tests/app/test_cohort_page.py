@@ -260,6 +260,55 @@ def test_the_positive_class_of_a_stored_cohort_can_be_changed(shared_services: S
     assert versions[2].features == versions[1].features
 
 
+def test_an_outcome_that_is_a_number_has_its_unit_at_the_upload_and_later(
+    shared_services: Services, owner: str
+) -> None:
+    app = upload(open_app(), "ward.csv", csv())
+    app = check(app.selectbox(key="draft-outcome").set_value("sodium").run())
+    app = check(app.text_input(key="draft-outcome-unit").set_value(" mmol/L ").run())
+    app = check(app.selectbox(key="draft-kind").set_value("continuous").run())
+    press(app, "draft-save")
+    (stored,) = shared_services.store.cohorts.list(owner)
+    assert Schema.from_yaml(stored.schema_yaml).outcome.unit == "mmol/L"
+    app = open_app(cohort=stored.id)
+    app.session_state["cohort-tabs"] = "Schema"
+    app = check(app.run())
+    assert app.text_input(key=f"schema-unit-{stored.id}").value == "mmol/L"
+    app.text_input(key=f"schema-unit-{stored.id}").set_value("mEq/L").run()
+    press(app, "schema-save")
+    units = {
+        stored.version: Schema.from_yaml(stored.schema_yaml).outcome.unit
+        for stored in shared_services.store.cohorts.list(owner)
+    }
+    assert units == {1: "mmol/L", 2: "mEq/L"}
+
+
+def test_the_unit_of_one_outcome_is_not_that_of_the_next(owner: str) -> None:
+    app = upload(open_app(), "ward.csv", csv())
+    app = check(app.selectbox(key="draft-outcome").set_value("sodium").run())
+    app = check(app.text_input(key="draft-outcome-unit").set_value("mmol/L").run())
+    app = check(app.selectbox(key="draft-outcome").set_value("age").run())
+    assert app.text_input(key="draft-outcome-unit").value == ""
+    yaml = "outcome: {name: sodium, kind: continuous, unit: mEq/L}"
+    app = check(app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run())
+    assert app.text_input(key="draft-outcome-unit").value == "mEq/L"
+
+
+def test_a_refusal_of_a_stored_table_says_how_its_rows_are_counted(shared_services: Services, owner: str) -> None:
+    frame = small_frame().astype({"lactate": object})
+    frame.loc[::5, "lactate"] = "<0.5"
+    ignored = {"features": [{"name": "lactate", "role": "ignored"}]}
+    stored = shared_services.add_cohort(owner, Cohort.from_csv(csv(frame), "died", schema=ignored, name="limits"))
+    app = open_app(cohort=stored.id)
+    app.session_state["cohort-tabs"] = "Schema"
+    app = check(app.run())
+    text = "features: [{name: lactate, kind: number, role: acquirable}]\noutcome: died"
+    app.file_uploader(key="schema-upload").upload("schema.yaml", text.encode()).run()
+    assert "row 0: '<0.5' is a detection limit" in texts(app)
+    assert "Rows are counted from 0 in the stored table" in texts(app)
+    assert len(shared_services.store.cohorts.list(owner)) == 1
+
+
 def test_yaml_describes_a_stored_cohort_in_a_new_version(
     shared_services: Services, owner: str, ward: StoredCohort
 ) -> None:
