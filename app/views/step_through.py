@@ -83,15 +83,14 @@ def _draw(present: step_answers.StepAnswers) -> None:
 def _head(present: step_answers.StepAnswers) -> None:
     record, patient = present.record, present.patient
     memory = patient.memory
-    voices = f" {record.council.in_brief}" if record.council else ""
-    name_of_model = f"{labels.markdown(memory.release.name)}{voices}"
+    model = labels.markdown(record.answering(memory.release.name))
     title, tools = st.columns([1.7, 1], vertical_alignment="center")
     with title, st.container(gap=None):
         name = labels.markdown(labels.short(record.step_through.title or "Step-through", 60))
         st.markdown(f"#### {name}", anchors=False)
         st.markdown(
-            f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model "
-            f"{name_of_model} · {labels.counted(patient.steps, 'test')} · cost {labels.entered_text(patient.spent)} · "
+            f":small[{labels.markdown(memory.cohort.name)}, version {record.cohort.version} · model {model} · "
+            f"{labels.counted(patient.steps, 'test')} · cost {labels.entered_text(patient.spent)} · "
             f":material/science: {labels.markdown(notices.RESEARCH_SHORT)}]"
         )
     with tools, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall", key="step-tools"):

@@ -91,7 +91,7 @@ def _head(owner: str, loaded: LoadedTrace) -> None:
     tests = sum(len(step.event.values) > 0 and step.event.kind == "observe" for step in loaded.counting)
     with title, st.container(gap=None):
         st.markdown(f"#### {labels.markdown(labels.short(loaded.label, 60))}", anchors=False)
-        model = f"model {labels.markdown(trace.model)}" if trace.model else "model not installed"
+        model = f"model {labels.markdown(record.answering(trace.model))}" if trace.model else "model not installed"
         st.markdown(
             f":small[{labels.markdown(record.cohort.name)}, version {record.cohort.version} · {model} · "
             f"{labels.counted(tests, 'test')} · cost {labels.entered_text(trace.steps[-1].spent)} · "

@@ -53,9 +53,12 @@ def small_cohort() -> Cohort:
 
 @pytest.fixture(scope="session")
 def shared_services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[services.Services]:
-    """One store and one loaded model for all page tests; each test has its own owner's things apart anyway."""
+    """One store and one loaded model for all page tests; each test has its own owner's things apart anyway.
+
+    Without councils, which would be fitted for each test's cohort and be heard in those tests alone that are slow enough.
+    """
     data_dir = tmp_path_factory.mktemp("data")
-    made = services.Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
+    made = services.Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}", council=False))
     services.reset(lambda: made)
     yield made
     services.reset()

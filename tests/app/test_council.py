@@ -25,7 +25,7 @@ from l2m_core.council import fitting
 from l2m_core.council.council import Recipe
 from l2m_core.council.members import members_of
 from l2m_core.errors import ConfigError, InputError
-from tests.app.conftest import check, small_frame, texts
+from tests.app.conftest import check, open_app, small_frame, texts
 from tests.app.stepping import begin, recorded, step_id
 
 LAST_BITS = 1e-12  # members that are fitted again may sum in another order
@@ -48,8 +48,8 @@ def here(
     """Services over the shared store, with nothing in memory, as after a restart; called with other settings."""
     started: list[Services] = []
 
-    def start(**settings) -> Services:
-        started.append(Services(replace(shared_services.settings, **settings)))
+    def start(council: bool = True, **settings) -> Services:
+        started.append(Services(replace(shared_services.settings, council=council, **settings)))
         monkeypatch.setattr(services, "get", lambda: started[-1])
         return started[-1]
 
@@ -102,7 +102,8 @@ def test_the_first_answer_waits_for_no_council(here, owner: str, ward: StoredCoh
 def test_a_step_through_names_its_council_and_is_replayed_with_it(here, owner: str, ward, heard: AppTest) -> None:
     record = recorded(owner, heard)
     assert record.council is not None and dict(record.council.weights) == WEIGHTS
-    assert "model general with Bayesian regression and trees" in texts(heard)
+    told = "model general with Bayesian regression and trees"
+    assert told in texts(heard) and told in texts(open_app("traces", trace=record.id))
     (believed,) = record.believed
     plain = record.patient(services.get().conditioned(owner, ward, services.get().model(owner)).memory)
     assert believed["yes"] != pytest.approx(float(plain.posterior[1]), abs=1e-6)

@@ -7,7 +7,7 @@ from app.store import NotFound, StepThrough, StoredCohort
 from app.ui.traces import exchange, loading
 from tests.app.conftest import check, open_app, press, texts
 from tests.app.recorded import eventful, keep, memory_of
-from tests.app.stepping import begin, enter, recorded, step_id
+from tests.app.stepping import begin, enter, step_id
 from tests.app.test_traces_page import open_trace, titles, turn
 
 
@@ -102,9 +102,7 @@ def test_nothing_of_it_stays_in_memory(shared_services: Services, owner: str, wa
     app = enter(app, "lactate", 2.7183)
     name = step_id(app)
     hashes = {event.hash for event in shared_services.store.step_throughs.events(owner, name)}
-    alone = shared_services.conditioned(owner, ward, shared_services.model(owner))
-    # With a council, where one happened to be ready when this step-through began.
-    conditioned = shared_services.under(alone, recorded(owner, app).council)
+    conditioned = shared_services.conditioned(owner, ward, shared_services.model(owner))
     assert hashes & hashes_in(conditioned)
     assert len(conditioned.memory.batcher)
     shared_services.delete_step_throughs(owner, [name])

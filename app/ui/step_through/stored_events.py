@@ -71,6 +71,10 @@ class Record:
     council: Recipe | None = None
     """Of the council that the step-through began with; None: the model answers alone."""
 
+    def answering(self, model: str) -> str:
+        """Who answers: the model, and those of its council."""
+        return f"{model} {self.council.in_brief}" if self.council else model
+
     @property
     def id(self) -> str:
         return self.step_through.id
