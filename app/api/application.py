@@ -96,10 +96,11 @@ class Face:
         async def work() -> dict[str, Any]:
             stored = await self._thread(lambda: self._stored(request.path_params["cohort"]))
             incoming = await self._thread(lambda: asked.about(self._cohort(stored)))
-            model, answers = await self._answers(stored, incoming, asked.rules)
+            memory, answers = await self._answers(stored, incoming, asked.rules)
             return {
                 "cohort": _brief(stored),
-                "model": {"name": model.name, "fingerprint": model.fingerprint},
+                "model": {"name": memory.model.name, "fingerprint": memory.model.fingerprint},
+                "council": None if memory.recipe is None else memory.recipe.to_data(),
                 "patients": answers,
                 "notes": list(incoming.notes),
                 "use": RESEARCH_ONLY,
@@ -109,11 +110,10 @@ class Face:
 
     async def _answers(
         self, stored: StoredCohort, incoming: BroughtPatients, rules: AnsweredBy
-    ) -> tuple[L2M, list[dict[str, Any]]]:
+    ) -> tuple[CohortMemory, list[dict[str, Any]]]:
         model = await self._thread(lambda: self._model(rules.model))
         memory = await self._memory(stored, model)
-        answers = [await self._thread(partial(answer, memory, record, rules)) for record in incoming.patients]
-        return model, answers
+        return memory, [await self._thread(partial(answer, memory, record, rules)) for record in incoming.patients]
 
     def _model(self, name: str) -> L2M:
         names = self.services.model_names(NOBODY)
@@ -122,7 +122,8 @@ class Face:
         return self.services.model(NOBODY, name)
 
     async def _memory(self, stored: StoredCohort, model: L2M) -> CohortMemory:
-        """The model's memory of the cohort. While it reads, no thread waits, so that other cohorts are answered for."""
+        """The model's memory of the cohort, with its council once that is fitted, as a step-through would begin with on the
+        page. While the model reads, no thread waits, so that other cohorts are answered for."""
         services = self.services
         if not services.has_read(stored, model):
             await self._thread(lambda: services.begin_reading(NOBODY, stored, model))
@@ -132,7 +133,8 @@ class Face:
             if loop.time() > late:
                 raise busy(f"The cohort is still being read, {share:.0%} so far.")
             await asyncio.sleep(LOOK_AGAIN)
-        return (await self._thread(lambda: services.conditioned(NOBODY, stored, model))).memory
+        conditioned = await self._thread(lambda: services.conditioned(NOBODY, stored, model))
+        return services.with_council(conditioned).memory
 
     # -- CDS Hooks ------------------------------------------------------------------------------------------------------
 

@@ -125,6 +125,10 @@ SCHEMAS: Plain = {
         {
             "cohort": _named("Cohort"),
             "model": _object({"name": TEXT, "fingerprint": TEXT}),
+            "council": {
+                "type": ["object", "null"],
+                "description": "Of the models that are heard beside it: weights, seed, versions. null: it answers alone.",
+            },
             "patients": _list(_named("Answer")),
             "notes": _list(TEXT),
             "use": TEXT,
