@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import itertools
+import json
 import shutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +30,7 @@ from l2m_core.answering import devices
 from l2m_core.answering.release import FACTS, find_model
 from l2m_core.cli import program, purpose
 from l2m_core.cohort import Cohort
+from l2m_core.council.council import Recipe
 from l2m_core.errors import CohortError, ConfigError, DeviceWarning, FeatureError
 from l2m_core.memory import CohortMemory, load
 from l2m_core.paths import check_file, file_to_write
@@ -50,6 +53,8 @@ class ChunkJob:
     rows: pd.DataFrame
     settings: AcquireSettings
     target: Path
+    council: str
+    """The recipe of the council that is heard, as JSON; 'null': the model answers alone."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class AcquireSettings:
     """Of a workbook of patients that has several."""
     reading: reading_options.ReadingOptions = reading_options.ReadingOptions()
     """How the cohort's file is read."""
+    council: bool = False
+    """Whether models fitted to the cohort's own rows are heard beside the model, as on the page."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -90,6 +97,7 @@ def main(arguments: Sequence[str]) -> int:
         tuple(dict.fromkeys(given.keep)),
         given.patients_sheet,
         reading_options.chosen(given),
+        given.council,
     )
     start = time.perf_counter()
     patients = acquire(
@@ -122,6 +130,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--out", type=file_to_write, required=True, help="CSV to write")
     parser.add_argument("--model", default="general")
+    parser.add_argument("--council", action="store_true", help="hear the cohort's council as well, as the page does")
     devices.add_option(parser)
     parser.add_argument("--policy", choices=sorted(NAMED_POLICIES), default="gain")
     parser.add_argument("--budget", type=int, default=8)
@@ -153,11 +162,12 @@ def acquire(
     given = open_patients(patients, cohort, settings.keep, settings.patients_sheet)
     parts = out.with_name(out.name + ".parts")
     _open_parts(parts, run_id)
+    council = _council(settings, cohort, parts, say)
     total = 0
 
     def left() -> Iterator[ChunkJob]:
         nonlocal total
-        for job in chunk_jobs(settings, given, chunk, parts):
+        for job in chunk_jobs(settings, given, chunk, parts, council):
             total += len(job.rows)
             if not job.target.is_file():
                 yield job
@@ -175,7 +185,7 @@ def acquire(
 
 def answer_chunk(job: ChunkJob) -> int:
     """Writes the chunk's file, whole or not at all, the first one with the header; returns its first row's number."""
-    memory = _memory(job.settings)
+    memory = _memory(job.settings, job.council)
     kept = job.rows[list(job.settings.keep)].map(_as_text)
     unread = [name for name in job.settings.keep if name not in memory.cohort.schema.names]
     x = _encoded(memory.cohort, job.rows.drop(columns=unread), job.first)
@@ -232,7 +242,9 @@ def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFram
     return pd.DataFrame(columns | {"cost": rollout.cost[:, -1]})
 
 
-def chunk_jobs(settings: AcquireSettings, patients: PatientsFile, chunk: int, parts: Path) -> Iterator[ChunkJob]:
+def chunk_jobs(
+    settings: AcquireSettings, patients: PatientsFile, chunk: int, parts: Path, council: str
+) -> Iterator[ChunkJob]:
     """Cells as the file has them, so that a chunk is read by the cohort's rules and not by guesses from the chunk alone."""
     rows, first = patients.rows(), 0
     for number in itertools.count():
@@ -240,7 +252,7 @@ def chunk_jobs(settings: AcquireSettings, patients: PatientsFile, chunk: int, pa
         if not piece:
             return
         frame = pd.DataFrame(piece, columns=patients.header, dtype=object)
-        yield ChunkJob(number, first, frame, settings, parts / f"chunk-{number:08d}.csv")
+        yield ChunkJob(number, first, frame, settings, parts / f"chunk-{number:08d}.csv", council)
         first += len(piece)
 
 
@@ -255,11 +267,35 @@ def _read_context(settings: AcquireSettings) -> Cohort:
 
 
 @lru_cache(maxsize=1)
-def _memory(settings: AcquireSettings) -> CohortMemory:
+def _memory(settings: AcquireSettings, council: str) -> CohortMemory:
+    plain = json.loads(council)
+    with _quietly():
+        recipe = False if plain is None else Recipe.from_data(plain)
+        return load(settings.model).condition(_read_context(settings), council=recipe)
+
+
+def _council(settings: AcquireSettings, cohort: Cohort, parts: Path, say: Callable[[str], None]) -> str:
+    """The recipe of the cohort's council, as JSON. It is found once: every worker, and a run that goes on, has the same."""
+    if not settings.council:
+        return "null"
+    kept = parts / "council.json"
+    if not kept.is_file():
+        with _quietly():
+            recipe = load(settings.model).condition(cohort, council=True, rank=False).recipe
+        _partly(kept).write_text("null" if recipe is None else json.dumps(recipe.to_data()))
+        _partly(kept).replace(kept)
+    found = json.loads(kept.read_text())
+    say("council: " + (Recipe.from_data(found).in_words if found else "the model is heard alone"))
+    return kept.read_text()
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """What is said of a cohort's range is said when it is read first; where it is computed, always."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", DeviceWarning)
-        return load(settings.model).condition(_read_context(settings))
+        yield
 
 
 def identity(settings: AcquireSettings, patients: Path, chunk: int) -> str:

@@ -11,7 +11,10 @@ import pandas as pd
 import pytest
 
 from l2m_core.cohort import Cohort
+from l2m_core.council import fitting
+from l2m_core.council.members import members_of
 from l2m_core.errors import CohortError, ConfigError
+from l2m_core.memory import load
 from tests.study.patients import context, table
 from train import acquire as command
 from train.acquire import acquire, identity, main, parse
@@ -203,7 +206,7 @@ def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
     peaks = []
     for _ in range(2):  # what other threads of the process allocate meanwhile only adds to one
         patients = open_patients(long, Cohort.from_file(cohort, "died"))
-        jobs = command.chunk_jobs(context(cohort, tiny_model), patients, 500, tmp_path)
+        jobs = command.chunk_jobs(context(cohort, tiny_model), patients, 500, tmp_path, "null")
         next(jobs)
         tracemalloc.start()
         count = sum(1 for _ in jobs)
@@ -284,3 +287,29 @@ def test_answers_never_take_the_place_of_what_is_read(files, tiny_model, tmp_pat
     with pytest.raises(ConfigError, match="is a folder. Name a file in it"):
         acquire(context(cohort, tiny_model), patients, tmp_path)
     assert [path.read_bytes() for path in files] == before
+
+
+def test_with_the_council_answers_are_those_of_the_page(files, tiny_model, tmp_path, monkeypatch, capsys):
+    """Its weights are looked for once, whatever the number of chunks, and not again when a run goes on."""
+    cohort, patients = files
+    shares = {"model": 0.4, "Bayesian regression": 0.35, "trees": 0.25}
+    weights = np.array([shares.get(name, 0.0) for name in ("model", *members_of("binary"))])
+    looked: list[int] = []
+    monkeypatch.setattr(fitting, "find_weights", lambda *given: looked.append(1) or weights)
+    whole = command.answer_chunk
+    monkeypatch.setattr(command, "answer_chunk", lambda job: 1 / 0)
+    arguments = ["--cohort", cohort, "--patients", patients, "--out", tmp_path / "out.csv", "--model", tiny_model]
+    arguments = [str(a) for a in (*arguments, "--outcome", "died", "--baseline", "age", "--chunk", 10, "--budget", 1)]
+    with pytest.raises(ZeroDivisionError):
+        main([*arguments, "--council", "--workers", "1"])
+    monkeypatch.setattr(command, "answer_chunk", whole)
+    assert main([*arguments, "--council", "--workers", "1"]) == 0
+    assert len(looked) == 1 and "council: model 0.40, trees 0.25, Bayesian regression 0.35" in capsys.readouterr().err
+    answers = pd.read_csv(tmp_path / "out.csv")
+    read = Cohort.from_csv(str(cohort), "died", baseline=["age"])
+    memory = load(str(tiny_model)).condition(read, council=True)
+    x = read.encode(pd.read_csv(patients))
+    starts = np.where(read.acquirable, np.nan, x)
+    np.testing.assert_allclose(answers["p(yes)_before"], memory.answer(starts).prediction[:, 1], atol=1e-4)
+    alone = memory.with_council(None).answer(starts).prediction[:, 1]
+    assert np.abs(answers["p(yes)_before"] - alone).max() > 0.01
