@@ -1,6 +1,6 @@
 """scikit-learn estimators: `L2MClassifier().fit(X, y).predict_proba(X_new)`, NaN = not measured.
 
-`fit` trains nothing: it keeps the rows as context and encodes them once.
+`fit` trains nothing, unless a council is wanted: it keeps the rows as context and encodes them once.
 """
 
 from __future__ import annotations
@@ -46,10 +46,13 @@ class _InContext(BaseEstimator):
 
     _outcome_kind: str | None = None
 
-    def __init__(self, model: str = "general", device: str | None = None, dtype: str = "float32"):
+    def __init__(
+        self, model: str = "general", device: str | None = None, dtype: str = "float32", council: bool = False
+    ):
         self.model = model
         self.device = device
         self.dtype = dtype
+        self.council = council
 
     memory_: CohortMemory
 
@@ -69,7 +72,7 @@ class _InContext(BaseEstimator):
         )
         for note in cohort.warnings:
             warnings.warn(note, stacklevel=3)
-        self.memory_ = model.condition(cohort)
+        self.memory_ = model.condition(cohort, council=self.council)
 
     def _learn_columns(self, X: Any) -> Any:
         """Texts and categories of a DataFrame become numbers or codes. How is kept for later rows, by the column's
@@ -129,8 +132,8 @@ class _InContext(BaseEstimator):
 class L2MClassifier(ClassifierMixin, _InContext):
     """Class probabilities for partly known rows; the rows given to `fit` are the context.
 
-    model: a released model's name or a folder; device, dtype: where and how to compute, as
-    `l2m_core.load` reads them.
+    model: a released model's name or a folder; device, dtype: where and how to compute, as `l2m_core.load` reads them;
+    council: whether models fitted to the rows are heard beside it, as on the page, which takes several times as long to fit.
     """
 
     def fit(self, X: Any, y: Any) -> L2MClassifier:
@@ -156,7 +159,10 @@ class L2MClassifier(ClassifierMixin, _InContext):
 
 
 class L2MRegressor(RegressorMixin, _InContext):
-    """The mean, and through `predict_distribution` the whole predictive distribution, of a continuous outcome."""
+    """The mean, and through `predict_distribution` the whole predictive distribution, of a continuous outcome.
+
+    model, device, dtype, council: as of L2MClassifier.
+    """
 
     def fit(self, X: Any, y: Any) -> L2MRegressor:
         X, y = validate_data(

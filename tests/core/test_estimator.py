@@ -200,6 +200,20 @@ def test_the_regressor_gives_a_whole_distribution():
     assert regressor.score(x[100:], y[100:]) > 0.5
 
 
+def test_a_council_is_heard_where_one_is_wanted():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 3))
+    y = 5 + 2 * x[:, 0] + 0.3 * rng.normal(size=150)
+    regressor = L2MRegressor(council=True).fit(x[:100], y[:100])
+    recipe = regressor.memory_.recipe
+    assert recipe is not None and recipe.members
+    alone = L2MRegressor().fit(x[:100], y[:100])
+    assert alone.memory_.recipe is None
+    blended = alone.memory_.under(recipe).answer(x[100:].astype(np.float32)).prediction.mean
+    np.testing.assert_allclose(regressor.predict(x[100:]), blended, rtol=1e-6)
+    assert np.abs(regressor.predict(x[100:]) - alone.predict(x[100:])).max() > 1e-3
+
+
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="one class"):
         L2MClassifier().fit(np.zeros((12, 2)), np.zeros(12))
