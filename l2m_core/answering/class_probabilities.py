@@ -14,7 +14,8 @@ from l2m_core.schema import did_you_mean
 class ClassProbabilities(np.ndarray):
     """(classes,) an array like any other, which is also asked by a class's name: `posterior["died"]`.
 
-    Whatever is computed from it is a plain array or number.
+    Whatever is computed from it is a plain array or number. A copy has the names; what is picked out of it, turned round or
+    sorted has none, since its numbers may stand in another order than the classes.
     """
 
     classes: tuple[str, ...]
@@ -25,8 +26,25 @@ class ClassProbabilities(np.ndarray):
         return named
 
     def __array_finalize__(self, source: Any) -> None:
-        # A copy has the names; a part of it, a number in a new place, has none.
-        self.classes = getattr(source, "classes", ()) if np.shape(source) == self.shape else ()
+        # NumPy calls this for every new array, and does not say whether its numbers stand where the source's did.
+        self.classes = ()
+
+    def copy(self, order: Any = "C") -> ClassProbabilities:
+        return ClassProbabilities(np.asarray(self), self.classes)
+
+    def __copy__(self) -> ClassProbabilities:
+        return self.copy()
+
+    def __deepcopy__(self, memo: Any) -> ClassProbabilities:
+        return self.copy()
+
+    def sort(self, *arguments: Any, **options: Any) -> None:
+        super().sort(*arguments, **options)
+        self.classes = ()
+
+    def partition(self, *arguments: Any, **options: Any) -> None:
+        super().partition(*arguments, **options)
+        self.classes = ()
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         plain = np.asarray(array)

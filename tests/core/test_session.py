@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -41,6 +42,33 @@ def test_the_posterior_is_an_array_as_before(patient):
     assert str(now) == str(plain) and now.argmax() == plain.argmax() and f"{now[1]:.3f}" == f"{plain[1]:.3f}"
     kept = pickle.loads(pickle.dumps(now))
     assert kept.classes == now.classes and np.array_equal(kept, plain) and now.copy().classes == now.classes
+
+
+@pytest.mark.parametrize(
+    "rearranged",
+    [
+        lambda now: now[::-1],
+        lambda now: now[np.argsort(-now)],
+        lambda now: np.roll(now, 1),
+        lambda now: np.take(now, np.argsort(-now)),
+        lambda now: np.sort(now),
+        lambda now: np.partition(now, 1),
+        lambda now: now[:1],
+    ],
+)
+def test_probabilities_in_another_order_are_not_asked_by_a_class(patient, rearranged):
+    now = patient.posterior
+    other = rearranged(now)
+    assert np.isin(other, now).all()
+    with pytest.raises(InputError, match="no class"):
+        other[now.classes[0]]
+    assert now[now.classes[0]] == np.asarray(now)[0], "the one that was asked keeps its names"
+
+
+def test_a_copy_of_the_posterior_keeps_the_names_of_its_classes(patient):
+    now = patient.posterior
+    for kept in (now.copy(), copy.copy(now), copy.deepcopy(now)):
+        assert kept is not now and kept.to_dict() == now.to_dict()
 
 
 def test_every_action_returns_a_new_patient_and_leaves_the_old_one(patient):
