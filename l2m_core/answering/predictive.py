@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 
+from l2m_core.errors import InputError
 from l2m_core.model.density import Density, Gaussian
 
 GAUSSIAN_EDGES = torch.linspace(-4, 4, 161)  # standard deviations of the cohort's outcome
@@ -54,13 +57,21 @@ class Predictive:
         """(n,)"""
         return self.distribution.std[0].numpy()
 
-    def quantile(self, p: float) -> np.ndarray:
-        """(n,) values that the outcome stays below with probability p."""
-        return np.clip(self.distribution.quantile(p)[0].numpy(), *self.reach)
+    def quantile(self, p: float | Sequence[float]) -> np.ndarray:
+        """(n,) values that the outcome stays below with probability p; of several probabilities (n, m)."""
+        levels = _numbers(p, "p")
+        if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
+            raise InputError(f"p is {p!r:.60}; it must lie strictly between 0 and 1, or be a list of such levels.")
+        found = [self.distribution.quantile(level)[0].numpy() for level in levels.ravel().tolist()]
+        values = np.stack(found, -1) if found else np.empty((len(self), 0), np.float32)
+        return np.clip(values if levels.ndim else values[:, 0], *self.reach)
 
     def chances(self, edges) -> np.ndarray:
         """(n, m - 1) how likely the outcome lies between each two of m ascending edges; the last one counts to its range."""
-        values = torch.from_numpy(np.array(edges, dtype=np.float64))
+        ascending = _numbers(edges, "edges")
+        if ascending.ndim != 1 or not (np.diff(ascending) >= 0).all() or np.isnan(ascending).any():
+            raise InputError(f"edges are {edges!r:.60}; they must be a list of numbers in ascending order.")
+        values = torch.from_numpy(ascending)
         below = self.distribution.below(values[None])[0].numpy()  # (n, m)
         # What lies beyond the reach lies at its end.
         below = np.where(values <= self.reach[0], 0.0, np.where(values >= self.reach[1], 1.0, below))
@@ -68,11 +79,20 @@ class Predictive:
 
     def log_prob(self, y) -> np.ndarray:
         """(n,) log density at y: (n,)."""
-        return self.distribution.log_prob(torch.from_numpy(np.array(y, dtype=np.float32))[None])[0].numpy()
+        outcomes = _numbers(y, "y")
+        if outcomes.shape != (len(self),):
+            # Fewer would be taken for those of the first rows.
+            raise InputError(
+                f"y has the shape {outcomes.shape}; it must hold one outcome for each of {len(self)} rows."
+            )
+        return self.distribution.log_prob(torch.from_numpy(outcomes.astype(np.float32))[None])[0].numpy()
 
     def pdf(self, grid) -> np.ndarray:
         """(n, m) density of each row at m outcomes."""
-        values = torch.from_numpy(np.array(grid, dtype=np.float32))
+        outcomes = _numbers(grid, "grid")
+        if outcomes.ndim != 1:
+            raise InputError(f"grid has the shape {outcomes.shape}; it must be a list of outcomes.")
+        values = torch.from_numpy(outcomes.astype(np.float32))
         raw, shift, scale = vars(self.distribution).values()  # (1, n, …), (1, 1), (1, 1)
         n, m = raw.shape[1], len(values)
         # Each row becomes a task of its own with m copies of its distribution: one `log_prob` answers for all.
@@ -104,8 +124,19 @@ class Predictive:
         return torch.diff(torch.cat([ends[0], up_to, ends[1]], 1)).numpy()
 
     def row(self, index: int) -> Predictive:
+        if not -len(self) <= index < len(self):
+            raise InputError(f"There is no row {index}; there are {len(self)}, counted from 0.")
+        index %= len(self)
         raw, shift, scale = vars(self.distribution).values()
         return replace(self, distribution=type(self.distribution)(raw[:, index : index + 1], shift, scale))
 
     def __len__(self) -> int:
         return next(iter(vars(self.distribution).values())).shape[1]
+
+
+def _numbers(given: Any, what: str) -> np.ndarray:
+    """One number, or an array of them, in double precision. It is a copy: torch shares no memory with what was given."""
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} is {given!r:.60}; it must be a number, or a list of numbers.") from error

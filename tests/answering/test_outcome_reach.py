@@ -10,6 +10,7 @@ import torch
 
 import l2m_core as l2m
 from l2m_core.answering.predictive import Predictive, reach_of
+from l2m_core.errors import InputError
 from l2m_core.memory import CohortMemory
 from l2m_core.model.density import Gaussian
 from l2m_core.step_through.patient import Patient
@@ -76,3 +77,43 @@ def test_chances_of_ranges_add_up_and_what_lies_beyond_counts_to_the_end() -> No
     assert within.chances(edges)[0, 0] == pytest.approx(0.5)  # all below the mean, which is 1
     assert within.chances(edges)[0, 1:] == pytest.approx(whole.chances(edges)[0, 1:])
     assert within.row(1).reach == within.reach
+
+
+def test_several_quantiles_are_asked_at_once(stays: CohortMemory) -> None:
+    posterior = stays.predict([{"a": -2.5}, {"a": 0.3}, {"a": 2.0, "b": 1.0}])
+    levels = [0.05, 0.5, 0.9]
+    each = np.stack([posterior.quantile(level) for level in levels], 1)
+    assert posterior.quantile(0.5).shape == (3,)
+    for given in (levels, tuple(levels), np.array(levels)):
+        assert np.array_equal(posterior.quantile(given), each)
+    assert posterior.quantile([]).shape == (3, 0)
+
+
+def test_what_a_distribution_cannot_be_asked_is_refused_in_words(stays: CohortMemory) -> None:
+    posterior = stays.predict([{"a": -2.5}, {"a": 0.3}, {"a": 2.0}])
+    for levels in (1, [0.1, 1.5], np.nan, [[0.1], [0.9]]):
+        with pytest.raises(InputError, match="strictly between 0 and 1"):
+            posterior.quantile(levels)
+    for none in (None, "half"):
+        with pytest.raises(InputError, match="p is|strictly between"):
+            posterior.quantile(none)
+    for edges in ([5.0, 1.0], [1.0, np.nan], 3.0):
+        with pytest.raises(InputError, match="ascending order"):
+            posterior.chances(edges)
+    with pytest.raises(InputError, match="list of outcomes"):
+        posterior.pdf(3.0)
+
+
+def test_a_log_density_is_of_one_outcome_for_each_row(stays: CohortMemory) -> None:
+    posterior = stays.predict([{"a": -2.5}, {"a": 0.3}, {"a": 2.0}])
+    assert posterior.log_prob([1.0, 2.0, 3.0])[2] == pytest.approx(np.log(posterior.row(2).pdf([3.0])[0, 0]), abs=1e-5)
+    for y in ([1.0, 2.0], 3.0, [1.0] * 4):
+        with pytest.raises(InputError, match="one outcome for each of 3 rows"):
+            posterior.log_prob(y)
+
+
+def test_a_row_is_counted_from_either_end_and_none_is_made_up(stays: CohortMemory) -> None:
+    posterior = stays.predict([{"a": -2.5}, {"a": 0.3}, {"a": 2.0}])
+    assert posterior.row(-1).mean == posterior.row(2).mean == posterior.mean[2:]
+    with pytest.raises(InputError, match="no row 3"):
+        posterior.row(3)
