@@ -11,6 +11,8 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 
 FEWEST_ROWS = 20
+MOST_ALIKE_BY_CHANCE = 0.05
+"""Rows are taken for copies where fewer others than this would have the same values by chance."""
 LEAST_OF_A_CLASS = 2  # rows of every class in every context, where the cohort has them
 
 
@@ -106,13 +108,33 @@ def make_plan(cohort: Cohort, settings: EvidenceSettings) -> Plan:
 
 def patients_of(cohort: Cohort, column: str) -> np.ndarray:
     """(N,) numbers from 0. Without a column, rows that are exact copies of each other count as one patient: a copy in
-    the context would answer for itself."""
+    the context would answer for itself. Rows that are alike because little is recorded of them, or only what many have,
+    are no copies: as one patient, all who came without any test would be asked of a context that has none of them."""
     if column:
         if cohort.source is None or column not in cohort.source.names:
             raise CohortError(f"The cohort's table has no column '{column}' that could tell patients apart.")
         return cohort.grouped_by(column)
     cells = np.column_stack([np.where(cohort.r, cohort.x, 0), cohort.r, cohort.y])
-    return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
+    alike = np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1)
+    by_chance = _alike_by_chance(cohort, np.bincount(alike)[alike]) > MOST_ALIKE_BY_CHANCE
+    alone = alike.max() + 1 + np.arange(len(cohort))
+    return np.unique(np.where(by_chance, alone, alike), return_inverse=True)[1].reshape(-1)
+
+
+def _alike_by_chance(cohort: Cohort, alike: np.ndarray) -> np.ndarray:
+    """(N,) how many other rows are expected to have what is recorded of each, were columns independent of each other.
+
+    alike: (N,) rows that have it, itself among them: they are left out of the shares, so that copies do not speak for
+    themselves. A class is shared by many, and so tells no two patients apart; the number of a continuous outcome may.
+    """
+    expected = len(cohort) - alike.astype(np.float64)
+    columns = [*cohort.x.T, cohort.y] if cohort.kind == "continuous" else cohort.x.T
+    for values in columns:
+        known = ~np.isnan(values)
+        _, code, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+        others = counts[code.reshape(-1)] - alike[known]
+        expected[known] *= others / np.maximum(known.sum() - alike[known], 1)
+    return expected
 
 
 def assign_folds(patient: np.ndarray, outcome: np.ndarray, folds: int, generator: np.random.Generator) -> np.ndarray:

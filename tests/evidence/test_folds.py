@@ -64,6 +64,31 @@ def test_copies_of_a_row_are_never_parted():
     np.testing.assert_array_equal(plan.fold[:40], plan.fold[40:])
 
 
+def test_copies_of_a_row_with_one_number_are_never_parted():
+    draw = np.random.default_rng(0)
+    x, y = np.repeat(draw.normal(size=(30, 1)), 2, axis=0), np.repeat(np.arange(30) % 2, 2)
+    plan = make_plan(l2m.Cohort.from_arrays(x, y), replace(SETTINGS, folds=4))
+    np.testing.assert_array_equal(plan.fold[::2], plan.fold[1::2])
+
+
+def test_patients_of_whom_nothing_is_recorded_are_not_one_patient():
+    """Else the fold that holds them all would be asked of a context that knows none such, and the base rate be wrong."""
+    draw = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    x = np.where((y == 1)[:, None] | (draw.random((120, 4)) < 0.2), np.nan, draw.normal(size=(120, 4)))
+    plan = make_plan(l2m.Cohort.from_arrays(x, y), replace(SETTINGS, folds=5))
+    assert plan.patient.max() + 1 == 120
+    assert [int((y[plan.fold == fold] == 1).sum()) for fold in range(5)] == [12] * 5
+
+
+def test_patients_who_are_alike_in_a_few_common_findings_are_not_one_patient():
+    draw = np.random.default_rng(0)
+    x = draw.integers(0, 2, (400, 3)).astype(float)
+    y = (x.sum(1) + draw.random(400) > 2).astype(int)
+    plan = make_plan(l2m.Cohort.from_arrays(x, y), replace(SETTINGS, folds=5))
+    assert plan.patient.max() + 1 == 400
+
+
 def test_a_column_tells_patients_apart_and_rows_without_one_stand_alone():
     frame = small_frame()
     frame["record"] = [f"P{row // 3}" if row < 30 else None for row in range(60)]
