@@ -63,7 +63,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--threshold",
         type=float,
         metavar="P",
-        help="also say what acting from this probability on would bring, such as 0.2",
+        help="also say what acting from this probability on would bring, such as 0.2; a whole percentage",
     )
     parser.add_argument("--json", type=file_to_write, metavar="FILE", help="also write all figures to this file")
     parser.add_argument("--quiet", action="store_true", help="say nothing of the progress")
@@ -131,6 +131,11 @@ def run(given: argparse.Namespace) -> int:
         schema=str(given.schema) if given.schema else None,
         **reading_options.chosen(given).keywords(),
     )
+    if given.threshold is not None and cohort.kind == "continuous":
+        raise ConfigError(
+            f"--threshold: the outcome '{cohort.schema.outcome.name}' is continuous, which has no probability to act on. "
+            "Leave it out."
+        )
     for note in (*cohort.warnings, *model.check(cohort)):
         print(f"note: {note}", file=sys.stderr)
     if not given.quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -228,6 +229,12 @@ def _value(value: float, figures: Figures) -> str:
 def check_threshold(threshold: float) -> None:
     if not 0 < threshold < 1:
         raise ConfigError(f"The threshold {threshold:g} is no probability: choose one between 0 and 1, such as 0.2.")
+    if not math.isclose(100 * threshold, round(100 * threshold), abs_tol=1e-6):
+        below = min(98, max(1, int(100 * threshold)))
+        raise ConfigError(
+            f"The threshold {threshold:g} is no whole percentage; what acting brings is known from 0.01 to 0.99 in steps "
+            f"of 0.01: choose {below / 100:g} or {(below + 1) / 100:g}."
+        )
 
 
 def at_threshold(curve: DecisionCurve, threshold: float, label: str) -> Sentence:

@@ -111,3 +111,20 @@ def test_a_threshold_is_told_of_and_one_that_is_no_probability_refused(tmp_path,
     assert "Whoever acts from 30% on for 'yes', by the general model alone" in said and "Head to head" not in said
     assert main([*alone, "--threshold", "30"]) == 2
     assert "The threshold 30 is no probability" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("threshold", "instead"), [("0.005", "0.01 or 0.02"), ("0.125", "0.12 or 0.13")])
+def test_a_threshold_between_whole_percentages_is_refused_and_not_moved(tmp_path, capsys, threshold, instead):
+    table = tmp_path / "ward.csv"
+    small_frame().drop(columns="record").to_csv(table, index=False)
+    assert main([str(table), "--outcome", "died", *QUICK, "--threshold", threshold]) == 2
+    assert f"choose {instead}" in capsys.readouterr().err
+
+
+def test_a_threshold_of_a_continuous_outcome_is_refused_before_the_work(tmp_path, capsys):
+    table = tmp_path / "ward.csv"
+    frame = small_frame().drop(columns=["record", "died"])
+    frame.assign(days=[0.5 + 0.37 * row for row in range(len(frame))]).to_csv(table, index=False)
+    assert main([str(table), "--outcome", "days", *QUICK, "--threshold", "0.2"]) == 2
+    answer = capsys.readouterr()
+    assert "'days' is continuous, which has no probability to act on" in answer.err and not answer.out
