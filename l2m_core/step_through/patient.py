@@ -87,6 +87,10 @@ class Patient:
         **event: Any,
     ) -> Patient:
         """Records one result, or a panel of them: `observe("lactate", 3.1)` or `observe({"na": 140, "k": 4.1})`."""
+        if not isinstance(what, str) and value is not None:
+            raise FeatureError(
+                f"The value {value!r:.60} is of no feature. Give observe a name and its value, or a mapping alone."
+            )
         given = {what: value} if isinstance(what, str) else what
         values, codes = _checked(self.memory, given)
         if not values:
@@ -323,14 +327,20 @@ class Patient:
     def foresees(self, name: str) -> bool:
         """Whether `expect` has an answer."""
         column = self.memory.cohort.names.index(self.memory.cohort.feature(name).name)
-        return self.answer.values is not None and not is_too_rare(self.memory, column)
+        return self.answer.values is not None and name not in self.known and not is_too_rare(self.memory, column)
 
     def expect(self, name: str, levels: float | Sequence[float] = (0.1, 0.25, 0.5, 0.75, 0.9)) -> pd.Series:
         """What the test will show this patient: of a number the quantiles at `levels`, of a category each level's chance.
 
-        Raises where the model foresees nothing: one without a value head, or a test recorded in too few rows.
+        Raises where the model foresees nothing: one without a value head, a test recorded in too few rows, or one whose result
+        is known.
         """
-        return expected_results(self.memory, self.answer, name, [levels] if isinstance(levels, float) else levels)
+        if name in self.known:
+            raise InputError(
+                f"The result of '{name}' is known ({self.known[name]}): there is none to expect. Ask a patient of whom it is "
+                f"not known, such as correct('{name}', None)."
+            )
+        return expected_results(self.memory, self.answer, name, levels)
 
     def drivers(self) -> pd.DataFrame:
         """The known values by how much the answer depends on each, as a table; its columns are the fields of `Driver`."""

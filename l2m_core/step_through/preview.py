@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 
 import numpy as np
@@ -48,20 +48,21 @@ def with_results(memory: ConditionedModel, x: np.ndarray, name: str, values: Seq
     return filled(x[0], [memory.cohort.names.index(name)], np.reshape(values, (-1, 1)))
 
 
-def expected_results(memory: ConditionedModel, answer: Answer, name: str, levels: Sequence[float]) -> pd.Series:
+def expected_results(memory: ConditionedModel, answer: Answer, name: str, levels: float | Sequence[float]) -> pd.Series:
     """Quantiles of a number at `levels`, or the chance of each level of a category."""
     feature = memory.cohort.feature(name)
     column = memory.cohort.names.index(name)
     if answer.values is None:
         raise InputError(f"The model '{memory.release.name}' does not foresee results.")
-    if not all(isinstance(level, Real) and 0 < level < 1 for level in levels):
-        raise InputError(f"Levels must lie strictly between 0 and 1; given: {list(levels)}.")
+    asked = list(levels) if isinstance(levels, Iterable) else [levels]
+    if not all(isinstance(level, Real) and 0 < level < 1 for level in asked):
+        raise InputError(f"Levels must lie strictly between 0 and 1; given: {asked}.")
     if is_too_rare(memory, column):
         raise InputError(f"'{name}' is recorded in fewer than {FEWEST_RECORDED} rows: too rarely to say.")
     density = answer.values[0, column]
     if feature.kind == "number":
-        values = draw_results(memory, density, column, np.array(levels))
-        return pd.Series([float(str(value)) for value in values], index=list(levels), name=name)
+        values = draw_results(memory, density, column, np.array(asked))
+        return pd.Series([float(str(value)) for value in values], index=asked, name=name)
     found = chances_of(memory, density, column)
     names = [memory.cohort.decode(name, value) for value in found.values]
     return pd.Series(found.chances, index=names, name=name)

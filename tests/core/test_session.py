@@ -246,6 +246,31 @@ def test_a_band_of_nothing_and_a_level_that_is_none_are_refused_in_words(patient
         patient.expect("lactate", "a")
 
 
+@pytest.mark.parametrize("level", [1, 0, True, None, np.float32(1.5)])
+def test_one_level_that_is_none_is_refused_in_words_too(patient, level):
+    with pytest.raises(InputError, match="Levels must lie strictly between 0 and 1"):
+        patient.expect("lactate", level)
+
+
+def test_one_level_may_be_a_number_of_any_kind(patient):
+    assert patient.expect("lactate", np.float32(0.5)).tolist() == patient.expect("lactate", [0.5]).tolist()
+
+
+def test_nothing_is_expected_of_a_result_that_is_known(patient):
+    assert patient.foresees("lactate")
+    later = patient.observe("lactate", 4.2)
+    assert not later.foresees("lactate")
+    with pytest.raises(InputError, match=r"'lactate' is known \(4.2\)"):
+        later.expect("lactate")
+    again = later.correct("lactate", None)
+    assert again.expect("lactate").tolist() == patient.expect("lactate").tolist()
+
+
+def test_a_value_beside_several_features_is_of_none(patient):
+    with pytest.raises(FeatureError, match="The value 3 is of no feature"):
+        patient.observe({"lactate": 4.2}, 3)
+
+
 def test_bands_of_smaller_samples_are_as_wide_as_those_of_whole_cohorts(patient, memory):
     """A quarter of the rows scatters about twice as much, which the band allows for."""
     whole = memory.resampled(12)
