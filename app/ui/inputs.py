@@ -107,7 +107,7 @@ def unlike_the_cohort(cohort: Cohort, feature: Feature, value: Any) -> str | Non
         return None
     low, high = recorded_range(cohort, feature.name)
     # The cohort holds 32-bit numbers, which may differ in the last digit from the number typed.
-    slack = 1e-6 * max(abs(low), abs(high), 1.0)
+    slack = 1e-6 * max(abs(low), abs(high))
     if low - slack <= value <= high + slack:
         return None
     side, bound = ("above", high) if value > high else ("below", low)

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-MOST_DECIMALS = 6
+MOST_DECIMALS = 6  # of numbers that are written without a power of ten
+SMALLEST_DECIMALS = 40  # of the smallest 32-bit numbers
 NEARLY_ALL = 0.99  # of the numbers have no more decimals than those that count
 USUAL = (0.05, 0.95)  # quantiles of the usual range
 FINEST = 100  # steps in the usual range; finer ones tell nobody anything
@@ -18,11 +19,20 @@ def recorded_decimals(values: np.ndarray) -> int:
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
         return 0
-    slack = 1e-6 * np.maximum(np.abs(numbers), 1e-3)  # 32-bit numbers differ in the seventh digit
-    for decimals in range(MOST_DECIMALS):
+    large = float(np.quantile(np.abs(numbers), USUAL[1]))
+    slack = 1e-6 * np.maximum(np.abs(numbers), 1e-3 * min(large, 1.0))  # 32-bit numbers differ in the seventh digit
+    most = _most_decimals(large)
+    for decimals in range(most):
         if np.mean(np.abs(numbers - np.round(numbers, decimals)) <= slack) >= NEARLY_ALL:
             return decimals
-    return MOST_DECIMALS
+    return most
+
+
+def _most_decimals(large: float) -> int:
+    """Six tell numbers such as 0.04 apart; of a column of 4e-8, as many more as it has zeros behind the point."""
+    if not 0 < large < 1:
+        return MOST_DECIMALS
+    return min(SMALLEST_DECIMALS, MOST_DECIMALS - 1 - math.floor(math.log10(large)))
 
 
 def usual_range(values: np.ndarray) -> tuple[float, float] | None:
@@ -50,6 +60,8 @@ def shown_decimals(values: np.ndarray) -> int:
 
 
 def number_shown(value: float, decimals: int) -> str:
-    """35.7, or 1,234; never -0."""
+    """35.7, or 1,234; never -0. What needs more than six decimals is written with a power of ten: 4.4e-08."""
+    if decimals > MOST_DECIMALS:
+        return f"{round(value, decimals) + 0.0:.6g}"
     text = f"{value:,.{decimals}f}"
     return text.removeprefix("-") if not text.strip("-0.") else text

@@ -176,6 +176,17 @@ def test_the_warning_names_the_value_that_is_in_the_table() -> None:
         assert inputs.unlike_the_cohort(cohort, lactate, value) is None, "read back from 32 bits it is still the same"
 
 
+def test_tiny_values_are_asked_about_by_their_own_size() -> None:
+    frame = small_frame()
+    frame["lactate"] *= 1e-9
+    cohort = Cohort.from_frame(frame, outcome="died", name="ward")
+    lactate = cohort.feature("lactate")
+    low, high = inputs.recorded_range(cohort, "lactate")
+    assert f"(highest: {high:.2g})" in str(inputs.unlike_the_cohort(cohort, lactate, 2 * high))
+    assert inputs.unlike_the_cohort(cohort, lactate, -high) is not None
+    assert inputs.unlike_the_cohort(cohort, lactate, low) is None
+
+
 def test_the_first_line_says_what_to_do_and_what_that_could_change(owner: str, app: AppTest) -> None:
     view = step_answers.load(owner, step_id(app)).view
     after = view.preview(view.step.suggested)["p(yes)"]

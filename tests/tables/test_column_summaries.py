@@ -38,6 +38,27 @@ def test_numbers_are_shown_with_the_precision_of_their_column() -> None:
     assert usual_range(np.array([np.nan])) is None
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([4.44e-08, 3.8e-07, 5.38e-08, 9.99e-07], ["4.6e-08", "9.06e-07"]),
+        ([1e-12, 2e-12, 3e-12], ["1e-12", "3e-12"]),
+        ([0.0, 2e-38, 2e-38], ["0", "2e-38"]),
+    ],
+)
+def test_tiny_numbers_are_told_apart(values: list[float], ends: list[str], dtype: type) -> None:
+    column = np.array(values, dtype)
+    decimals = shown_decimals(column)
+    assert [number_shown(end, decimals) for end in usual_range(column)] == ends
+    assert sensible_step(column) < np.ptp(column)
+
+
+def test_a_few_tiny_numbers_do_not_refine_a_column() -> None:
+    assert recorded_decimals(np.array([0.1, 0.12, 5.6e-17])) == 2
+    assert number_shown(-1e-12, 9) == "0"
+
+
 @pytest.mark.parametrize(
     ("name", "median", "unit"),
     [
