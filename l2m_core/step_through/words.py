@@ -11,15 +11,20 @@ def as_sentence(text: str) -> str:
 
 
 def number(value: float) -> str:
-    """Up to four significant digits, thousands kept apart."""
+    """Up to four significant digits and what lies before the point, thousands kept apart."""
     if value != value:
         return "—"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return _whole(value) if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def predicted(value: float) -> str:
     """Of an outcome that is a number: three significant digits, and what lies before the point; no cohort can tell more."""
-    return number(float(f"{value:.3g}")) if abs(value) < 100 else f"{value:,.0f}"
+    return number(float(f"{value:.3g}")) if abs(value) < 100 else _whole(value)
+
+
+def _whole(value: float) -> str:
+    """Of a number beyond ten million, the seven digits that 32 bits hold: 1,561,190,000 is not 1,561,190,016."""
+    return f"{float(f'{value:.7g}') if abs(value) >= 1e7 else value:,.0f}"
 
 
 def percent(probability: float) -> str:

@@ -22,7 +22,7 @@ from l2m_core.step_through.verdict import (
     typical_move,
     verdict,
 )
-from l2m_core.step_through.words import percent, percents, predicted
+from l2m_core.step_through.words import number, percent, percents, predicted
 
 
 def patient_of(model, kind: str, classes: tuple[str, ...] = ("early", "middle", "late")) -> Patient:
@@ -78,10 +78,16 @@ def test_of_many_classes_and_of_numbers_the_range_has_a_name(model) -> None:
         (271.3, "271"),
         (1985.4, "1,985"),
         (-3.1416, "-3.14"),
+        (4872357376.0, "4,872,357,000"),
     ],
 )
 def test_a_predicted_number_claims_no_more_than_a_cohort_can_tell(value: float, words: str) -> None:
     assert predicted(value) == words
+
+
+@pytest.mark.parametrize("value", [9_999_999.0, 12_345_670.0, 1_561_190_000.0, -7_677_490_000.0])
+def test_a_large_number_of_a_table_is_said_as_the_table_has_it(value: float) -> None:
+    assert number(float(np.float32(value))) == f"{value:,.0f}"
 
 
 def test_where_no_result_would_move_anything_one_is_told_to_stop(patient: Patient, monkeypatch) -> None:
