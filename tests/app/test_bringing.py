@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -32,7 +33,7 @@ def test_a_pasted_row_begins_a_step_through(page: AppTest, owner: str) -> None:
     page = press(page, "bring-begin")
     (event,) = recorded(owner, page).events
     assert dict(event.values) == {"age": 71.0, "sex": "F", "lactate": 2.5} and event.limits == {"lactate": "below"}
-    assert "Row 2, brought" in texts(page)
+    assert re.search(r"Row 2, brought \d\d \w+ \d\d:.?\d\d UTC", texts(page))
 
 
 def test_a_level_that_was_brought_in_another_spelling_stands_in_its_field_to_be_corrected(page: AppTest) -> None:

@@ -42,6 +42,14 @@ def test_everything_may_be_empty(owner: str, ward: StoredCohort, shared_services
     assert "Nothing yet" in texts(app)
 
 
+def test_times_in_labels_are_told_to_be_utc(owner: str, ward: StoredCohort, shared_services: Services) -> None:
+    press(open_app("step_through", cohort=ward.id), "start-submit")
+    (kept,) = shared_services.store.step_throughs.list(owner)
+    assert re.fullmatch(r"Patient \d\d \w+ \d\d:\d\d UTC", kept.title)
+    listed = open_app("step_through", cohort=ward.id).button(key=f"go-on-{kept.id}").label
+    assert re.search(r"· \d\d \w+ \d\d:\d\d UTC$", listed)
+
+
 def test_a_value_out_of_range_is_refused_in_words_and_what_was_typed_stays(owner: str, ward, shared_services) -> None:
     app = open_app("step_through", cohort=ward.id)
     key = f"start-{ward.id}-0"

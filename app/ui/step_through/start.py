@@ -116,7 +116,7 @@ def _ask(owner: str, stored: StoredCohort) -> None:
             "Label",
             key="start-title",
             max_chars=120,
-            value=f"Patient {datetime.now(UTC):%d %b %H:%M}",
+            value=f"Patient {datetime.now(UTC):%d %b %H:%M} UTC",
             help="To find it again. Leave out names and record numbers.",
         )
         st.markdown("**What is known already.** Leave unknown values empty.")
@@ -212,7 +212,7 @@ def _begin(cohort_id: str, fields: dict[str, str]) -> None:
 
 def _begin_with(cohort_id: str, record: PatientRecord) -> bool:
     """With a patient who was pasted or uploaded, by the usual rules, which can be changed on the way. Whether it begins."""
-    title = f"{as_sentence(record.label)}, brought {datetime.now(UTC):%d %b %H:%M}"
+    title = f"{as_sentence(record.label)}, brought {datetime.now(UTC):%d %b %H:%M} UTC"
     model = st.session_state.get("start-model", DEFAULT_MODEL)
     with notices.refusals(SECTION):
         here, owner = services.get(), state.owner()
@@ -254,7 +254,7 @@ def _earlier_step_throughs(step_throughs: tuple[StepThrough, ...]) -> None:
         title = labels.markdown(labels.short(step_through.title or "without label", 34))
         done = ":material/check: " if step_through.status == "finished" else ""
         st.button(
-            f"{done}{title} · {step_through.updated_at:%d %b %H:%M}",
+            f"{done}{title} · {step_through.updated_at:%d %b %H:%M} UTC",
             key=f"go-on-{step_through.id}",
             type="tertiary",
             on_click=state.open_id,

@@ -46,7 +46,7 @@ def show(owner: str, loaded: LoadedTrace) -> None:
 
 def _name(other: StepThrough, loaded: LoadedTrace) -> str:
     elsewhere = "" if other.cohort_hash == loaded.record.step_through.cohort_hash else " · another cohort"
-    return f"{labels.plain(other.title or 'without label')} · {other.updated_at:%d %b %Y %H:%M}{elsewhere}"
+    return f"{labels.plain(other.title or 'without label')} · {other.updated_at:%d %b %Y %H:%M} UTC{elsewhere}"
 
 
 def _pair(one: LoadedTrace, two: LoadedTrace, across: str) -> None:
