@@ -1,5 +1,6 @@
 """What a step-through survives and never does: double presses, other tabs, reloads, hostile names; and its export."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -41,9 +42,26 @@ def test_another_tab_is_never_overwritten_and_the_entry_is_kept(owner: str, app:
     app.number_input(key=key).set_value(2.2)
     app = press(app, "record-submit")
     assert "was changed elsewhere" in texts(app) and kinds(owner, app) == ["start", "observe", "observe"]
-    app = turn_to(app, "lactate")
     assert app.number_input(key=key).value == 2.2
     assert kinds(owner, press(app, "record-submit")) == ["start", "observe", "observe", "observe"]
+
+
+def test_what_another_tab_recorded_first_is_told_apart_from_what_was_typed(owner: str, app: AppTest) -> None:
+    app = turn_to(app, "lactate")
+    enter(open_app("step_through", step=step_id(app)), "lactate", 2.9)
+    app.number_input(key=f"value-{step_id(app)}-2").set_value(2.2)
+    app = press(app, "record-submit")
+    assert re.search(r"Typed here and not recorded: lactate 2\.2\b", texts(app))
+    assert "Back to the suggestion" not in texts(app), "a test that is known is not the one to measure"
+    assert kinds(owner, app) == ["start", "observe"]
+
+
+def test_an_undo_that_comes_too_late_speaks_of_nothing_typed(owner: str, app: AppTest) -> None:
+    app = enter(app, "lactate", 2.2)
+    enter(open_app("step_through", step=step_id(app)), "scan", "clear")
+    app = press(app, "undo")
+    assert "was changed elsewhere" in texts(app) and "yped" not in texts(app)
+    assert kinds(owner, app) == ["start", "observe", "observe"]
 
 
 def test_a_tab_says_when_the_step_through_went_on_in_another_one_and_only_then(owner: str, app: AppTest) -> None:

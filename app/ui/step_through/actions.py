@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
 
 from app.host import services
 from app.store import Conflict, NewEvent
-from app.ui import inputs, notices, state
+from app.ui import inputs, labels, notices, state, wording
 from app.ui.step_through import step_answers
 from app.ui.step_through.stored_events import SETTINGS, Record, Rules, append_last_event, new_event
 from l2m_core.step_through.patient import Patient
@@ -23,10 +24,23 @@ EDITING = "step-editing"
 SEEN = "step-seen"
 
 Act = Callable[..., Patient]
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, ...], act: Act, section: str) -> bool:
-    """Apply `act` to the patient and store the event that it made. Returns whether the event is in the record now."""
+def carry_out(
+    step_id: str,
+    expected_length: int,
+    kind: str,
+    about: tuple[str, ...],
+    act: Act,
+    section: str,
+    typed: Mapping[str, Any] = NOTHING,
+    limits: Mapping[str, str] = NOTHING,
+) -> bool:
+    """Apply `act` to the patient and store the event that it made. Returns whether the event is in the record now.
+
+    typed, limits: the values that were typed for it, which are told where another tab came first.
+    """
     if state.is_echo(kind):
         return False
     owner = state.owner()
@@ -36,14 +50,14 @@ def carry_out(step_id: str, expected_length: int, kind: str, about: tuple[str, .
         if event_id in present.record.event_ids:
             return True
         if expected_length != present.record.length:
-            _say_conflict(section)
+            _say_not_recorded(section, present, typed, limits)
             return False
         after = act(present.patient, id=event_id)
         _look_ahead(present, after)
         try:
             stored = append_last_event(owner, step_id, expected_length, after)
         except Conflict:
-            _say_conflict(section)
+            _say_not_recorded(section, present, typed, limits)
             return False
         step_answers.cache_view(present, stored.hash, after)
         st.session_state[SEEN] = (step_id, expected_length + 1)
@@ -82,12 +96,23 @@ def say_went_on() -> None:
     )
 
 
-def _say_conflict(section: str) -> None:
+def _say_not_recorded(
+    section: str, present: step_answers.StepAnswers, typed: Mapping[str, Any], limits: Mapping[str, str]
+) -> None:
+    """The field of a test that is still to be measured stays open; a value that came second to another is told here only."""
+    open_tests = [name for name in typed if name not in present.patient.state.values]
+    if section == NEXT and open_tests:
+        st.session_state[CHOSEN] = open_tests[0]
+    words = [f"{labels.plain(n)} {wording.value(present.cohort, n, typed[n], limits.get(n))}" for n in typed]
+    _say_conflict(section, f" Typed here and not recorded: {', '.join(words)}." if words else "")
+
+
+def _say_conflict(section: str, lost: str = "") -> None:
     st.session_state.pop(SEEN, None)  # that it went on is said here
     state.notify(
         "warning",
         "This step-through was changed elsewhere, for example in another tab, so nothing was recorded here. "
-        "You see its current state now; what you typed is kept.",
+        f"You see its current state now.{lost}",
         section,
     )
 
@@ -117,7 +142,7 @@ def record(
         return patient.observe(values, limits=limits, reason=reason, **event)
 
     try:
-        is_stored = carry_out(step_id, expected_length, "observe", tuple(values), act, NEXT)
+        is_stored = carry_out(step_id, expected_length, "observe", tuple(values), act, NEXT, values, limits)
     except inputs.Unconfirmed as question:
         inputs.say_unconfirmed(question, "Record", NEXT)
         return
@@ -165,7 +190,8 @@ def correct(step_id: str, expected_length: int, name: str, value_key: str, limit
         return patient.correct(name, value, limit=limit, reason=reason, **event)
 
     try:
-        is_stored = carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN)
+        typed, limits = {name: value}, {name: limit} if limit else {}
+        is_stored = carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN, typed, limits)
     except inputs.Unconfirmed as question:
         inputs.say_unconfirmed(question, "Save", KNOWN)
         return
