@@ -3,6 +3,7 @@
 import io
 import re
 import uuid
+from dataclasses import replace
 
 import pypdf
 import pytest
@@ -14,7 +15,9 @@ from app.ui.posterior_words import most_believed
 from app.ui.step_through.stored_events import SETTINGS, Rules
 from app.ui.traces import exchange, exports, loading, report, report_pdf
 from l2m_core.acquire.stopping import Stopping
+from l2m_core.answering.release import UNTOLD
 from l2m_core.cohort import Cohort
+from l2m_core.council.council import Recipe
 from l2m_core.schema import Outcome
 from tests.app.conftest import small_frame
 from tests.app.elements import Elements
@@ -227,3 +230,36 @@ def test_costs_of_results_that_came_together_are_said_to_be_paid_once(
 def test_times_are_said_in_utc() -> None:
     assert report.time_text("2026-03-01T01:30:00+02:00") == "2026-02-28 23:30:00"
     assert report.time_text("2026-03-01T01:30:00") == "2026-03-01 01:30:00"
+
+
+@pytest.mark.parametrize(
+    ("tuned", "council", "said"),
+    [
+        ("", None, "The model was not trained on it."),
+        ("here", None, "The model was fine-tuned on it."),
+        ("elsewhere", None, "The model was not trained on it."),
+        (UNTOLD, None, "The model was fine-tuned, and does not say on which cohort."),
+        ("", {"model": 0.6, "trees": 0.4}, "The model was not trained on it. It is heard with trees, fitted to it."),
+        ("", {"model": 1.2}, "The model was not trained on it. Its answers are sharpened to this cohort."),
+    ],
+)
+def test_a_report_says_what_its_answers_owe_to_the_cohort(
+    shared_services: Services, owner: str, ward: StoredCohort, tuned: str, council: dict[str, float] | None, said: str
+) -> None:
+    memory = memory_of(shared_services, owner, ward)
+    loaded = loading.load(owner, keep(shared_services, owner, ward, memory.start({"age": 71.0})).id)
+    assert loaded.conditioned is not None
+    release = replace(memory.release, tuned_on=ward.content_hash if tuned == "here" else tuned)
+    record = replace(loaded.record, council=council and Recipe(council))
+    conditioned = replace(loaded.conditioned, memory=replace(loaded.conditioned.memory, release=release))
+    limits = report.make(replace(loaded, record=record, conditioned=conditioned)).limits
+    assert any(limit.endswith(f"treated as they were. {said}") for limit in limits)
+
+
+def test_a_report_says_nothing_of_a_model_that_is_gone(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    memory = memory_of(shared_services, owner, ward)
+    loaded = loading.load(owner, keep(shared_services, owner, ward, memory.start({"age": 71.0})).id)
+    limits = report.make(replace(loaded, conditioned=None, absent="The model is gone.")).limits
+    assert not any("trained on" in limit for limit in limits)

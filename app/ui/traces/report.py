@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from app.ui import labels, posterior_words, wording
 from app.ui.belief_curve import BeliefCurve, belief_curve
 from app.ui.traces.loading import LoadedTrace
+from l2m_core.answering.release import UNTOLD
 from l2m_core.step_through.events import fold
 from l2m_core.step_through.words import RESEARCH_ONLY
 
@@ -238,13 +239,30 @@ def _limits(loaded: LoadedTrace) -> tuple[str, ...]:
         found.append(f"Beyond a detection limit, the limit itself was used as the value: {names}.")
     return (
         *found,
-        "Answers hold for patients like those in the cohort, treated as they were. The model was not trained on it.",
+        f"Answers hold for patients like those in the cohort, treated as they were.{_of_training(loaded)}",
         "Expected gain is how much less surprised one would be by the outcome, in nats of log loss. It is not benefit to "
         "the patient.",
         "If a test was ordered in the cohort because of something that is not in the table, what it seems to tell can be "
         "biased.",
         "Costs, ranges and stopping rules are those stated in the schema and by the user.",
     )
+
+
+def _of_training(loaded: LoadedTrace) -> str:
+    """What the answers owe to the cohort's own outcomes; nothing where the model is not there to tell."""
+    if loaded.conditioned is None:
+        return ""
+    tuned_on, council = loaded.conditioned.memory.release.tuned_on, loaded.record.council
+    if tuned_on == UNTOLD:
+        model = "The model was fine-tuned, and does not say on which cohort."
+    else:
+        model = f"The model was {'fine-tuned' if tuned_on == loaded.trace.cohort_hash else 'not trained'} on it."
+    if council is None:
+        return f" {model}"
+    heard = (
+        f"It is heard {council.in_brief}, fitted to it" if council.members else f"Its answers are {council.in_brief}"
+    )
+    return f" {model} {heard}."
 
 
 def _fingerprints(loaded: LoadedTrace) -> tuple[tuple[str, str], ...]:
