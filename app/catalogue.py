@@ -105,11 +105,11 @@ class Catalogue:
         if stored.deleted_at is not None:
             raise NotFound(
                 f"The data of cohort '{stored.name}' were deleted, so nothing can be computed from them any more. "
-                "Upload the same table again to go on."
+                "Upload the same table again to begin anew."
             )
         if not stored.is_usable_by(owner):
             raise NotFound(
-                f"Cohort '{stored.name}' is not shared with you any more. Upload its table yourself to go on."
+                f"Cohort '{stored.name}' is not shared with you any more. Upload its table yourself to begin anew."
             )
         return self._cohorts.get(stored.id, lambda: self._read_cohort(owner, stored))
 

@@ -130,6 +130,15 @@ def test_a_deleted_cohort_is_not_computed_with_any_more(shared_services: Service
         shared_services.cohort(owner, shared_services.store.cohorts.get(owner, stored.id))
 
 
+def test_a_table_that_is_uploaded_again_is_said_to_begin_anew(shared_services: Services, owner: str) -> None:
+    stored = shared_services.add_cohort(owner, small_cohort())
+    shared_services.store.cohorts.delete(owner, stored.id)
+    again = shared_services.add_cohort(owner, small_cohort())
+    assert again.id != stored.id and again.content_hash == stored.content_hash
+    with pytest.raises(NotFound, match="again to begin anew"):
+        shared_services.cohort(owner, shared_services.store.cohorts.get(owner, stored.id))
+
+
 def in_memory(here: Services, stored: StoredCohort) -> tuple[bool, bool]:
     """Whether the cohort is, and what a model read of it."""
     return here.has_loaded(stored), here.has_read(stored, here.model(NOBODY))
