@@ -1,6 +1,7 @@
 """Every chart is valid for Plotly, says what it shows, and has its numbers in a table."""
 
 import io
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -215,6 +216,14 @@ def test_a_value_that_many_share_is_as_high_as_it_is_likely() -> None:
     shaded = chart.spec["data"][0]  # type: ignore[index]
     assert (min(shaded["x"]), max(shaded["x"]), max(shaded["y"])) == (0.0, 2.2, 0.45)
     assert chart.table["chance"].tolist() == [0.45, 0.35, 0.2] and "45%" in chart.alt and "mean 0.8 d" in chart.alt
+
+
+def test_long_answers_of_a_preview_have_room_between_its_ends() -> None:
+    values = [3_029_218_816.0, 4_889_053_696.0, 6_656_728_064.0]
+    drawn = str(charts.preview(["low", "typical", "high"], values, 4_872_357_376.0, "charges", False).spec)
+    needed = 13 * 6.2 / 250  # characters of 6.2 pixels in 250
+    left, _, right = (float(at) / 100 for at in re.findall(r'class="value" style="left:([\d.]+)%"', drawn))
+    assert left > needed and right < 1 - needed
 
 
 def test_a_preview_leads_from_the_answer_now_to_each_that_a_result_would_bring() -> None:

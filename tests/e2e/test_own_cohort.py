@@ -186,3 +186,16 @@ def test_several_hundred_columns_are_folded_and_found(browser: Browser, served: 
     page.get_by_role("button", name=re.compile("Show 450 more columns")).click()
     expect(rows).to_have_count(490)
     page.close()
+
+
+def test_the_range_of_large_numbers_is_read_whole(browser: Browser, served: Served, tmp_path: Path) -> None:
+    charges = 5e9 + 1e9 * np.random.default_rng(3).normal(size=300)
+    ward().drop(columns="died").assign(charges=charges.round(-4)).to_csv(tmp_path / "charges.csv", index=False)
+    page = new_page(browser)
+    page.goto(served.address)
+    choose_file(page, tmp_path / "charges.csv")
+    press(page, "Save cohort")
+    expect(page.get_by_text(re.compile(r"median; from [\d,]{13} to [\d,]{13}"))).to_be_visible()
+    settled(page)
+    assert page.evaluate(CUT) == []
+    page.close()

@@ -16,6 +16,9 @@ from app.ui import labels
 from app.ui.charts import pictures
 from app.ui.charts.base import Chart
 
+# What a dot and a character take of a preview's width where it is narrowest, and the least room at its ends.
+DOT, CHARACTER, LEAST_ROOM = 0.04, 0.025, 0.28
+
 
 def icon_array(probability: float, outcome: str) -> Chart:
     """A hundred patients like this one; those with the outcome are filled."""
@@ -94,7 +97,8 @@ def preview(
     """The prediction after each possible result, as lines from the prediction now."""
     show = labels.percent if probability else labels.predicted
     low, high = min([now, *values]), max([now, *values])
-    margin = max(0.28 * (high - low), 0.06 if probability else 0.06 * (abs(now) + 1e-9))
+    room = _room_beside_dots(max(len(show(value)) for value in (now, *values)))
+    margin = max(room * (high - low), 0.06 if probability else 0.06 * (abs(now) + 1e-9))
 
     def position(value: float) -> float:
         """Percent of the way from the left end to the right one."""
@@ -126,6 +130,12 @@ def preview(
     drawn = [(result, value, show(value)) for result, value in zip(results, values, strict=True)]
     svg = partial(pictures.moves, drawn, now, show(now), axis, alt)
     return Chart(html, alt, lambda: pd.DataFrame(columns), formats, svg)
+
+
+def _room_beside_dots(longest: int) -> float:
+    """As a share of the way between the outermost dots: what an answer of so many characters needs on either side."""
+    of_track = min(0.4, DOT + CHARACTER * longest)
+    return max(LEAST_ROOM, of_track / (1 - 2 * of_track))
 
 
 def html_chart(kind: str, alt: str, marks: str, style: str = "", name: str = "") -> str:
