@@ -203,6 +203,11 @@ def are_epochs(numbers: np.ndarray) -> bool:
     return any(631_152_000 * unit <= low and high <= 2_524_608_000 * unit for unit in (1, 1000))
 
 
+def plain_number(value: Any) -> float:
+    """A number in double precision; one of fewer bits as it is written: 0.1 of np.float32(0.1)."""
+    return float(str(value)) if isinstance(value, np.float16 | np.float32) else float(value)
+
+
 def number_text(value: float) -> str:
     """The shortest text that reads back as this number: 1, not 1.0; '' for NaN."""
     if value != value:

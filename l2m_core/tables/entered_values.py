@@ -24,6 +24,7 @@ from l2m_core.tables.cell_parsing import (
     number_text,
     parse_both,
     parse_number,
+    plain_number,
     such_cells,
     unit_key,
     unwrapped,
@@ -31,6 +32,7 @@ from l2m_core.tables.cell_parsing import (
     without_limit_sign,
 )
 from l2m_core.tables.column_reading import ReadingRules, without_markers
+from l2m_core.tables.frames import numbers_of
 from l2m_core.tables.result_signs import is_minus, minus_is_a_result
 from l2m_core.tables.synonyms import NO, YES
 
@@ -63,8 +65,11 @@ def _as_recorded(feature: Feature, value: Any, code: float) -> tuple[Any, float]
         )
     if np.isnan(code):
         return None, code
-    plain = value.item() if isinstance(value, np.generic) else value  # as JSON knows it
-    return code if written else plain, code
+    if written:
+        return code, code
+    if isinstance(value, np.generic):  # as JSON knows it
+        return plain_number(value) if isinstance(value, np.floating) else value.item(), code
+    return value, code
 
 
 def encode_value(feature: Feature, value: Any, rules: ReadingRules) -> float:
@@ -79,11 +84,13 @@ def encode_values(feature: Feature, values: Any, rules: ReadingRules) -> np.ndar
     """(n,) values of one feature (a sequence, a pd.Series) as x holds them, with one warning for all unseen categories."""
     numeric = isinstance(values, pd.Series) and pd.api.types.is_numeric_dtype(values.dtype)
     if numeric and feature.kind == "number" and not pd.api.types.is_bool_dtype(values.dtype):
-        numbers = without_markers(values.to_numpy(dtype=np.float64, na_value=np.nan), rules)
+        numbers = without_markers(numbers_of(values), rules)
         present = numbers[~np.isnan(numbers)]
         for value in (present.min(), present.max()) if len(present) else ():
             code_of(feature, value, rules)  # the extremes speak for all
         return numbers
+    if numeric and pd.api.types.is_float_dtype(values.dtype):
+        values = numbers_of(values)  # 0.1 of 32 bits is the level 0.1
     codes = np.array([code_of(feature, value, rules) for value in values], dtype=np.float32)
     if feature.kind != "number":
         warn_unseen(feature, [value for value, code in zip(values, codes, strict=True) if code == len(feature.levels)])
@@ -163,7 +170,7 @@ def _parse(feature, text, rules) -> float | None:
 
 def _float(value) -> float:
     try:
-        return float(value)
+        return plain_number(value)
     except OverflowError:  # an int of more than 308 digits
         return np.inf
 

@@ -11,7 +11,15 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.errors import CohortError
-from l2m_core.tables.cell_parsing import DATE_ADVICE, LARGEST_WHOLE, LONGEST_NUMBER, number_text, whole_text
+from l2m_core.tables.cell_parsing import (
+    DATE_ADVICE,
+    LARGEST_WHOLE,
+    LONGEST_NUMBER,
+    number_text,
+    plain_number,
+    whole_text,
+)
+from l2m_core.tables.precision import in_double
 from l2m_core.tables.table import (
     DEFAULT_LIMITS,
     SEPARATOR,
@@ -57,11 +65,19 @@ def column_of(series: pd.Series, name: str, limits: Limits, left: int) -> Column
     if _is_beyond_floats(series):
         return _text_column(series, name, limits, left)
     if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
-        return NumberColumn(series.to_numpy(dtype=np.float64, na_value=np.nan))
+        return NumberColumn(numbers_of(series))
     try:
         return _text_column(series, name, limits, left)
     except CohortError as error:
         return RefusedColumn(str(error))
+
+
+def numbers_of(series: pd.Series) -> np.ndarray:
+    """(n,) float64 of a column of numbers, NaN where missing."""
+    kept = getattr(series.dtype, "numpy_dtype", series.dtype)  # the first: of types that know NA
+    is_narrow = kept in (np.float16, np.float32)
+    values = series.to_numpy(dtype=kept if is_narrow else np.float64, na_value=np.nan)
+    return in_double(values) if is_narrow else values
 
 
 def _is_beyond_floats(series: pd.Series) -> bool:
@@ -101,7 +117,7 @@ def cell_text(value: Any, name: str) -> str:
     if isinstance(value, decimal.Decimal):
         return _decimal_text(value)
     if isinstance(value, numbers.Real):
-        return number_text(float(value))
+        return number_text(plain_number(value))
     if isinstance(value, datetime.date | datetime.time | pd.Timestamp | np.datetime64):
         return str(value)
     raise CohortError(f"Column '{name}' holds a {type(value).__name__}; cells must be numbers or texts.")

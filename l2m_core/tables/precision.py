@@ -13,6 +13,23 @@ USUAL = (0.05, 0.95)  # quantiles of the usual range
 FINEST = 100  # steps in the usual range; finer ones tell nobody anything
 
 
+def in_double(values: np.ndarray) -> np.ndarray:
+    """float64 of the same shape: floats of fewer bits as they are written, 0.1 and not 0.10000000149011612."""
+    exact = values.astype(np.float64)
+    if not np.issubdtype(values.dtype, np.floating) or values.dtype.itemsize >= exact.itemsize:
+        return exact
+    found, left = exact.copy(), np.isfinite(exact) & (exact != 0)
+    fewest = np.finfo(values.dtype).precision
+    # Decimals of so many digits come back from their bits; three more tell all floats of that size apart.
+    for digits in range(fewest, fewest + 4):
+        places = digits - 1 - np.floor(np.log10(np.abs(exact, where=left, out=np.ones_like(exact))))
+        up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+        written = np.rint(exact / down * up, where=left, out=np.zeros_like(exact)) / up * down
+        fits = left & (written.astype(values.dtype) == values)
+        found[fits], left = written[fits], left & ~fits
+    return found
+
+
 def recorded_decimals(values: np.ndarray) -> int:
     """Decimals with which nearly all numbers are written. values: (n,) numbers, NaN where not recorded."""
     numbers = np.asarray(values, dtype=np.float64)

@@ -6,9 +6,15 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from l2m_core.cohort import Cohort, UnseenLevelWarning
 from l2m_core.errors import CohortError, FeatureError
+from l2m_core.schema import Feature
+from l2m_core.tables.column_reading import ReadingRules
+from l2m_core.tables.entered_values import enter_value
+from l2m_core.tables.precision import in_double
 from tests.core.ward import N, icu_cohort, loaded
 
 
@@ -216,3 +222,29 @@ def test_known_numbers_are_read_as_the_cohort_s():
     for wrong in ("-999", "long"):
         with pytest.raises(CohortError, match="'stay'"):
             cohort.encode_outcome([wrong])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "Float32", "float16", object])
+def test_numbers_of_fewer_bits_are_what_they_are_written_as(dtype):
+    """0.1 of 32 bits became the level 0.10000000149011612, which nobody wrote and no patient has."""
+    doses = np.array([0.1, 0.2, 0.7], np.float16 if dtype == "float16" else np.float32)[np.arange(N) % 3]
+    column = pd.Series(list(doses), dtype=object) if dtype is object else pd.Series(doses).astype(dtype)
+    frame = pd.DataFrame({"dose": column, "age": 40 + np.arange(N) % 7, "y": [0, 1] * (N // 2)})
+    cohort = Cohort.from_frame(frame, "y", schema={"features": [{"name": "dose", "kind": "category"}]})
+    assert cohort.feature("dose").levels == ("0.1", "0.2", "0.7")
+    for value in (0.1, np.float32(0.1), np.float16(0.1), "0.1"):
+        assert cohort.encode({"dose": value})[0, 0] == 0
+    assert cohort.encode(frame)[:3, 0].tolist() == [0, 1, 2]
+    numbers = Cohort.from_frame(frame, "y", schema={"features": [{"name": "dose", "kind": "number"}]}, missing=["0.7"])
+    assert np.isnan(numbers.encode(frame)[2, 0]) and np.isnan(numbers.x[2, 0])
+
+
+def test_a_number_of_fewer_bits_is_recorded_as_it_is_written():
+    feature = Feature("lactate")
+    assert enter_value(feature, np.float32(2.1), ReadingRules()) == (2.1, 2.1)
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=2.0**-60, max_value=2.0**60))
+def test_in_double_no_number_of_fewer_bits_changes(value):
+    (found,) = in_double(np.array([value], np.float32))
+    assert np.float32(found) == np.float32(value) and np.isclose(found, float(str(np.float32(value))), rtol=1e-15)
