@@ -159,6 +159,8 @@ def acquire(
     run_id = identity(settings, patients, chunk)
     cohort = _read_context(settings)
     _refuse_names_of_answers(settings, cohort)
+    for note in cohort.warnings:
+        say(f"note: {note}")
     given = open_patients(patients, cohort, settings.keep, settings.patients_sheet)
     parts = out.with_name(out.name + ".parts")
     _open_parts(parts, run_id)
@@ -239,7 +241,12 @@ def _table(rollout: Rollout, first: int, memory: CohortMemory, kept: pd.DataFram
             columns |= {f"p({name})_{when}": prediction[:, k] for k, name in enumerate(memory.classes)}
         else:
             columns |= {f"mean_{when}": prediction.mean, f"std_{when}": prediction.std}
-    return pd.DataFrame(columns | {"cost": rollout.cost[:, -1]})
+    return pd.DataFrame(columns | {"cost": list(map(_cost_text, rollout.cost[:, -1].tolist()))})
+
+
+def _cost_text(cost: float) -> str:
+    """A whole one to the last digit, where numbers of the file have six of them; of others what 32 bits hold."""
+    return number_text(cost if cost == round(cost) else float(f"{cost:.7g}"))
 
 
 def chunk_jobs(

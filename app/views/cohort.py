@@ -29,6 +29,7 @@ from l2m_core.errors import L2MError
 from l2m_core.tables.restoring import newer_readings
 
 STEP_PAGE = "views/step_through.py"
+NOT_HERE = "The cohort of this address is not here: it was deleted, or is not shared with you. Another one is shown."
 ERASED = "Its data and the evidence drawn from them are erased. Step-throughs stay, but cannot be continued."
 
 
@@ -106,6 +107,8 @@ def _choose(owner: str, stored: tuple[StoredCohort, ...]) -> StoredCohort:
     by_id = {cohort.id: cohort for cohort in stored}
     opened = state.opened(state.COHORT)
     if opened not in by_id:
+        if opened is not None:
+            state.notify("info", NOT_HERE)
         opened = stored[0].id
         state.open_id(state.COHORT, opened)
     st.session_state["cohort-chosen"] = opened  # whoever opened it: here, by saving it, or by an address

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import re
+import uuid
 from importlib import import_module
 
 import numpy as np
@@ -338,6 +339,13 @@ def test_deleting_asks_and_then_erases(shared_services: Services, owner: str, wa
     app.session_state["cohort-tabs"] = "Manage"
     app = press(check(app.run()), "cohort-delete")
     assert shared_services.store.cohorts.list(owner) == () and "deleted" in texts(app)
+
+
+def test_an_address_of_a_cohort_that_is_gone_says_that_another_is_shown(owner: str, ward: StoredCohort) -> None:
+    app = open_app(cohort=str(uuid.uuid4()))
+    assert "The cohort of this address is not here" in texts(app)
+    assert app.selectbox(key="cohort-chosen").value == ward.id and app.query_params["cohort"] == ward.id
+    assert "The cohort of this address is not here" not in texts(open_app())
 
 
 def test_what_another_owner_has_is_not_listed_and_not_opened(shared_services: Services, owner: str) -> None:

@@ -313,3 +313,18 @@ def test_with_the_council_answers_are_those_of_the_page(files, tiny_model, tmp_p
     np.testing.assert_allclose(answers["p(yes)_before"], memory.answer(starts).prediction[:, 1], atol=1e-4)
     alone = memory.with_council(None).answer(starts).prediction[:, 1]
     assert np.abs(answers["p(yes)_before"] - alone).max() > 0.01
+
+
+def test_costs_are_told_to_the_last_digit_and_notes_on_the_cohort_are_said(files, tiny_model, tmp_path):
+    cohort, patients = files
+    schema = tmp_path / "schema.yaml"
+    dear = "".join(f"- {{name: {name}, cost: {cost}}}\n" for name, cost in (("lactate", 12345678), ("sodium", 12.3)))
+    schema.write_text(f"features:\n{dear}- {{name: ward, role: ignored}}\n")
+    pd.read_csv(cohort).assign(always=1).to_csv(cohort, index=False)
+    said: list[str] = []
+    settings = context(cohort, tiny_model, schema=str(schema), policy="random", budget=1)
+    acquire(settings, patients, tmp_path / "out.csv", say=said.append)
+    answers = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
+    costs = {"lactate": "12345678", "sodium": "12.3", "": "0"}
+    assert [*answers["cost"]] == [costs[name] for name in answers["action_1"]] and len({*answers["cost"]}) > 1
+    assert any(note.startswith("note: ") and "always" in note for note in said)
