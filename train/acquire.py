@@ -298,7 +298,7 @@ def _council(settings: AcquireSettings, cohort: Cohort, parts: Path, say: Callab
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """What is said of a cohort's range is said when it is read first; where it is computed, always."""
+    """Of warnings, only those on where it is computed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", DeviceWarning)
