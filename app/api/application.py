@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -32,6 +33,7 @@ from app.api.tokens import is_right
 from app.host.services import NOBODY, Services
 from app.host.sweeping import sweep_now_and_then
 from app.store import NotFound, StoredCohort, StoreError
+from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError, L2MError
 from l2m_core.memory import L2M, CohortMemory
@@ -179,7 +181,8 @@ class Face:
 
 
 def answer(memory: CohortMemory, record: PatientRecord, rules: AnsweredBy) -> dict[str, Any]:
-    patient = memory.start(record.values, limits=record.limits, stopping=rules.stopping, policy=rules.policy)
+    stopping = replace(Stopping.at_first(memory.cohort, memory.release), **rules.stopping)
+    patient = memory.start(record.values, limits=record.limits, stopping=stopping, policy=rules.policy)
     left = [name for name in rules.unavailable if name not in record.values]
     return answer_about(patient.unavailable(*left) if left else patient, record)
 

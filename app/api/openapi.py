@@ -39,16 +39,31 @@ VALUE: Plain = {"type": ["number", "string", "boolean", "null"]}
 VALUES = _map(
     VALUE, "Feature → value, as in the cohort's table; '<5' is a detection limit. What is absent is not measured."
 )
-STOPPING = _object(
-    {
-        "budget": {**WHOLE, "description": "Most tests."},
-        "cost_budget": NUMBER,
-        "least_gain": {**NUMBER, "description": "In nats."},
-        "confidence": {**NUMBER, "description": "From 0 to 1."},
-        "most_entropy": {**NUMBER, "description": "In nats."},
+LIMITS: Plain = {
+    "least_points": {
+        **MAYBE_NUMBER,
+        "minimum": 0,
+        "description": "Stop where no test is expected to move the belief by so many points, or hundredths of a continuous "
+        "outcome's spread. Where it is not stated: one point, or of a rare outcome a tenth of its percentage, as on the page.",
     },
-    ("budget", "cost_budget", "least_gain", "confidence", "most_entropy"),
-)
+    "threshold": {
+        **MAYBE_NUMBER,
+        "exclusiveMinimum": 0,
+        "exclusiveMaximum": 1,
+        "description": "Of a binary outcome: stop where no test is likely to carry the belief across this probability.",
+    },
+    "budget": {"type": ["integer", "null"], "minimum": 0, "description": "Most tests."},
+    "cost_budget": {**MAYBE_NUMBER, "minimum": 0, "description": "Most cost in all."},
+    "least_gain": {**MAYBE_NUMBER, "minimum": 0, "description": "In nats, of the best test."},
+    "confidence": {
+        **MAYBE_NUMBER,
+        "exclusiveMinimum": 0,
+        "maximum": 1,
+        "description": "Stop where a class is so likely.",
+    },
+    "most_entropy": {**MAYBE_NUMBER, "minimum": 0, "description": "In nats: stop where less is left to know."},
+}
+STOPPING = _object(LIMITS, tuple(LIMITS), description="When stopping is advised; null is no such limit.")
 SCHEMAS: Plain = {
     "Error": _object({"error": {**TEXT, "description": "One sentence, or a few, for a person."}}),
     "Cohort": _object({"id": TEXT, "name": TEXT, "version": WHOLE, "content_hash": TEXT}),

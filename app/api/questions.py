@@ -29,7 +29,8 @@ class AnsweredBy:
 
     model: str = DEFAULT_MODEL
     policy: str | None = None
-    stopping: Stopping = field(default_factory=Stopping)
+    stopping: Mapping[str, Any] = field(default_factory=dict)
+    """What is stated of `Stopping`; null is no such limit."""
     unavailable: tuple[str, ...] = ()
 
 
@@ -110,7 +111,7 @@ def _rules(plain: Mapping[str, Any]) -> AnsweredBy:
     return AnsweredBy(model, policy, _stopping(plain.get("stopping", {})), tuple(dict.fromkeys(unavailable)))
 
 
-def _stopping(plain: Any) -> Stopping:
+def _stopping(plain: Any) -> Mapping[str, Any]:
     known = [setting.name for setting in fields(Stopping)]
     if not isinstance(plain, Mapping):
         raise InputError(f"'stopping' must be an object with some of: {', '.join(known)}.")
@@ -119,7 +120,8 @@ def _stopping(plain: Any) -> Stopping:
             raise InputError(f"'stopping' has an unknown name '{name:.60}'.{did_you_mean(name, known)}")
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise InputError(f"stopping.{name} must be a number.")
-    return Stopping(**plain)
+    Stopping(**plain)  # refuses what cannot be kept to
+    return plain
 
 
 def _bounded(found: BroughtPatients, cohort: Cohort, rules: AnsweredBy) -> BroughtPatients:

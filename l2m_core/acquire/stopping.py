@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from l2m_core.acquire.information import Outlook
+from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
 from l2m_core.metrics import entropies
@@ -77,6 +78,12 @@ class Stopping:
         if given is not None and not isinstance(given, cls):
             raise ConfigError(f"stopping is a {type(given).__name__}; give a Stopping, such as Stopping(budget=3).")
         return given or cls()
+
+    @classmethod
+    def at_first(cls, cohort: Cohort, release: Release) -> Stopping:
+        """Of a person's patient, until they say otherwise: stopping is advised as soon as nothing is expected to move the belief
+        by what counts as a move. A model that does not foresee results cannot say how far they would move it."""
+        return cls(least_points=least_points_for(cohort)) if release.foresees else cls()
 
     @property
     def looks_ahead(self) -> bool:

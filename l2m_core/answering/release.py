@@ -57,6 +57,11 @@ class Release:
     """Content hash of the cohort that it was fine-tuned on, or UNTOLD; empty: on none."""
 
     @property
+    def foresees(self) -> bool:
+        """Whether it says what a test's result may be, and computes gains from that."""
+        return self.inference.gains == "answers"
+
+    @property
     def together(self) -> int:
         """Rows of a cohort that are read together, at most."""
         return self.inference.part_rows or self.trained.most_rows

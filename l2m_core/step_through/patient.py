@@ -299,7 +299,7 @@ class Patient:
     def prefetch(self, name: str) -> None:
         """Queries in batches all that `posterior`, `tests`, `preview(name)` and `drivers` will need: that costs less than one
         query for each."""
-        if self.memory.release.inference.gains == "answers":
+        if self.memory.release.foresees:
             self.memory.answer(np.concatenate([self.x, without_each(self.x)]))
             if self.tests and self.state.statuses.get(name) is None:
                 self.outlook(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import fields
 
 import httpx
 import jsonschema
@@ -12,6 +13,7 @@ import pytest
 from app.api import application, openapi
 from app.api.application import make_app
 from app.host.services import Services
+from l2m_core.acquire.stopping import Stopping
 from tests.api.conftest import refusal
 
 Ask = Callable[..., list[httpx.Response]]
@@ -48,6 +50,14 @@ def test_the_schemas_are_schemas_and_the_example_is_one_of_them() -> None:
         for example in schema.get("examples", []):
             validator.validate(example)
         assert not validator.is_valid("something else")
+
+
+def test_every_rule_for_stopping_is_in_the_document() -> None:
+    stopping = openapi.document()["components"]["schemas"]["Question"]["properties"]["stopping"]
+    assert set(stopping["properties"]) == {rule.name for rule in fields(Stopping)}
+    validator = jsonschema.Draft202012Validator(stopping)
+    for rule in fields(Stopping):
+        assert validator.is_valid({rule.name: None}) and not validator.is_valid({rule.name: -1})
 
 
 def test_more_questions_than_may_wait_are_asked_to_come_again(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:

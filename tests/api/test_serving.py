@@ -19,7 +19,9 @@ import pytest
 from app.api import bodies
 from app.api.tokens import load_token
 from app.host.services import Services
+from l2m_core.acquire.stopping import Stopping
 from l2m_core.errors import ConfigError
+from l2m_core.step_through.verdict import verdict
 from tests.api.conftest import OWNER, Served, holds, refusal, start, stop
 from tests.patients.ward import bundle, observation, patient
 
@@ -78,6 +80,24 @@ def test_rules_and_what_cannot_be_had_are_kept_to(client: httpx.Client, cohorts:
     (said,) = holds(client.post(advice(cohorts["ward"]), json=asked), "Advice")["patients"]
     assert {test["feature"]: test["status"] for test in said["ranking"]}["scan"] == "unavailable"
     assert said["verdict"]["action"] == "stop" and "budget" in said["verdict"]["sentence"]
+
+
+def test_stopping_is_advised_as_in_a_new_step_through_but_for_what_is_asked(
+    client: httpx.Client, cohorts: dict[str, str], services: Services
+) -> None:
+    def verdict_by(stopping: dict[str, Any]) -> dict[str, Any]:
+        asked = {"patient": KNOWN, "stopping": stopping}
+        return holds(client.post(advice(cohorts["ward"]), json=asked), "Advice")["patients"][0]["verdict"]
+
+    stored = services.store.cohorts.get(OWNER, cohorts["ward"])
+    memory = services.model(OWNER).condition(services.cohort(OWNER, stored))
+    first = Stopping.at_first(memory.cohort, memory.release)
+    assert first.least_points == 1
+    here = verdict(memory.start(KNOWN, stopping=first))
+    for said in (verdict_by({}), verdict_by({"budget": 5}), verdict_by({"least_points": 1})):
+        assert (said["action"], said["feature"], said["sentence"]) == (here.action, here.feature, here.sentence)
+    assert verdict_by({"least_points": 100})["sentence"].endswith("likely to move this by more than 100 points.")
+    assert verdict_by({"least_points": None})["action"] == "measure" == verdict(memory.start(KNOWN)).action
 
 
 def test_nothing_known_is_a_question_too(client: httpx.Client, cohorts: dict[str, str]) -> None:

@@ -12,9 +12,7 @@ from app.ui import labels, notices, state
 from app.ui.step_through import actions
 from app.ui.step_through.step_answers import StepAnswers
 from app.ui.step_through.stored_events import POLICIES, Rules
-from l2m_core.acquire.stopping import OF_RARE, POINT, Stopping, least_points_for, points_in_words
-from l2m_core.answering.release import Release
-from l2m_core.cohort import Cohort
+from l2m_core.acquire.stopping import OF_RARE, POINT, Stopping, points_in_words
 
 MODELS_OWN = ""  # in the select box: whatever the model orders tests by
 AT_FIRST = (
@@ -93,12 +91,6 @@ LIMITS = (
     ),
 )
 """When stopping may be advised, in the order of the two columns of the form, row by row."""
-
-
-def at_first(cohort: Cohort, release: Release) -> Rules:
-    """Of a new step-through: stopping is advised as soon as nothing is expected to move the belief by what counts as a move. They
-    are kept with it as a number. A model that does not foresee results cannot say how far they would move the belief."""
-    return Rules(Stopping(least_points=least_points_for(cohort))) if release.inference.gains == "answers" else Rules()
 
 
 def show(answers: StepAnswers) -> None:

@@ -14,8 +14,9 @@ from app.host import services
 from app.store import StepThrough, StoredCohort
 from app.ui import inputs, labels, notices, state
 from app.ui.step_through import actions, bring, conditioning
-from app.ui.step_through.rules import ask_rules, at_first, entered_rules
+from app.ui.step_through.rules import ask_rules, entered_rules
 from app.ui.step_through.stored_events import Rules
+from l2m_core.acquire.stopping import Stopping
 from l2m_core.cohort import Cohort
 from l2m_core.memory import L2M
 from l2m_core.patients import PatientRecord
@@ -138,7 +139,8 @@ def _ask(owner: str, stored: StoredCohort) -> None:
 
 
 def _first_rules(owner: str, cohort: Cohort) -> Rules:
-    return at_first(cohort, services.get().model(owner, st.session_state.get("start-model", DEFAULT_MODEL)).release)
+    model = services.get().model(owner, st.session_state.get("start-model", DEFAULT_MODEL))
+    return Rules(Stopping.at_first(cohort, model.release))
 
 
 def _rules_key(cohort_id: str) -> str:
