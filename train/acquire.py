@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from l2m_core.acquire.policies import NAMED_POLICIES, make_policy
+from l2m_core.acquire.policies import NAMED_POLICIES, is_seeded, make_policy
 from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering import devices
@@ -193,8 +193,8 @@ def answer_chunk(job: ChunkJob) -> int:
     x = _encoded(memory.cohort, job.rows.drop(columns=unread), job.first)
     stopping = None if job.settings.least_gain is None else Stopping(least_gain=job.settings.least_gain)
     asked = job.settings.policy
-    # Nobody's random order depends on where the file was cut.
-    policy = make_policy(asked, first=job.first) if asked == "random" else make_policy(asked)
+    # Nobody's draws depend on where the file was cut.
+    policy = make_policy(asked, first=job.first) if is_seeded(asked) else make_policy(asked)
     rollout = roll_out(memory, x, budget=job.settings.budget, policy=policy, stopping=stopping)
     table = plain_frame(_table(rollout, job.first, memory, kept))
     table.to_csv(_partly(job.target), index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")

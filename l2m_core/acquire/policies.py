@@ -190,9 +190,14 @@ class RandomOrder:
     in_nats: ClassVar[bool] = False
 
     def scores(self, memory, x, answer):
-        # As `random_scores` of the whole table, from these rows on: each score takes one draw.
-        bits = np.random.PCG64(self.seed).advance(self.first * x.shape[1])
-        return np.random.Generator(bits).random(x.shape)
+        # As `random_scores` of the whole table, from these rows on.
+        return _uniform(self.seed, self.first, x.shape)
+
+
+def _uniform(seed: int | tuple[int, ...], first: int, shape: tuple[int, int]) -> np.ndarray:
+    """(n, k) numbers from 0 to 1: what rows `first`, first + 1 … of a larger table have, wherever it is cut."""
+    # Each number takes one draw.
+    return np.random.Generator(np.random.PCG64(seed).advance(first * shape[1])).random(shape)
 
 
 @dataclass(frozen=True)
@@ -224,31 +229,34 @@ class MonteCarlo:
     draws: int = 8
     neighbours: int = 64
     seed: int = 0
+    first: int = 0
+    """As of `RandomOrder`."""
     in_nats: ClassVar[bool] = True
 
     def scores(self, memory, x, answer):
         scores = np.full(x.shape, -np.inf)
         now = entropies(answer.prediction)
         near = nearest_rows(memory, x, self.neighbours)  # (n, m) context rows, nearest first
-        generator = np.random.default_rng(self.seed)
         for action in np.unique(memory.cohort.groups):
             members = np.flatnonzero((memory.cohort.groups == action) & memory.cohort.acquirable)
             unknown = np.isnan(x[:, members]).any(1) if len(members) else np.zeros(len(x), bool)
             rows = np.flatnonzero(unknown)
             if len(rows) == 0:
                 continue
+            chance = _uniform((self.seed, int(action)), self.first, (len(x), self.draws))
+            # (n, draws): each patient's own donors, whoever else is asked about.
+            donors = np.take_along_axis(near, (chance * near.shape[1]).astype(np.int64), axis=1)
             # All members of a panel get its score: whichever is picked, the whole panel is measured.
-            drop = self._drop(memory, x[rows], now[rows], near[rows], members, generator)
+            drop = self._drop(memory, x[rows], now[rows], donors[rows], members)
             scores[np.ix_(rows, members)] = drop[:, None]
         return scores
 
-    def _drop(self, memory, x, now, near, members, generator):
-        """(n,) expected drop in entropy by measuring `members` together."""
+    def _drop(self, memory, x, now, donors, members):
+        """(n,) expected drop in entropy by measuring `members` together. donors: (n, draws) context rows."""
         context = memory.cohort.x
         total, used = np.zeros(len(x)), np.zeros(len(x))
-        for _ in range(self.draws):
+        for donor in donors.T:
             # All of a panel's values come from one donor, so that they go together as they did in a patient.
-            donor = near[np.arange(len(x)), generator.integers(0, near.shape[1], len(x))]
             filled = x.copy()
             missing = np.isnan(x[:, members])
             filled[:, members] = np.where(missing, context[donor][:, members], x[:, members])

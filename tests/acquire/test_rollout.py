@@ -180,6 +180,16 @@ def test_monte_carlo_gains_are_about_the_drop_in_entropy(memory):
     assert scores[0] == -np.inf  # a baseline feature is no candidate
 
 
+@pytest.mark.parametrize("policy", [name for name in POLICIES if is_seeded(name)])
+def test_draws_are_a_patients_own_wherever_a_table_is_cut(memory, policy):
+    x = memory.cohort.x[:5].copy()
+    x[::2, 2:] = np.nan  # who is asked about differs from feature to feature
+    x[1, 3:] = np.nan
+    whole = make_policy(policy).scores(memory, x, memory.answer(x))
+    rest = make_policy(policy, first=2).scores(memory, x[2:], memory.answer(x[2:]))
+    assert np.allclose(whole[2:], rest, atol=1e-5)
+
+
 class Oracle:
     """A method that knows the order; any object with predict and rank can be rolled out."""
 
