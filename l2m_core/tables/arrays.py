@@ -147,7 +147,7 @@ def _read_outcome(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
         texts = tuple(value_text(value.item() if hasattr(value, "item") else value) for value in values)
     if not 2 <= len(texts) <= MOST_CLASSES:
         raise CohortError(
-            f"y has {len(texts)} classes; 2 to {MOST_CLASSES} are possible. For numbers: kind='continuous'."
+            f"y has {len(texts)} classes; 2 to {MOST_CLASSES} are possible. For numbers: kind='continuous', or L2MRegressor."
         )
     kind = kind or ("binary" if len(texts) == 2 else "multiclass")
     return Outcome(name, kind, texts), codes.astype(np.int64)
