@@ -21,6 +21,7 @@ from l2m_core.tables.precision import number_shown, recorded_decimals, sensible_
 EXACT = "exact"
 UNUSUAL = "l2m.unusual"
 ROWS_TO_LOOK_AT = 5_000  # for the usual range and precision of a feature; of more rows, as many evenly spaced ones
+MOST_GRADES = 11  # of a score: pain is told from 0 to 10
 # One sign each: a tablet has no room for more.
 LIMITS = {EXACT: "=", "below": labels.markdown("<"), "above": labels.markdown(">")}
 
@@ -102,18 +103,24 @@ def entered(key: str) -> Any:
 
 
 def unlike_the_cohort(cohort: Cohort, feature: Feature, value: Any) -> str | None:
-    """A sentence if a number lies outside every value of the cohort: a typing error or a rare patient."""
+    """A sentence if a number lies outside every value of the cohort, or between a score's: a typing error or a rare patient."""
     if feature.kind != "number" or not isinstance(value, int | float):
         return None
     low, high = recorded_range(cohort, feature.name)
     # The cohort holds 32-bit numbers, which may differ in the last digit from the number typed.
     slack = 1e-6 * max(abs(low), abs(high))
+    entered = labels.with_unit(labels.entered_text(value), feature.unit)
     if low - slack <= value <= high + slack:
-        return None
+        grades = written(cohort, feature.name).grades
+        if not grades or value == int(value):
+            return None
+        return (
+            f"{labels.plain(feature.name)} = {entered} lies between two whole numbers, and in the cohort there are only "
+            f"{grades} different values, all of them whole. Check the number."
+        )
     side, bound = ("above", high) if value > high else ("below", low)
     extreme = "highest" if value > high else "lowest"
     shown = number_shown(bound, written(cohort, feature.name).recorded)
-    entered = labels.with_unit(labels.entered_text(value), feature.unit)
     return (
         f"{labels.plain(feature.name)} = {entered} is {side} every value in the "
         f"cohort ({extreme}: {labels.with_unit(shown, feature.unit)}). Check the number and its unit."
@@ -202,12 +209,13 @@ def _ranges(cohort: Cohort) -> dict[str, tuple[float, float]]:
 @dataclass(frozen=True)
 class Written:
     """How numbers of a feature are written. step: of its field; usual: its usual range in words, without the unit;
-    recorded: decimals in the cohort; shown: decimals of a quantile."""
+    recorded: decimals in the cohort; shown: decimals of a quantile; grades: of a score, how many values it takes, else 0."""
 
     step: float
     usual: str
     recorded: int
     shown: int
+    grades: int
 
 
 def written(cohort: Cohort, name: str) -> Written:
@@ -230,4 +238,13 @@ def _written(cohort: Cohort) -> dict[str, Written]:
 def _of_numbers(values: np.ndarray) -> Written:
     found, decimals = usual_range(values), shown_decimals(values)
     usual = "" if found is None else "usually " + " to ".join(number_shown(end, decimals) for end in found)
-    return Written(sensible_step(values), usual, recorded_decimals(values), decimals)
+    return Written(sensible_step(values), usual, recorded_decimals(values), decimals, _grades(values))
+
+
+def _grades(values: np.ndarray) -> int:
+    """How many different values a score takes, which is a column of few whole numbers; 0 of any other column."""
+    recorded = values[~np.isnan(values)]
+    found = np.unique(recorded)
+    enough = len(recorded) >= 2 * MOST_GRADES  # few rows hold few values of anything
+    is_score = enough and len(found) <= MOST_GRADES and bool((found == np.floor(found)).all())
+    return len(found) if is_score else 0

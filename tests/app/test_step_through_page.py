@@ -187,6 +187,19 @@ def test_tiny_values_are_asked_about_by_their_own_size() -> None:
     assert inputs.unlike_the_cohort(cohort, lactate, low) is None
 
 
+def test_a_number_between_the_grades_of_a_score_is_asked_about() -> None:
+    frame = small_frame()
+    frame["grade"] = np.arange(len(frame)) % 5 + 1
+    cohort = Cohort.from_frame(
+        frame, outcome="died", schema={"features": [{"name": "grade", "kind": "number"}]}, name="ward"
+    )
+    grade = cohort.feature("grade")
+    assert grade.kind == "number"
+    assert "only 5 different values, all of them whole" in str(inputs.unlike_the_cohort(cohort, grade, 2.3))
+    assert inputs.unlike_the_cohort(cohort, grade, 3.0) is None
+    assert inputs.unlike_the_cohort(cohort, cohort.feature("lactate"), 2.34567) is None
+
+
 def test_the_first_line_says_what_to_do_and_what_that_could_change(owner: str, app: AppTest) -> None:
     view = step_answers.load(owner, step_id(app)).view
     after = view.preview(view.step.suggested)["p(yes)"]
