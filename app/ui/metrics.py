@@ -1,8 +1,15 @@
-"""A number in a box, with a detail below it."""
+"""Numbers in boxes, each with a detail below it."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import streamlit as st
+
+
+def boxes() -> AbstractContextManager[object]:
+    """Four beside each other, on a phone two."""
+    return st.grid(4, gap="small", min_column_width=150)
 
 
 def metric(label: str, value: str, detail: str | None = None) -> None:

@@ -21,7 +21,7 @@ from app.ui import (
     state,
     uploaded_file,
 )
-from app.ui.metrics import metric
+from app.ui.metrics import boxes, metric
 from app.ui.step_through import conditioning
 from l2m_core.answering.trained_range import WITHIN
 from l2m_core.cohort import Cohort
@@ -177,7 +177,7 @@ def _summary(cohort: Cohort) -> None:
         value, detail = labels.percent(share), f"{labels.of_100(share)} patients{labels.plain(of_class)}"
     else:
         value, detail = f"{cohort.n_classes} classes", ", ".join(labels.plain(name) for name in cohort.classes)
-    with st.grid(4, gap="small"):
+    with boxes():
         metric("Rows", f"{len(cohort):,}")
         known = len(cohort.names) - measurable
         metric("Features", f"{len(cohort.names)}", f"{measurable} to measure, {known} known at the start")

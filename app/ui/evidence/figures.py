@@ -13,7 +13,7 @@ from app.streamlit_contact.placeholders import Block
 from app.ui import charts, downloads, labels, notices
 from app.ui.charts import evidence_charts as drawings
 from app.ui.evidence import standalone
-from app.ui.metrics import metric
+from app.ui.metrics import boxes, metric
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.sentences import LABELS, Sentence, at_threshold, formula, grade_in_words
@@ -78,7 +78,7 @@ def _metrics(evidence: Evidence) -> None:
     unit = evidence.unit if score == "crps" else ""
     first, last = curve.scores[score][0], curve.scores[score][-1]
     tests = f"after up to {labels.counted(evidence.budget, 'test')}"
-    with st.grid(4, gap="small"):
+    with boxes():
         _metric("Rows predicted", f"{evidence.asked:,}", f"of {evidence.rows:,}, in {evidence.folds} folds")
         _metric(
             f"Log loss {tests}",

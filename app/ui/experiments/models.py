@@ -9,7 +9,7 @@ import streamlit as st
 
 from app.host import services
 from app.ui import labels, notices, ownership, state
-from app.ui.metrics import metric
+from app.ui.metrics import boxes, metric
 from l2m_core.errors import L2MError
 from l2m_core.model.by_outcome import networks
 from l2m_core.paths import model_folders
@@ -42,7 +42,7 @@ def show(owner: str) -> None:
         trained = model.release.trained
         parameters = sum(weight.numel() for weight in model.release.module.parameters())
         config = model.release.config
-        with st.grid(4, gap="small"):
+        with boxes():
             shape = f"{config.encoder}, {config.layers} layers, width {config.width}"
             if len(networks(model.release.module)) > 1:
                 shape = f"two networks, each {shape}"

@@ -15,7 +15,7 @@ from app.streamlit_contact.placeholders import placeholder
 from app.ui import charts, downloads, labels, notices, state
 from app.ui.charts import training_charts as drawings
 from app.ui.experiments.starting import WATCHED, title
-from app.ui.metrics import metric
+from app.ui.metrics import boxes, metric
 
 SECTION = "experiments-watch"
 BOX = "experiments-job-box"
@@ -213,7 +213,7 @@ def _training(job: Job, run: Path) -> None:
     rate = rate_of(entries)
     if job.state == "running":
         st.progress(min(1.0, step / max(1, steps)), text=f"Step {step:,} of {steps:,}")
-    with st.grid(4, gap="small"):
+    with boxes():
         metric("Steps", f"{step:,}", f"of {steps:,}")
         metric("Rate", f"{rate:.3g}" if rate else "—", "steps per second")
         left = (steps - step) / rate if rate and job.state == "running" else None
