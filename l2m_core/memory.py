@@ -63,10 +63,9 @@ class L2M:
     def card(self) -> str:
         return self.release.card
 
-    @property
-    def most_rows(self) -> int:
-        """Rows of a cohort that are read, at most."""
-        return self.release.most_rows
+    def rows_read(self, cohort: Cohort) -> int:
+        """How many rows of the cohort are read; of a long one it is an even part."""
+        return self.release.rows_read(cohort)
 
     def check(self, cohort: Cohort) -> tuple[str, ...]:
         """Sentences on where the cohort lies outside the trained range; refuses what cannot be answered at all."""

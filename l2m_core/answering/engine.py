@@ -136,7 +136,7 @@ def _work_of(batch: Context) -> float:
 def _context_of(release: Release, cohort: Cohort) -> Context:
     """The rows that are read, as one task (B = 1) on the model's device; unrecorded cells are 0, masked out by r."""
     device = next(release.module.parameters()).device
-    part = shorten(cohort, release.most_rows)
+    part = shorten(cohort, release.rows_read(cohort))
     return Context(
         torch.from_numpy(np.nan_to_num(part.x, nan=0.0)).to(device)[None],
         torch.from_numpy(part.r.copy()).to(device)[None],
@@ -207,7 +207,7 @@ class ConditionedModel:
     @property
     def rows_read(self) -> int:
         """Rows of the cohort that the model read."""
-        return min(len(self.cohort), self.release.most_rows)
+        return self.release.rows_read(self.cohort)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -307,7 +307,7 @@ class ConditionedModel:
         """Of the rows that were read; None of a release to which a level that the cohort never had is another code."""
         if self.release.inference.unseen == AS_CODED:
             return None
-        return OtherLevels.of(shorten(self.cohort, self.release.most_rows))
+        return OtherLevels.of(shorten(self.cohort, self.rows_read))
 
     def _prediction(self, output: Output, x: np.ndarray) -> np.ndarray | Predictive:
         """Of (1, n, …) outputs for (n, d) rows: the model's prediction, blended with the council's where there is one."""

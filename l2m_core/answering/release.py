@@ -33,6 +33,7 @@ FORMAT = 3
 FORMATS_READ = (2, FORMAT)
 FACTS = "model.yaml"
 WEIGHTS = "weights-*.safetensors"
+FEWEST_ROWS = 100  # are read of a cohort that has them, however wide it is
 UNTOLD = "untold"  # on which cohort a model was fine-tuned, by models that did not say so
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -66,14 +67,18 @@ class Release:
         """Rows of a cohort that are read together, at most."""
         return self.inference.part_rows or self.trained.most_rows
 
-    @property
-    def most_rows(self) -> int:
-        """Rows of a cohort that are read, at most."""
-        return self.together * self.inference.most_parts
+    def most_rows(self, columns: int) -> int:
+        """Rows that are read, at most, of a cohort with so many columns, its outcome's among them."""
+        rows, cells = self.together * self.inference.most_parts, self.inference.most_cells
+        return min(rows, max(FEWEST_ROWS, cells // columns)) if cells else rows
+
+    def rows_read(self, cohort: Cohort) -> int:
+        """How many rows of the cohort are read."""
+        return min(len(cohort), self.most_rows(1 + len(cohort.names)))
 
     def parts_of(self, cohort: Cohort) -> int:
         """In how many parts the cohort is read: as few as have no more rows than are read together."""
-        return math.ceil(min(len(cohort), self.most_rows) / self.together)
+        return math.ceil(self.rows_read(cohort) / self.together)
 
     def views_of(self, cohort: Cohort) -> int:
         """Codings of the classes under which the cohort is read as a whole."""
@@ -82,12 +87,16 @@ class Release:
 
     def check(self, cohort: Cohort) -> tuple[str, ...]:
         """Sentences on where the cohort lies outside the trained range; refuses what cannot be answered at all."""
-        notes = self.trained.check(cohort, self.name, self.together)
-        if len(cohort) <= self.most_rows:
+        read, columns = self.rows_read(cohort), len(cohort.names)
+        notes = self.trained.check(cohort, self.name, min(self.together, read))
+        if len(cohort) <= read:
             return notes
+        of_any = self.most_rows(1)
+        why = (
+            "would tell it nothing and take time" if read == of_any else f"of {columns:,} features would take too long"
+        )
         return *notes, (
-            f"The cohort has {len(cohort):,} rows; model '{self.name}' reads an even part of {self.most_rows:,}, since more "
-            f"would tell it nothing and take time."
+            f"The cohort has {len(cohort):,} rows; model '{self.name}' reads an even part of {read:,}, since more {why}."
         )
 
     def on_cpu(self) -> Release:

@@ -67,6 +67,9 @@ class AnswerSettings:
     over them; see l2m_core/answering/context_rows.py. 0: all rows that are read are read together."""
     most_parts: int = 1
     """Most parts of a cohort that are read, where `part_rows` is given."""
+    most_cells: int = 0
+    """Most cells of a cohort that are read, its outcome's column among them, so that fewer rows are read of a wide one: time and
+    memory go by the cells. 0: as many as the rows have."""
     view_rows: int = field(default=512, metadata={EARLIER_NAME: "care_rows"})
     """Most rows of a cohort that are context for every view but the first, and for each class against the rest."""
     exponent_spread: float = field(default=0.0, metadata={EARLIER_NAME: "sharpness"})
@@ -115,6 +118,7 @@ class AnswerSettings:
         check_number("against_rest", self.against_rest, (int, float), 0, 1)
         check_number("part_rows", self.part_rows, int, 0, math.inf)
         check_number("most_parts", self.most_parts, int, 1, 100)
+        check_number("most_cells", self.most_cells, int, 0, math.inf)
         check_number("view_rows", self.view_rows, int, 1, math.inf)
         check_number("exponent_spread", self.exponent_spread, (int, float), 0, 10)
         check_number("computed_gains", self.computed_gains, int, 1, 100)

@@ -66,11 +66,11 @@ def _growing(part: Cohort) -> float:
 def expected_seconds(model: L2M, cohort: Cohort, settings: EvidenceSettings, pace: Pace | None = None) -> float:
     """pace: what was measured earlier of this cohort and model."""
     pace = pace or measure_pace(model, cohort, settings.conventional)
-    tried = min(TRIED_ROWS, len(cohort))
+    tried, most_rows = min(TRIED_ROWS, len(cohort)), model.rows_read(cohort)
     context = len(cohort) * (settings.folds - 1) / settings.folds
 
     def reading(rows: float) -> float:
-        rows = min(rows, model.most_rows)
+        rows = min(rows, most_rows)
         return pace.reading * rows * (rows + OWN_WORK) / (tried * (tried + OWN_WORK))
 
     actions = len(actions_of(cohort))
@@ -84,7 +84,7 @@ def expected_seconds(model: L2M, cohort: Cohort, settings: EvidenceSettings, pac
     if settings.council:
         read += COUNCIL_READINGS * reading(context * COUNCIL_SHARE)
     grown = pace.growing * _trees(context) * context / tried if settings.conventional else 0.0
-    asking = questions * pace.asking * min(context, model.most_rows) / tried
+    asking = questions * pace.asking * min(context, most_rows) / tried
     return settings.folds * (read + asking + grown)
 
 

@@ -91,10 +91,25 @@ def test_of_more_rows_than_tell_anything_an_even_part_is_read(model):
     with pytest.warns(RangeWarning, match="3,000 rows.*an even part of 2,080"):
         memory = narrow.condition(l2m.Cohort.from_arrays(x, y))
     assert [part.context_rows for part in memory.memories] == [1040, 1040]
-    assert memory.rows_read == narrow.most_rows == 2080
+    assert memory.rows_read == narrow.rows_read(memory.cohort) == 2080
     assert len(memory.cohort) == 3000 and memory.start({}).tests[0].support == 3000
     few = model.condition(l2m.Cohort.from_arrays(x[:600], y[:600]))
     assert np.abs(memory.predict(x[:50]) - few.predict(x[:50])).mean() < 0.05
+
+
+def test_of_a_wide_cohort_so_many_rows_are_read_that_its_cells_are_bounded(model):
+    narrow = l2m.L2M(replace(model.release, inference=replace(model.release.inference, most_cells=1200)))
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(400, 9)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(np.int64)
+    with pytest.warns(
+        RangeWarning, match="400 rows.*an even part of 120, since more of 9 features would take too long"
+    ):
+        memory = narrow.condition(l2m.Cohort.from_arrays(x, y))
+    assert memory.rows_read == sum(part.context_rows for part in memory.memories) == 120
+    assert memory.cells == 1200 and len(memory.cohort) == 400
+    assert narrow.rows_read(l2m.Cohort.from_arrays(x[:, :2], y)) == 400
+    assert narrow.rows_read(l2m.Cohort.from_arrays(np.tile(x, 3), y)) == 100
 
 
 def test_more_classes_than_supported_are_refused(model):

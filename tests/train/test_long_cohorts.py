@@ -46,3 +46,15 @@ def test_the_page_compares_each_way_with_the_first(tmp_path: Path, monkeypatch: 
     assert main(["long_cohorts", "--tasks", "2", "--out", str(tmp_path)]) == 0
     page = (tmp_path / "long_cohorts.md").read_text()
     assert "| 60 of 60 |" in page and "| — | 2 |" in page and "| 30 |" in page
+
+
+def test_limits_can_be_judged_by_their_titles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = dataclasses.replace(long_cohorts.LIMITS[0].family, context=60, test_rows=20)
+    way = {"60 of 60": long_cohorts.reading(part_rows=60)}
+    limits = [long_cohorts.Limit(title, short, True, way) for title in ("Rows", "Cells of a wide table")]
+    monkeypatch.setattr(long_cohorts, "LIMITS", limits)
+    assert main(["long_cohorts", "--tasks", "1", "--only", "wide", "--out", str(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    assert "## Cells of a wide table" in page and "## Rows" not in page and not list(tmp_path.iterdir())

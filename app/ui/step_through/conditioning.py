@@ -55,9 +55,10 @@ def wait_until_read(owner: str, stored: StoredCohort, model: L2M) -> None:
 
 
 def progress_words(owner: str, stored: StoredCohort, model: L2M, share: float) -> str:
-    rows = len(services.get().cohort(owner, stored))
-    read = f"{rows:,} rows" if rows <= model.most_rows else f"{model.most_rows:,} of its {rows:,} rows"
-    return f"The model reads the cohort, {read}: {labels.percent(share)} done"
+    cohort = services.get().cohort(owner, stored)
+    rows, read = len(cohort), model.rows_read(cohort)
+    of_rows = f"{rows:,} rows" if read == rows else f"{read:,} of its {rows:,} rows"
+    return f"The model reads the cohort, {of_rows}: {labels.percent(share)} done"
 
 
 def condition(owner: str, record: Record) -> Conditioned:
