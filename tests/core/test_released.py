@@ -212,7 +212,7 @@ def test_a_failed_release_leaves_the_old_one(folder, monkeypatch):
 
 
 def test_an_earlier_release_is_loaded_by_name_and_offered_to_nobody() -> None:
-    assert set(earlier_folders()) == {f"general-{number}" for number in range(1, 10)}
+    assert set(earlier_folders()) == {f"general-{number}" for number in range(1, 11)}
     assert not set(earlier_folders()) & set(model_folders())
     model = l2m.load("general-1")
     assert model.fingerprint.startswith("aa2932c0c1e4") and model.release.inference.gains == "head"
@@ -234,6 +234,8 @@ def test_an_earlier_release_is_loaded_by_name_and_offered_to_nobody() -> None:
     )
     ninth = l2m.load("general-9")
     assert ninth.fingerprint.startswith("6625200c5a53") and ninth.release.inference.unseen == "as coded"
+    tenth = l2m.load("general-10")
+    assert tenth.fingerprint.startswith("964bf7579165") and tenth.release.inference.most_cells == 0
     assert is_released("general-1") and not is_released("general-0")
 
 
@@ -242,7 +244,7 @@ def test_outcomes_with_classes_are_answered_as_general_8_answers_them() -> None:
     now, before = (load_release(name) for name in ("general", "general-8"))
     own, earlier = networks(now.module)[0].state_dict(), before.module.state_dict()
     assert own.keys() == earlier.keys() and all(torch.equal(own[name], earlier[name]) for name in own)
-    assert (replace(now.inference, unseen="as coded"), now.trained) == (before.inference, before.trained)
+    assert (replace(now.inference, unseen="as coded", most_cells=0), now.trained) == (before.inference, before.trained)
     assert replace(now.config, continuous_apart=False) == before.config
 
 
