@@ -13,11 +13,16 @@ NAME = "log.jsonl"
 
 
 class TrainingLog:
-    """Appends one line per `write`. Plain numbers only: nothing of a person's data gets here."""
+    """Appends one line per `write`. Plain numbers only: nothing of a person's data gets here.
 
-    def __init__(self, folder: Path):
+    after: the step that the job goes on from, 0 where it begins. What a run that was killed wrote beyond it is forgotten, since
+    those steps are made again.
+    """
+
+    def __init__(self, folder: Path, after: int = 0):
         self.path = folder / NAME
-        self._board = _open_board(folder / "tensorboard")
+        _drop_lines_after(self.path, after)
+        self._board = _open_board(folder / "tensorboard", after)
 
     def write(self, step: int, facts: dict[str, float], values: dict[str, float]) -> None:
         """facts: how far the job is; values: what was measured."""
@@ -34,24 +39,24 @@ class TrainingLog:
                 self._board.close()
 
 
-def drop_lines_after(folder: Path, step: int) -> None:
-    """Drops the lines after step `step`, which a resumed job writes again, and any line that a crash cut short."""
-    path = folder / NAME
+def _drop_lines_after(path: Path, step: int) -> None:
+    """Drops the lines after step `step`, of a job that begins all, and any line that a crash cut short."""
     if not path.is_file():
         return
     kept = []
     for line in path.read_text().splitlines():
         try:
-            if json.loads(line)["step"] <= step:
+            if 0 < step >= json.loads(line)["step"]:
                 kept.append(line + "\n")
         except (ValueError, KeyError):
             continue
     write_text(path, "".join(kept))
 
 
-def _open_board(folder: Path) -> Any:
+def _open_board(folder: Path, after: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder), flush_secs=30)
+    # Steps from `purge_step` on that an earlier run left there are not shown.
+    return SummaryWriter(str(folder), flush_secs=30, purge_step=after + 1 if after else 0)

@@ -24,7 +24,7 @@ from l2m_core.learn.checkpoints import (
     unflatten_optimiser,
 )
 from l2m_core.learn.early_stopping import EarlyStopping
-from l2m_core.learn.logs import TrainingLog, drop_lines_after
+from l2m_core.learn.logs import TrainingLog
 from l2m_core.learn.losses import share_of
 from l2m_core.learn.optimiser import MuonAdamW
 from l2m_core.learn.precision import (
@@ -358,8 +358,6 @@ class Loop:
         self.tasks_seen, self.skipped = facts["tasks_seen"], facts["skipped"]
         if self.config.dtype == FASTER:  # as it began, whatever is faster here
             self.dtype = facts.get("dtype", self.dtype)
-        if self.rank == 0:
-            drop_lines_after(self.folder, self.step)
 
     def _open_folder(self) -> None:
         if self.folder is None or self.rank > 0:
@@ -369,7 +367,7 @@ class Loop:
                 f"{self.folder} holds checkpoints of an earlier job. Continue it with --resume, or name another folder."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._log = TrainingLog(self.folder)
+        self._log = TrainingLog(self.folder, self.step)
 
     def _speed(self) -> str:
         """Of the steps since this process began; nothing where operations are not counted."""

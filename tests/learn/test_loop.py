@@ -251,6 +251,29 @@ def test_the_record_forgets_what_a_resumed_job_does_again(tmp_path):
     assert lines(tmp_path)[4]["loss"] != 9.0
 
 
+def test_the_record_forgets_a_run_that_died_before_its_first_checkpoint(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"step": 0, "held_out/own": 9.0}\n{"step": 1, "loss": 9.0}\n{"step": 2, "lo')
+    small_loop(tmp_path).run(2)
+    assert [line["step"] for line in lines(tmp_path)] == [1, 2]
+    assert lines(tmp_path)[0]["loss"] != 9.0
+
+
+def test_tensorboard_forgets_what_a_resumed_job_does_again(tmp_path):
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    small_loop(tmp_path / "killed").run(4)
+    small_loop(tmp_path / "job").run(2)
+    # As if the killed run had been the job's own, and its newest checkpoint of step 2.
+    (events,) = (tmp_path / "killed" / "tensorboard").iterdir()
+    for kept in (tmp_path / "job" / "tensorboard").iterdir():
+        kept.unlink()
+    events.rename(tmp_path / "job" / "tensorboard" / events.name)
+    loop = small_loop(tmp_path / "job")
+    loop.resume()
+    loop.run(6)
+    board = reader.EventAccumulator(str(tmp_path / "job" / "tensorboard")).Reload()
+    assert [event.step for event in board.Scalars("loss")] == [1, 2, 3, 4, 5, 6]
+
+
 def test_early_stopping_keeps_the_best_weights_and_survives_a_restart(tmp_path):
     values = iter([3.0, 2.0, 1.0, 1.5, 1.2, 1.1, 0.0])
 
