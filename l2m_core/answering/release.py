@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -126,11 +126,11 @@ def save_model(
         raise ConfigError(f"inference says {problem}. Leave out that setting.")
     draft = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(draft, ignore_errors=True)
-    if folder.is_dir():
-        shutil.copytree(folder, draft, ignore=shutil.ignore_patterns(WEIGHTS, FACTS))
-    else:
-        draft.mkdir(parents=True)
     try:
+        if folder.is_dir():
+            shutil.copytree(folder, draft, ignore=_old_model_of(folder))
+        else:
+            draft.mkdir(parents=True)
         save_tensors(draft, "weights", dict(module.state_dict()))
         facts = {
             "format": FORMAT,
@@ -147,6 +147,13 @@ def save_model(
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+
+
+def _old_model_of(folder: Path) -> Callable[[str, list[str]], set[str]]:
+    """Which files of the folder are not copied, as copytree asks: a model's own. A folder in it may hold other weights, such as
+    the checkpoints of the job that the model is made of."""
+    own = shutil.ignore_patterns(WEIGHTS, FACTS)
+    return lambda place, names: own(place, names) if Path(place) == folder else set()
 
 
 def _replace(draft: Path, folder: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -246,6 +247,15 @@ def test_a_release_takes_the_place_of_a_model_only_if_told_to(tmp_path, predicto
     assert (folder / "model.yaml").stat().st_mtime_ns > before
     assert [path.name for path in folder.glob("curve-*")] == ["curve-1-job.jsonl"]
     assert (folder / "card.md").read_text() == "# Mine"
+
+
+def test_a_release_into_the_folder_of_its_job_leaves_the_checkpoints(tmp_path, predictor, capsys):
+    folder = shutil.copytree(predictor, tmp_path / "job")
+    release = tmp_path / "release.yaml"
+    release.write_text(yaml.safe_dump({"run": str(folder), "folder": str(folder)}))
+    assert main(["release", "--config", str(release)]) == 0
+    assert all(torch.equal(value, newest(predictor)[name]) for name, value in newest(folder).items())
+    assert main(["release", "--config", str(release), "replace=true"]) == 0, capsys.readouterr().err
 
 
 def test_a_release_without_a_folder_is_refused(tmp_path, predictor, capsys):
