@@ -107,7 +107,7 @@ def load_checkpoint(folder: Path) -> tuple[Path, dict]:
             return candidate, _read_facts(candidate)
         reasons.append(f"{candidate.name}: {problem}")
     detail = "; ".join(reasons) or "there is none"
-    raise ModelFileError(f"No usable checkpoint in {folder} ({detail}). Start without --resume to begin anew.")
+    raise ModelFileError(f"No usable checkpoint in {folder} ({detail}).")
 
 
 def find_checkpoint(folder: Path) -> tuple[Path, dict] | None:

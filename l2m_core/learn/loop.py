@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from l2m_core.errors import ConfigError, TrainingError
+from l2m_core.errors import ConfigError, ModelFileError, TrainingError
 from l2m_core.learn.checkpoints import (
     flatten_optimiser,
     load_checkpoint,
@@ -340,7 +340,12 @@ class Loop:
     def resume(self) -> None:
         """Continues from the newest whole checkpoint in the job's folder, which must be this job's own."""
         assert self.folder is not None
-        path, facts = load_checkpoint(self.folder / "checkpoints")
+        try:
+            path, facts = load_checkpoint(self.folder / "checkpoints")
+        except ModelFileError as error:
+            # Without --resume, a folder with checkpoints is refused, damaged or not.
+            way = "Name another folder" if self._has_checkpoints() else "Start without --resume"
+            raise ModelFileError(f"{error} {way} to begin anew.") from error
         if changed := _changed(facts, self.facts):
             raise ConfigError(
                 f"{self.folder} holds a job with other settings ({', '.join(changed)}). Resume it with its own, or begin a "
@@ -359,10 +364,13 @@ class Loop:
         if self.config.dtype == FASTER:  # as it began, whatever is faster here
             self.dtype = facts.get("dtype", self.dtype)
 
+    def _has_checkpoints(self) -> bool:
+        return self.folder is not None and any((self.folder / "checkpoints").glob("step-*"))
+
     def _open_folder(self) -> None:
         if self.folder is None or self.rank > 0:
             return
-        if self.step == 0 and any((self.folder / "checkpoints").glob("step-*")):
+        if self.step == 0 and self._has_checkpoints():
             raise ConfigError(
                 f"{self.folder} holds checkpoints of an earlier job. Continue it with --resume, or name another folder."
             )

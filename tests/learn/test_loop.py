@@ -193,8 +193,16 @@ def test_a_new_job_does_not_mix_with_an_earlier_one(tmp_path):
 
 
 def test_resuming_nothing_is_refused(tmp_path):
-    with pytest.raises(ModelFileError, match="there is none"):
+    with pytest.raises(ModelFileError, match="there is none.*Start without --resume to begin anew"):
         small_loop(tmp_path).resume()
+
+
+def test_a_job_whose_checkpoints_are_all_damaged_is_told_to_begin_where_it_can(tmp_path):
+    small_loop(tmp_path).run(2)
+    next((tmp_path / "checkpoints").glob("step-*/weights-*")).write_bytes(b"")
+    with pytest.raises(ModelFileError, match="Name another folder to begin anew") as refusal:
+        small_loop(tmp_path).resume()
+    assert "without --resume" not in str(refusal.value)  # which would be refused as well
 
 
 def full(*_):
