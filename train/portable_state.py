@@ -64,9 +64,21 @@ def pack(checkpoints: Path, folder: Path, curve: Path | None = None, base: str |
     tensors |= {AVERAGE + name: (average[name] - weights[name]).bfloat16() for name in own if name in average}
     tensors |= {OPTIMISER + name: _lowered(tensor) for name, tensor in load_tensors(path, "optimiser").items()}
     tensors |= {RANDOM + name: tensor for name, tensor in load_tensors(path, "random").items()}
+    _refuse_other_files(folder)
     draft = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(draft, ignore_errors=True)
-    draft.mkdir(parents=True)
+    try:
+        draft.mkdir(parents=True)
+        _write(draft, tensors, facts, curve)
+    except BaseException:  # a full disk: what is half written would fill it further
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+    draft.rename(folder)
+    return sorted(folder.iterdir())
+
+
+def _write(draft: Path, tensors: dict[str, Tensor], facts: dict[str, Any], curve: Path | None) -> None:
     save_tensors(draft, TENSORS, tensors)
     if curve is not None and curve.is_file():
         write_text(draft / CURVE, curve.read_text())
@@ -74,9 +86,20 @@ def pack(checkpoints: Path, folder: Path, curve: Path | None = None, base: str |
     sums = {file.name: checksum(file) for file in sorted(draft.iterdir())}
     kept = {key: value for key, value in facts.items() if key not in ("checksums", OWN_SUM)}
     write_text(draft / STATE, json.dumps(signed({"version": VERSION, **kept, "checksums": sums}), indent=1))
-    shutil.rmtree(folder, ignore_errors=True)
-    draft.rename(folder)
-    return sorted(folder.iterdir())
+
+
+def _refuse_other_files(folder: Path) -> None:
+    """A state takes the place of a state. A folder that holds anything else would be lost with it."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is a file. Name a folder for the state.")
+    own = {STATE, CURVE, *(file.name for file in folder.glob(f"{TENSORS}-*.safetensors"))}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in own)
+    if others:
+        raise ConfigError(
+            f"{folder} holds {others[0]}, which is no part of a state. Name a folder of its own for the state."
+        )
 
 
 def unpack(folder: Path, checkpoints: Path, model: dict[str, Any], base: str | None = None) -> int:
@@ -187,14 +210,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             step = _read_facts(given.state)["step"]
             print(f"{given.state} is step {step:,} of {given.job}.")
         elif given.what == "keep":
-            difference.keep(load_initial_model(str(given.job)), given.base or "general", given.state)
+            difference.keep(load_initial_model(str(given.job), setting="job"), given.base or "general", given.state)
             print(f"{given.state} can be begun with (init).")
         else:
             step = unpack(given.state, checkpoints, _read_facts(given.state)["model"], given.base)
             if (given.state / CURVE).is_file():
                 write_text(given.job / logs.NAME, (given.state / CURVE).read_text())
             print(f"{given.job} goes on from step {step:,}.")
-    except L2MError as error:
+    except (L2MError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -234,6 +235,36 @@ def test_a_state_that_could_not_travel_is_not_written(
     monkeypatch.setattr(portable_state, "LARGEST_FILE", 100)
     with pytest.raises(ModelFileError, match="MiB travel"):
         portable_state.pack(checkpoints, tmp_path / "state")
+    assert (tmp_path / "state" / portable_state.STATE).read_text() == before
+
+
+@pytest.mark.parametrize("kept", ["notes.txt", "runs/job/log.jsonl"])
+def test_a_state_takes_the_place_of_no_other_folder(
+    checkpoints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kept: str
+) -> None:
+    file = tmp_path / "mine" / kept
+    file.parent.mkdir(parents=True)
+    file.write_text("months of work")
+    for place in (tmp_path / "mine", file):
+        assert portable_state.main(["pack", str(place), str(checkpoints.parent)]) == 2
+    assert file.read_text() == "months of work"
+    assert "is no part of a state" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_too_full_for_a_state_is_told_and_keeps_the_one_before(
+    checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pack = ["pack", str(tmp_path / "state"), str(checkpoints.parent)]
+    assert portable_state.main(pack) == 0
+    before = (tmp_path / "state" / portable_state.STATE).read_text()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(portable_state, "save_tensors", full)
+    assert portable_state.main(pack) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert not list(tmp_path.glob(".*"))
     assert (tmp_path / "state" / portable_state.STATE).read_text() == before
 
 
