@@ -23,9 +23,9 @@ HEADS = ("policy", "gain")
 APART = "continuous_apart"
 
 
-def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Module:
+def load_initial_model(init: str, device: torch.device | str = "cpu", setting: str = "init") -> nn.Module:
     """The model of a job's folder (its newest whole checkpoint), of one checkpoint, a released one (name, folder), or one that is
-    kept as its difference from a released one."""
+    kept as its difference from a released one. setting: what names it, for messages."""
     folder = Path(init)
     checkpoint = find_checkpoint(folder)
     if checkpoint is not None:
@@ -34,7 +34,7 @@ def load_initial_model(init: str, device: torch.device | str = "cpu") -> nn.Modu
         return difference.load(folder).to(device)
     if is_released(init) or (folder / FACTS).is_file():
         return load_release(init, "cpu").module.to(device).requires_grad_(True).train()
-    raise ConfigError(f"init: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a model.")
+    raise ConfigError(f"{setting}: {init!r} is neither a job's folder with checkpoints, a checkpoint, nor a model.")
 
 
 GROWS = ("layers", "vote", "value_bins", APART)  # of a ModelConfig

@@ -66,7 +66,7 @@ def predictor_loss(model: nn.Module, job: PredictorJob) -> nn.Module:
             "value_weight is set, but the model foresees no results; give it model.value_bins, or grow them."
         )
     dtype = DTYPES[chosen_dtype(job.loop.dtype, job.device, job.loop.threads)]
-    earlier = load_initial_model(job.earlier, job.device).to(dtype) if job.earlier else None
+    earlier = load_initial_model(job.earlier, job.device, "earlier").to(dtype) if job.earlier else None
     if earlier is not None and job.value_weight and not earlier.config.value_bins:  # type: ignore[union-attr]
         raise ConfigError(
             f"value_weight is set, but earlier: {job.earlier} foresees no results; set value_weight to 0."

@@ -75,9 +75,9 @@ def run(job: ReleaseJob) -> None:
             f"{job.run} was trained with classes_by_frequency, so inference.class_order must be {FREQUENCY}."
         )
     if job.average_with:
-        average_weights(module, load_initial_model(job.average_with), job.own_share)
+        average_weights(module, load_initial_model(job.average_with, setting="average_with"), job.own_share)
     if job.for_classes:
-        for_classes = networks(load_initial_model(job.for_classes))[0]
+        for_classes = networks(load_initial_model(job.for_classes, setting="for_classes"))[0]
         refuse_another_shape("for_classes", networks(module)[-1], for_classes)
         module = join(for_classes, module)
     trained: ModelConfig = module.config  # type: ignore[assignment]

@@ -122,7 +122,10 @@ def test_a_jobs_config_says_which_tasks(models: list[str], tmp_path: Path, capsy
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--model", "nowhere"], "neither a job's folder"), (["--config", "nowhere.yaml"], "no config file")],
+    [
+        (["--model", "nowhere"], "--model: 'nowhere' is neither a job's folder"),
+        (["--config", "nowhere.yaml"], "no config file"),
+    ],
 )
 def test_what_is_not_there_is_refused_by_name(arguments: list[str], message: str, capsys) -> None:
     assert main(["held_out", "--pools", "1", *arguments]) == 2

@@ -203,7 +203,7 @@ def test_a_model_is_fine_tuned_on_classes_as_its_answers_code_them(tmp_path, pre
     assert before["code_10"] == before["frequency_10"] and before["code_50"] != before["frequency_50"]
 
 
-def test_a_release_can_be_the_mean_of_two_models(tmp_path, predictor):
+def test_a_release_can_be_the_mean_of_two_models(tmp_path, predictor, capsys):
     def released(name: str, **more) -> dict[str, torch.Tensor]:
         release = tmp_path / f"{name}.yaml"
         release.write_text(yaml.safe_dump({"run": str(predictor), "folder": str(tmp_path / name), **more}))
@@ -214,6 +214,8 @@ def test_a_release_can_be_the_mean_of_two_models(tmp_path, predictor):
     assert main(["predictor", "--config", config]) == 0
     own, other = released("own"), load_initial_model(str(tmp_path / "other")).state_dict()
     mean = released("mean", average_with=str(tmp_path / "other"), own_share=0.25)
+    assert main(["release", "--config", str(tmp_path / "mean.yaml"), "average_with=nowhere", "replace=true"]) == 2
+    assert "average_with: 'nowhere' is neither" in capsys.readouterr().err
     assert all(torch.allclose(mean[name], 0.25 * own[name] + 0.75 * other[name], atol=1e-6) for name in own)
     assert "own_share: 0.25" in (tmp_path / "mean" / "model.yaml").read_text()
 
@@ -378,7 +380,7 @@ def test_a_release_names_the_file_that_a_prior_drew_from_and_no_place_of_the_mac
         ("predictor", "prior.name=bmm", "no prior 'bmm'. There are: 'gp', 'bnn'"),
         ("predictor", "seed", "must read key=value"),
         ("gain", "target=hoped", "target is 'hoped'"),
-        ("gain", "init=nowhere", "neither a job's folder"),
+        ("gain", "init=nowhere", "init: 'nowhere' is neither a job's folder"),
         ("policy", "policy.objective=best", "policy.objective is 'best'"),
         ("policy", "policy.temprature=2", "Did you mean 'temperature'"),
     ],

@@ -99,7 +99,7 @@ def task_losses(
     """
     found: dict[str, pd.DataFrame] = {}
     for name in models:
-        model = load_initial_model(name, device).eval()
+        model = load_initial_model(name, device, "--model").eval()
         for group in held_out:
             _check_classes(name, model, group)
             losses = losses_of(model, group, expected)
@@ -116,7 +116,7 @@ def task_scores(models: Sequence[str], held_out: Sequence[HeldOut], score: Score
     """One row per task: its shape, and each model's score. score: of a model and a set, of each of its tasks in order."""
     parts = {group.name: pd.DataFrame({"shape": [group.name] * group.n_tasks}) for group in held_out}
     for name in models:
-        model = load_initial_model(name, device).eval()
+        model = load_initial_model(name, device, "--model").eval()
         for group in held_out:
             _check_classes(name, model, group)
             parts[group.name][name] = score(model, group).cpu().numpy()
