@@ -53,7 +53,7 @@ COMMANDS = {
 }
 
 # Commands that keep each finished piece, and find it again.
-RESUMABLE = ("evaluate", "reproduce", "acquire")
+RESUMABLE = ("evaluate", "reproduce", "acquire", "choices")
 INTERRUPTED = {
     True: "Stopped. What is finished is kept: the same command goes on with the rest.",
     False: "Stopped before it was done, and nothing was saved. Checkpoints of earlier runs are whole.",

@@ -63,6 +63,64 @@ def test_every_mark_is_judged_once_and_a_second_run_goes_on_from_the_first(tmp_p
     assert "AdamW" in page and "Muon" in page and (tmp_path / "out" / "choices.csv").is_file()
 
 
+def test_steps_in_any_order_are_judged_as_trained_so_far(tmp_path: Path) -> None:
+    config = write(tmp_path, variants={"Muon": None}, judged_after=[4, 2, 4])
+    assert main(["choices", "--config", config]) == 0
+    rows = [json.loads(line) for line in (tmp_path / "runs" / "choices.jsonl").read_text().splitlines()]
+    assert [(row["steps"], row["tasks"]) for row in rows] == [(2, 8), (4, 16)]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("base.loop.lr=0.1", "a run of 'Muon' with other settings (loop)"),
+        ("base.stages.0.tasks=2", "a run of 'Muon' with other settings (stages)"),
+        ("judged_after=[1, 4]", "trained to step 4 already, so 'Muon' can no longer be judged after 1"),
+        ("pools=2", "trained to step 4 already, so 'Muon' can no longer be judged after 2"),
+    ],
+)
+def test_rows_of_another_comparison_are_not_given_for_this_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, words: str
+) -> None:
+    config = write(tmp_path, variants={"Muon": None})
+    assert main(["choices", "--config", config]) == 0
+    assert main(["choices", "--config", config, "base.loop.log_every=1", "variants={Muon: null}"]) == 0
+    before = (tmp_path / "runs" / "choices.jsonl").read_text()
+    capsys.readouterr()
+    assert main(["choices", "--config", config, change]) == 2
+    assert words in capsys.readouterr().err
+    assert (tmp_path / "runs" / "choices.jsonl").read_text() == before
+
+
+def test_the_page_has_the_variants_of_its_config_alone(tmp_path: Path) -> None:
+    assert main(["choices", "--config", write(tmp_path, variants={"Muon": None}, judged_after=[2])]) == 0
+    assert main(["choices", "--config", write(tmp_path, variants={"plain": None}, judged_after=[2])]) == 0
+    page = (tmp_path / "out" / "choices.md").read_text()
+    assert "plain" in page and "Muon" not in page
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("variants={}", "variants is empty"),
+        ("judged_after=[]", "judged_after is empty"),
+        ("judged_after=[0, 2]", "judged_after has 0"),
+        ("judged_after=[2, 9]", "judged_after has 9, but 'a' is trained for 4 steps"),
+        ("seeds=[]", "seeds is empty"),
+        ("pools=0", "pools is 0"),
+        ("variants={a: 3}", "variants.a is 3; give names and values"),
+        ("variants={a/b: null}", "'a/b' has a name that can be no folder's"),
+        ("variants={a b: null, a_b: null}", "'a_b' has a name"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_before_anything_is_trained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, words: str
+) -> None:
+    assert main(["choices", "--config", write(tmp_path, variants={"a": None}), change]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 def test_an_unknown_setting_of_a_variant_is_refused_by_name(tmp_path: Path, capsys) -> None:
     assert main(["choices", "--config", write(tmp_path, variants={"a": {"loop.moun": True}})]) == 2
     assert "variants.a.loop.moun" in capsys.readouterr().err

@@ -122,7 +122,12 @@ def test_a_job_that_ends_by_itself_says_nothing_of_stopping(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("command", "words"), [("evaluate", "What is finished is kept"), ("release", "nothing was saved")]
+    ("command", "words"),
+    [
+        ("evaluate", "What is finished is kept"),
+        ("choices", "What is finished is kept"),
+        ("release", "nothing was saved"),
+    ],
 )
 def test_control_c_outside_of_steps_is_a_sentence(monkeypatch, capsys, command, words):
     def interrupt(*_):
