@@ -121,6 +121,23 @@ def test_a_line_cut_short_by_a_kill_costs_that_line_only(tmp_path):
     assert [r["cohort"] for r in read_lines(path)] == ["a", "c"]
 
 
+def test_a_disk_that_fills_up_within_a_record_is_told_with_the_file(tmp_path):
+    """The system itself takes the part of a write that a file may still hold, in a process of its own."""
+    pytest.importorskip("resource")
+    program = (
+        "import resource, sys; from pathlib import Path; from train.study.resumable_table import ResumableTable\n"
+        "table = ResumableTable(Path(sys.argv[1]), ('cohort', 'seed'))\n"
+        "table.append([{'cohort': 'a', 'seed': 0}])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (60, resource.RLIM_INFINITY))\n"
+        "try: table.append([{'cohort': 'b', 'seed': 0, 'loss': 0.123456789}])\n"
+        "except OSError as error: print(error.strerror, error.filename)"
+    )
+    path = tmp_path / "t.jsonl"
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith(f"{path}\n"), "the record was lost and nothing said so"
+    assert [record["cohort"] for record in read_lines(path)] == ["a"]
+
+
 def test_two_processes_can_append_to_one_table(tmp_path):
     path = tmp_path / "t.jsonl"
     code = (

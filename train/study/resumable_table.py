@@ -34,7 +34,7 @@ class ResumableTable:
         return not kept.get("error") and kept.get("data", record.get("data")) == record.get("data")
 
     def append(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """One write for all, one process at a time, so that several can share a file."""
+        """All together, one process at a time, so that several can share a file."""
         lines = ""
         for record in records:
             self.records[self.key(record)] = dict(record)
@@ -47,7 +47,11 @@ class ResumableTable:
             lock(descriptor)  # until it is closed: another's lines, half written, would look like a cut
             size = os.fstat(descriptor).st_size
             cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
-            os.write(descriptor, (("\n" if cut else "") + lines).encode())
+            left = (("\n" if cut else "") + lines).encode()
+            while left:  # of a disk that fills up, a write may take a part and say nothing
+                left = left[os.write(descriptor, left) :]
+        except OSError as error:  # of a descriptor, which does not tell the file
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
         finally:
             os.close(descriptor)
 
