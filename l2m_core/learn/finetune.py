@@ -183,7 +183,10 @@ def start_finetuning(
         (config.stage,),
         _loop_config(config),
         folder,
-        facts={"model": asdict(model.config), "job": {"seed": seed, "cohort": cohort.content_hash}},
+        facts={
+            "model": asdict(model.config),
+            "job": {"seed": seed, "cohort": cohort.content_hash, "finetune.held_out": config.held_out},
+        },
         evaluate=lambda module: {"loss": _loss_of(module, judged)},
         stopping=stopping,
         quiet=quiet,

@@ -408,6 +408,8 @@ def _identity(facts: dict) -> dict[str, Any]:
         "model": model and build_settings(ModelConfig, model, "model"),
         "seed": job.get("seed"),
         "cohort": job.get("cohort"),
+        # With another share, rows that were trained on would decide when to stop.
+        "finetune.held_out": job.get("finetune.held_out"),
         "classes_by_frequency": job.get("classes_by_frequency", False),
         # Not the place of its data, which differs between machines.
         "prior": {name: prior.get(name) for name in ("name", "settings")},

@@ -134,11 +134,14 @@ def test_classes_are_coded_by_frequency_where_the_model_is_told_of_them_so():
         assert all(count == sorted(count, reverse=True) for count in counts)
 
 
-def test_it_is_not_resumed_with_another_cohort(tmp_path):
+def test_it_is_not_resumed_with_another_cohort_or_other_stopping_rows(tmp_path):
     model, short = shaken_model(), replace(QUICK, steps=2)
     first, _ = start_finetuning(model, cohort("continuous"), short, seeded("cpu", 1), folder=tmp_path)
     with pytest.raises(ConfigError, match=r"a job with other settings \(cohort\)"):
         start_finetuning(model, cohort(), short, seeded("cpu", 1), folder=tmp_path, resume=True)
+    with pytest.raises(ConfigError, match=r"other settings \(finetune.held_out\)"):  # its stopping rows were trained on
+        other = replace(short, held_out=0.4)
+        start_finetuning(model, cohort("continuous"), other, seeded("cpu", 1), folder=tmp_path, resume=True)
     again, _ = start_finetuning(model, cohort("continuous"), short, seeded("cpu", 1), folder=tmp_path, resume=True)
     assert all(torch.equal(value, again.state_dict()[name]) for name, value in first.state_dict().items())
 
