@@ -332,10 +332,10 @@ class Loop:
             raise self._cannot_write("checkpoint", error) from error
 
     def _cannot_write(self, what: str, error: OSError) -> TrainingError:
-        return TrainingError(
-            f"The {what} of step {self.step} could not be written to {self.folder} ({error}). Earlier checkpoints are "
-            f"whole: free some space, then resume the job (on the command line with --resume)."
-        )
+        way = "There is none before it: free some space, then start the job again."
+        if self._has_checkpoints():
+            way = "Earlier checkpoints are whole: free some space, then resume the job (on the command line with --resume)."
+        return TrainingError(f"The {what} of step {self.step} could not be written to {self.folder} ({error}). {way}")
 
     def resume(self) -> None:
         """Continues from the newest whole checkpoint in the job's folder, which must be this job's own."""

@@ -222,6 +222,13 @@ def test_a_full_disk_stops_the_job_and_leaves_the_earlier_checkpoint(tmp_path, m
     assert [p.name for p in (tmp_path / "checkpoints").iterdir() if p.name.startswith(".step")] == []
 
 
+def test_a_disk_too_full_for_the_first_checkpoint_promises_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "save_file", full)
+    with pytest.raises(TrainingError, match="There is none before it: free some space, then start") as error:
+        small_loop(tmp_path).run(2)
+    assert "resume" not in str(error.value)
+
+
 def test_a_disk_too_full_for_the_record_stops_the_job_in_words(tmp_path, monkeypatch):
     small_loop(tmp_path).run(3)
     loop = small_loop(tmp_path)
