@@ -2,7 +2,8 @@
 
 import argparse
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from l2m_core.errors import ConfigError
@@ -72,6 +73,17 @@ def check_file(out: Path, read: Iterable[Path | str] = (), option: str = "--out"
         if out.resolve() == path.resolve():
             raise ConfigError(f"{option} would take the place of {path.name}, which is read. Choose another {option}.")
     _check_way_to(out.parent)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """What the system refuses within, such as a write to a full disk, is told with this path: of writes it names no file."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _check_way_to(folder: Path) -> None:

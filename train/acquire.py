@@ -33,7 +33,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.council.council import Recipe
 from l2m_core.errors import CohortError, ConfigError, DeviceWarning, FeatureError
 from l2m_core.memory import CohortMemory, load
-from l2m_core.paths import check_file, file_to_write
+from l2m_core.paths import check_file, file_to_write, naming
 from l2m_core.tables import reading_options
 from l2m_core.tables.cell_parsing import number_text
 from l2m_core.tables.spreadsheet_cells import plain_frame
@@ -100,15 +100,16 @@ def main(arguments: Sequence[str]) -> int:
         given.council,
     )
     start = time.perf_counter()
-    patients = acquire(
-        settings,
-        given.patients,
-        given.out,
-        chunk=given.chunk,
-        engine=given.engine,
-        workers=given.workers,
-        say=lambda text: print(text, file=sys.stderr, flush=True),
-    )
+    with naming(given.out):
+        patients = acquire(
+            settings,
+            given.patients,
+            given.out,
+            chunk=given.chunk,
+            engine=given.engine,
+            workers=given.workers,
+            say=lambda text: print(text, file=sys.stderr, flush=True),
+        )
     print(f"{given.out}: {patients:,} patients in {time.perf_counter() - start:.0f} s")
     return 0
 

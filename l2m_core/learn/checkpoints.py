@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from l2m_core.errors import ModelFileError
 from l2m_core.model.encoders import build_model
 from l2m_core.model.interface import ModelConfig
+from l2m_core.paths import naming
 from l2m_core.settings import build_settings
 
 PART_BYTES = 15 * 2**20
@@ -190,9 +191,14 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, content: bytes) -> None:
     """Atomically: a reader sees the old content or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    flush(temporary)
-    os.replace(temporary, path)
+    try:
+        with naming(path):
+            temporary.write_bytes(content)
+            flush(temporary)
+            os.replace(temporary, path)
+    except BaseException:  # a full disk: what is half written would fill it further
+        temporary.unlink(missing_ok=True)
+        raise
     flush(path.parent)
 
 

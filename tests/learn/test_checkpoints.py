@@ -169,6 +169,19 @@ def test_a_write_error_leaves_the_old_checkpoint(tmp_path, monkeypatch, place):
     assert not list(tmp_path.glob(".step-*"))
 
 
+def test_a_text_that_a_full_disk_refuses_is_told_by_its_name_and_leaves_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "real.md"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoints, "flush", fail)
+    with pytest.raises(OSError, match=r"No space left on device: '.*real\.md'"):
+        checkpoints.write_text(path, "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["real.md"] and path.read_text() == "old"
+
+
 def test_only_the_newest_are_kept(tmp_path):
     for step in (1, 2, 3, 10):
         save_checkpoint(tmp_path, step, tensors(step), {}, keep=2)

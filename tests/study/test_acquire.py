@@ -125,6 +125,17 @@ def test_a_run_cut_short_goes_on_where_it_stopped(files, tiny_model, tmp_path, m
     assert sorted(answered) == [0, 1, 2, 3, 4]
 
 
+def test_a_full_disk_is_told_with_the_file_that_was_to_be_written(files, tiny_model, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(command.shutil, "copyfileobj", full)
+    out = tmp_path / "advice.csv"
+    options = ["--cohort", str(files[0]), "--outcome", "died", "--patients", str(files[1]), "--workers", "1"]
+    with pytest.raises(OSError, match=r"No space left on device: '.*advice\.csv'"):
+        main([*options, "--model", str(tiny_model), "--out", str(out), "--budget", "2"])
+
+
 def test_parts_of_other_work_are_not_gone_on_with(files, tiny_model, tmp_path):
     cohort, patients = files
     parts = tmp_path / "out.csv.parts"

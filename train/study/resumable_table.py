@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from l2m_core.paths import naming
+
 try:
     import fcntl
 except ImportError:  # Windows, where the engines write from one process
@@ -48,10 +50,9 @@ class ResumableTable:
             size = os.fstat(descriptor).st_size
             cut = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
             left = (("\n" if cut else "") + lines).encode()
-            while left:  # of a disk that fills up, a write may take a part and say nothing
-                left = left[os.write(descriptor, left) :]
-        except OSError as error:  # of a descriptor, which does not tell the file
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
+            with naming(self.path):
+                while left:  # of a disk that fills up, a write may take a part and say nothing
+                    left = left[os.write(descriptor, left) :]
         finally:
             os.close(descriptor)
 
