@@ -30,6 +30,13 @@ def test_a_table_to_compare_with_that_is_not_there_is_refused(tmp_path):
         evaluate.main(["--beside", str(tmp_path / "none.csv"), "--methods", "base_rate", "--out", str(tmp_path)])
 
 
+@pytest.mark.parametrize("content", [b"", b"cohort,context\nckd,100\n", b"\xff\xfe\x00"])
+def test_what_is_no_table_to_compare_with_is_refused_before_the_work(tmp_path, content):
+    (tmp_path / "mine.csv").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"mine\.csv is no table of trials; --beside takes a real\.csv"):
+        evaluate.main(["--beside", str(tmp_path / "mine.csv"), "--methods", "base_rate", "--data", "none"])
+
+
 ARGUMENTS = ["--contexts", "100", "--missing", "0.3", "--seeds", "0", "--methods", "base_rate", "logistic"]
 
 

@@ -23,7 +23,7 @@ from train.engines import ENGINES, cores, fan_out
 from train.study.evaluation.advice import measure_first_advice
 from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
 from train.study.evaluation.manifest import MOST_FEATURES, Source, default_data_folder, read_manifest
-from train.study.evaluation.report import write_report
+from train.study.evaluation.report import read_table_of_records, write_report
 from train.study.evaluation.scores import score
 from train.study.evaluation.trial_runs import (
     MethodChoice,
@@ -208,8 +208,10 @@ def published_command(arguments: Sequence[str]) -> str:
 
 def evaluate_real(given: argparse.Namespace, command: str) -> str:
     methods = check_methods(given.methods or REAL_METHODS)
-    if given.beside is not None and not given.beside.is_file():
-        raise ConfigError(f"There is no table {given.beside}; --beside takes a real.csv that this command wrote.")
+    if given.beside is not None:  # before hours of work
+        if not given.beside.is_file():
+            raise ConfigError(f"There is no table {given.beside}; --beside takes a real.csv that this command wrote.")
+        read_table_of_records(given.beside)
     fingerprint = fingerprint_of(given.model, methods)
     plugged = [PluggedSource(name, given.data) for name in plugged_cohorts(given.cohorts or ())]
     # A folder without a manifest will do where no cohort of it is asked for.

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
+from l2m_core.errors import ConfigError
 from l2m_core.learn.checkpoints import write_text
 from l2m_core.metrics import Interval
 from train.study.evaluation.cells import LONG_CONTEXT
 from train.study.evaluation.scores import SPREAD_SHARE
 from train.study.evaluation.summary import (
     BASE_RATE,
+    CELL,
     MODEL_ALONE,
     NEAR,
     WORSE,
@@ -241,7 +243,14 @@ def _beside(records: Sequence[dict], beside: Path, lead: str) -> str:
 
 def read_table_of_records(path: Path) -> list[dict]:
     """The records of a table that `write_report` wrote, each with what it has: an empty cell is no text of an error."""
-    rows = pd.read_csv(path).to_dict("records")
+    unlike = f"{path.name} is no table of trials; --beside takes a real.csv that this command wrote."
+    try:
+        table = pd.read_csv(path)
+    except ValueError as error:  # an empty file, or no CSV
+        raise ConfigError(unlike) from error
+    if not {*CELL, "seed", "method"} <= {*table.columns}:
+        raise ConfigError(unlike)
+    rows = table.to_dict("records")
     return [{str(name): value for name, value in row.items() if not pd.isna(value)} for row in rows]
 
 
