@@ -110,8 +110,9 @@ def test_a_file_of_theirs_is_read_batch_by_batch(tmp_path: Path):
 
 def test_an_import_is_tidy_and_carries_the_last_prediction_on(tmp_path: Path):
     written(tmp_path, THEIRS)
-    assert main(["afabench", "import", str(tmp_path), "--out", str(tmp_path / "tasks.csv")]) == 0
-    table = pd.read_csv(tmp_path / "tasks.csv")
+    out = tmp_path / "scores" / "tasks.csv"  # in a folder that is made
+    assert main(["afabench", "import", str(tmp_path), "--out", str(out)]) == 0
+    table = pd.read_csv(out)
     assert list(table) == ["family", "task", "unit", "variant", "method", "score", "step", "value"]
     assert set(zip(table["family"], table["task"], table["method"], strict=True)) == {("cube", 3, "l2m")}
     assert set(table["variant"]) == {"external, seed 7, budget 2"}

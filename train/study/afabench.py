@@ -93,6 +93,7 @@ def collect(given: argparse.Namespace) -> int:
     if not records:
         raise InputError(f"{given.folder.name} holds no {FILE}; give the folder that AFABench's evaluations lie in.")
     table = tidy(records)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
     write_text(given.out, table.to_csv(index=False, float_format="%.6g"))
     tasks = pd.DataFrame(records)[["family", "task"]].drop_duplicates()
     print(f"{given.out}: {len(table):,} rows, {len(tasks)} tasks")
