@@ -254,12 +254,19 @@ class Services(Catalogue):
         content = (model.fingerprint, stored.content_hash)
         return self._shares.get(content, 0.0) if self._memories.is_being_made(content) else None
 
+    def awaits_its_turn(self, stored: StoredCohort, model: L2M) -> bool:
+        """Whether this cohort is to be read, and another one is read first: the reader reads one at a time."""
+        content = (model.fingerprint, stored.content_hash)
+        being_read = list(self._shares)
+        return self._memories.is_being_made(content) and bool(being_read) and content not in being_read
+
     def _read(self, model: L2M, cohort: Cohort) -> Conditioned:
         content = (model.fingerprint, cohort.content_hash)
 
         def note_progress(share: float) -> None:
             self._shares[content] = share
 
+        note_progress(0.0)
         try:
             conditioned = Conditioned(condition(model, cohort, note_progress))
         finally:

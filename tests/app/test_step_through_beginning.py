@@ -2,7 +2,9 @@
 
 import re
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,6 +159,21 @@ def test_a_cohort_is_read_as_soon_as_it_is_shown_and_the_page_says_how_far_it_is
     slow_reading.set()
     here.conditioned(owner, ward, here.model(owner))
     assert not bars(open_app("step_through", cohort=ward.id))
+
+
+def test_a_cohort_that_waits_for_another_one_to_be_read_says_so(
+    ward: StoredCohort, restart: Restart, owner: str, slow_reading: threading.Event
+) -> None:
+    here = restart()
+    open_app("cohort", cohort=ward.id)
+    while here.reading(ward, here.model(owner)) != 0.5:
+        time.sleep(0.01)
+    other = here.add_cohort(owner, replace(small_cohort().rows(slice(60)), name="smaller ward"))
+    (said,) = bars(open_app("step_through", cohort=other.id))
+    assert said == "The model reads another cohort first, then this one, 60 rows"
+    slow_reading.set()
+    here.conditioned(owner, other, here.model(owner))
+    assert not bars(open_app("step_through", cohort=other.id))
 
 
 def test_who_begins_before_the_cohort_is_read_waits_with_words_and_begins_then(

@@ -58,6 +58,8 @@ def progress_words(owner: str, stored: StoredCohort, model: L2M, share: float) -
     cohort = services.get().cohort(owner, stored)
     rows, read = len(cohort), model.rows_read(cohort)
     of_rows = f"{rows:,} rows" if read == rows else f"{read:,} of its {rows:,} rows"
+    if services.get().awaits_its_turn(stored, model):  # else it would seem stuck at 0% for as long as the other takes
+        return f"The model reads another cohort first, then this one, {of_rows}"
     return f"The model reads the cohort, {of_rows}: {labels.percent(share)} done"
 
 
