@@ -198,7 +198,7 @@ def _check(owner: str, cohort: Cohort) -> None:
                 notices.show("success", WITHIN)
         grouped_findings.show(finding for finding in diagnostics.findings if finding.severity != "info")
         if all(finding.severity == "info" for finding in diagnostics.findings):
-            notices.show("success", "No warnings: support, leaks, copies and missingness were checked.")
+            notices.show("success", "Support, leaks, copies and missingness were checked: they give no warning.")
         rest = [finding for finding in diagnostics.findings if finding.severity == "info"]
         if rest:
             with st.expander(labels.counted(len(rest), "more note")):

@@ -7,6 +7,7 @@ import uuid
 from importlib import import_module
 
 import numpy as np
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -63,6 +64,17 @@ def test_another_outcome_and_positive_class_can_be_stated(shared_services: Servi
     app = press(check(app), "draft-save")
     (stored,) = shared_services.store.cohorts.list(owner)
     assert Schema.from_yaml(stored.schema_yaml).outcome.classes == ("yes", "no")
+
+
+def test_a_table_beyond_what_the_model_was_trained_on_is_not_said_to_have_no_warnings(
+    shared_services: Services, owner: str
+) -> None:
+    frame = small_frame()
+    more = np.random.default_rng(1).normal(size=(len(frame), 90)).round(2)
+    app = upload(open_app(), "wide.csv", csv(frame.join(pd.DataFrame(more, columns=[f"assay {n}" for n in range(90)]))))
+    app = press(app, "draft-save")
+    assert any("model 'general' was trained on" in warning.value for warning in app.warning)
+    assert "No warnings" not in texts(app)
 
 
 def test_what_was_saved_is_open_though_another_was(shared_services: Services, owner: str, ward: StoredCohort) -> None:
