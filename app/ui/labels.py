@@ -17,6 +17,7 @@ from l2m_core.step_through.words import number as number
 from l2m_core.step_through.words import percent as percent
 from l2m_core.step_through.words import points as points
 from l2m_core.step_through.words import predicted as predicted
+from l2m_core.step_through.words import span as span
 from l2m_core.step_through.words import with_unit as with_unit
 from l2m_core.tables.cell_parsing import entered_text as entered_text
 from l2m_core.tables.unit_guesses import as_shown, written_unit

@@ -43,7 +43,7 @@ def value(cohort: Cohort | Schema, name: str, entered: Any, limit: str | None = 
 def reference_text(feature: Feature) -> str:
     low, high = feature.reference_low, feature.reference_high
     if low is not None and high is not None:
-        return labels.with_unit(f"{labels.entered_text(low)}–{labels.entered_text(high)}", feature.unit)
+        return labels.with_unit(labels.span(labels.entered_text(low), labels.entered_text(high)), feature.unit)
     if low is not None:
         return labels.with_unit(f"from {labels.entered_text(low)}", feature.unit)
     return labels.with_unit(f"up to {labels.entered_text(high)}", feature.unit) if high is not None else ""

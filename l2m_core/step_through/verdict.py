@@ -19,7 +19,7 @@ from l2m_core.acquire.support import count_near, is_thin
 from l2m_core.step_through.candidates import Candidate, followed_class
 from l2m_core.step_through.explanation import Driver
 from l2m_core.step_through.patient import Patient
-from l2m_core.step_through.words import number, percent, percents, points, predicted, with_unit
+from l2m_core.step_through.words import number, percent, percents, points, predicted, span, with_unit
 from l2m_core.tables.cell_parsing import entered_text
 
 LEAST_SHIFT = 0.05
@@ -293,7 +293,7 @@ def _move(patient: Patient, effect: Effect) -> str:
     """'76% to 65–83%'; of many classes and of numbers with their name."""
     if effect.key == "mean":
         unit = patient.memory.cohort.schema.outcome.unit
-        ends = f"{predicted(effect.low)}–{predicted(effect.high)}"
+        ends = span(predicted(effect.low), predicted(effect.high))
         return f"the mean {predicted(effect.now)} to {with_unit(ends, unit)}"
     whose = f"{effect.key} from " if len(patient.memory.classes) > 2 else ""
     return f"{whose}{percent(effect.now)} to {percents(effect.low, effect.high)}"

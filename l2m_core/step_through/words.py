@@ -40,9 +40,16 @@ def percents(low: float, high: float) -> str:
     first, last = percent(low), percent(high)
     if first == last:
         return last
-    if not (first[0].isdigit() and last[0].isdigit()):
-        return f"{first} – {last}"
-    return f"{first.removesuffix('%')}–{last}"
+    return span(first, last) if _is_signed(first, last) else span(first.removesuffix("%"), last)
+
+
+def span(first: str, last: str) -> str:
+    """From one number to another: '3.5–5.1'; '-2 – 2', since a sign beside the dash would be lost in it."""
+    return f"{first} – {last}" if _is_signed(first, last) else f"{first}–{last}"
+
+
+def _is_signed(*numbers: str) -> bool:
+    return not all(number[:1].isdigit() for number in numbers)
 
 
 def points(change: float) -> str:

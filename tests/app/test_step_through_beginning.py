@@ -15,8 +15,9 @@ from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import state
 from app.ui.step_through import conditioning
+from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError
-from tests.app.conftest import Restart, check, open_app, press, small_cohort, texts
+from tests.app.conftest import Restart, check, open_app, press, small_cohort, small_frame, texts
 from tests.app.stepping import begin, recorded, step_id
 
 
@@ -245,3 +246,10 @@ def test_a_refusal_while_beginning_on_an_unread_cohort_is_said_once(
     app = press(app, "start-submit")
     assert texts(app).count("is outside the allowed range") == 1
     assert "is outside the allowed range" not in texts(check(app.run()))
+
+
+def test_what_a_test_is_expected_to_give_below_zero_keeps_its_signs(owner: str, shared_services: Services) -> None:
+    frame = small_frame()[["age", "lactate", "died"]].assign(excess=lambda frame: frame.pop("lactate").fillna(2) - 40)
+    app = begin(shared_services.add_cohort(owner, Cohort.from_frame(frame, "died", ["age"], name="gases")))
+    (field,) = (field for field in app.number_input if field.label == "excess")
+    assert re.fullmatch(r"expected -\d[\d.]* – -\d[\d.]*", field.placeholder)

@@ -33,6 +33,11 @@ def test_ranges_are_said_digit_for_digit() -> None:
     assert feature.range_text == "at most 12345678 /µL"
 
 
+def test_a_range_that_begins_below_zero_keeps_its_sign_apart_from_its_dash() -> None:
+    feature = Feature("base excess", unit="mmol/L", reference_low=-2, reference_high=2)
+    assert wording.reference_text(feature) == "-2 – 2 mmol/L"
+
+
 def test_an_unusual_value_is_asked_about_as_it_was_entered() -> None:
     cohort = Cohort.from_frame(small_frame(), "died")
     said = inputs.unlike_the_cohort(cohort, cohort.feature("sodium"), 1234567.5)

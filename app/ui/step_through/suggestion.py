@@ -225,7 +225,7 @@ def _expected(patient: Patient, name: str) -> str:
     if not patient.foresees(name) or patient.memory.cohort.feature(name).kind != "number":
         return ""
     ends = [inputs.in_precision(patient.memory.cohort, name, end) for end in patient.expect(name, (0.1, 0.9))]
-    return "expected " + "–".join(dict.fromkeys(ends))
+    return f"expected {ends[0] if ends[0] == ends[1] else labels.span(*ends)}"
 
 
 def _status_buttons(answers: StepAnswers, chosen: str) -> None:
