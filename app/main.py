@@ -7,6 +7,7 @@ from pathlib import Path
 import streamlit as st
 
 from app.host import services
+from app.streamlit_contact.typed_numbers import refuse_what_is_left_out
 from app.ui import labels, notices, state
 from l2m_core.errors import L2MError
 
@@ -26,6 +27,7 @@ PAGES = (
 def main() -> None:
     st.set_page_config(page_title="Learning to Measure", page_icon="👣", layout="wide")
     st.html(STYLE)
+    refuse_what_is_left_out()
     try:
         if state.sign_in_is_required():
             ask_to_sign_in()

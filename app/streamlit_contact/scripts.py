@@ -12,7 +12,7 @@ from typing import Any
 from app.streamlit_contact.insides import attribute, inside
 
 PACKAGE = "l2m"
-NAMES = ("clicks", "column_rows", "top")
+NAMES = ("clicks", "column_rows", "top", "typed_numbers")
 _mounts: dict[str, Callable[..., Any]] = {}
 
 

@@ -27,6 +27,7 @@ from app.streamlit_contact import (
     scripts,
     sign_in_cookies,
     top,
+    typed_numbers,
     uploaded_files,
 )
 from app.ui import downloads
@@ -88,9 +89,11 @@ def test_a_component_that_cannot_be_registered_leaves_the_page_without_it(
     for _ in range(2):
         clicks.listen("chart", lambda: None)
         top.begin_at_the_top("step")
+        typed_numbers.refuse_what_is_left_out()
     assert [line.split(": ")[1] for line in log()] == [
         "charts do not react to clicks; the select boxes beside them do the same.",
         "a new view is shown as far down as the one before was scrolled.",
+        "a comma that is typed into a number may be left out by the browser, as 45 of 4,5.",
     ]
 
 
