@@ -313,7 +313,8 @@ class Patient:
 
         The results that this patient may show, as the model foresees them: their chances, and the posteriors after them,
         are those that the test's gain is made of. Where nothing is foreseen: of numbers the 10th, 50th and 90th percentile
-        recorded in the cohort, of categories each level, without chances.
+        recorded in the cohort, of categories each level, without chances. Of a category with many levels a few are tried,
+        each with the chance of all that it stands for; `expect` has every level's own.
         """
         return preview(self.memory, self.x, name, self.outlook(name))
 

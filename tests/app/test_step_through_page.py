@@ -1,5 +1,6 @@
 """The step-through page: every action is stored first and shown next."""
 
+import re
 import time
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -48,6 +49,20 @@ def test_the_numbers_on_the_page_are_those_of_the_core(owner: str, app: AppTest,
     preview = view.preview("sodium")
     after = patient.observe("sodium", float(preview.value[1])).posterior[1]
     assert np.isclose(preview["p(yes)"][1], after, atol=1e-6), "the preview is not what entering the value gives"
+
+
+def test_of_a_category_with_many_levels_each_that_is_tried_has_its_own_chance(
+    owner: str, shared_services: Services
+) -> None:
+    """Not that of all those which it stands for: none of twenty levels that are equally frequent is 20% likely."""
+    organism = [f"organism {row % 20:02d}" for row in range(80)]
+    frame = small_frame()[["age", "died"]].assign(organism=organism)
+    schema = {"features": [{"name": "organism", "role": "acquirable"}, {"name": "age", "role": "baseline"}]}
+    app = begin(shared_services.add_cohort(owner, Cohort.from_frame(frame, "died", schema=schema, name="cultures")))
+    page = " ".join(str(html.proto.body) for html in app.get("html"))
+    said = dict(re.findall(r"(organism \d\d) · <?(\d+)%", page))
+    assert len(said) > 4 and max(map(int, said.values())) < 12
+    assert f"{len(said)} of 20 levels are tried" in texts(app)
 
 
 @pytest.mark.parametrize("off", [0.0, 0.05])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from html import escape
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from app.streamlit_contact.placeholders import placeholder
@@ -154,16 +155,7 @@ def _preview(answers: StepAnswers, name: str) -> None:
     cohort = answers.cohort
     whole = answers.view.preview(name)
     table, feature = whole.head(LEVELS_SHOWN), cohort.feature(name)
-    if feature.kind == "number":
-        short = [text.split(" (")[0] for text in table.result]
-        results = [
-            f"{word} {inputs.in_precision(cohort, name, float(value))}"
-            for word, value in zip(short, table.value, strict=True)
-        ]
-    else:
-        results = [str(result) for result in table.result]
-    if "chance" in table:
-        results = [f"{result} · {percent(chance)}" for result, chance in zip(results, table.chance, strict=True)]
+    results = _results(answers, name, table)
     outcome = answers.outcome
     said: Callable[[float], str] = percent
     if cohort.kind == "continuous":
@@ -181,11 +173,37 @@ def _preview(answers: StepAnswers, name: str) -> None:
     unit = f" ({labels.markdown(labels.plain(feature.unit))})" if feature.kind == "number" and feature.unit else ""
     st.markdown(f":small[**If the result were …{unit}**]")
     charts.draw(chart, "step-preview", of=answers.record.id)
+    if (levels := _levels_not_tried(answers.patient, name, len(whole))) is not None:
+        st.caption(f"{len(whole)} of {len(levels)} levels are tried, each also for those that are listed next to it.")
     outlook = answers.patient.outlook(name)
     if outlook is not None and not outlook.is_balanced:
         expected = float(outlook.chances @ whole[column])
         if said(expected) != said(now):
             st.caption(average_in_words(said(expected), said(now)))
+
+
+def _results(answers: StepAnswers, name: str, table: pd.DataFrame) -> list[str]:
+    """What the results of a preview are called: of numbers in words and digits, of all with how likely each is."""
+    cohort, results, chances = answers.cohort, [str(result) for result in table.result], table.get("chance")
+    if cohort.feature(name).kind == "number":
+        results = [
+            f"{text.split(' (')[0]} {inputs.in_precision(cohort, name, float(value))}"
+            for text, value in zip(results, table.value, strict=True)
+        ]
+    elif (levels := _levels_not_tried(answers.patient, name, len(table))) is not None:
+        chances = levels[list(table.value)]
+    return results if chances is None else [f"{r} · {percent(c)}" for r, c in zip(results, chances, strict=True)]
+
+
+def _levels_not_tried(patient: Patient, name: str, tried: int) -> pd.Series | None:
+    """How likely each level of a category is, where fewer are tried; else None.
+
+    The chance of one that is tried counts its neighbours too: it is the weight of a group.
+    """
+    if patient.memory.cohort.feature(name).kind == "number" or not patient.foresees(name):
+        return None
+    levels = patient.expect(name)
+    return levels if len(levels) > max(tried, LEVELS_SHOWN) else None
 
 
 # -- actions --------------------------------------------------------------------------------------------------------
