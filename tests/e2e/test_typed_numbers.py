@@ -59,3 +59,13 @@ def test_backspace_begins_it_anew(stepping: Page) -> None:
     stepping.keyboard.type(" -1.25e1")
     expect(field).to_have_value("-1.25e1")
     expect(stepping.get_by_text("Not taken")).to_have_count(0)
+
+
+def test_a_script_that_could_not_be_fetched_leaves_the_page_as_it_was(stepping: Page) -> None:
+    """As while the server is started anew: Streamlit says so in a box, which would lie over the page."""
+    stepping.route("**/bidi-components/**", lambda route: route.abort())
+    stepping.reload()
+    failed = stepping.get_by_text("Failed to load script")
+    expect(failed.first).to_be_attached()
+    settled(stepping)
+    assert not any(box.is_visible() for box in failed.all())
