@@ -46,6 +46,7 @@ from train.study.held_out import page, task_losses
 
 LONGEST_LOG = 200_000  # bytes of the learning curve that come back; every second line goes until it fits
 TRIAL_STEPS, TRIAL_SHAPES = 3, 4
+MARK = "leg.txt"  # in a folder that a leg made, and may remove
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     job = job_of(given)
     checkpoints = Path(job.folder) / "checkpoints"
-    shutil.rmtree(job.folder, ignore_errors=True)
+    make_way(Path(job.folder))
     goes_on = portable_state.has_state(given.state)
     if goes_on:
         step = portable_state.unpack(given.state, checkpoints, asdict(job.model))
@@ -98,6 +99,15 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if given.minutes <= 0:
         parser.error("--minutes must be above 0")
     return given
+
+
+def make_way(folder: Path) -> None:
+    """An empty folder for this leg, which goes on from a state and not from what a leg before left here."""
+    if folder.exists() and not (folder / MARK).is_file():
+        raise ConfigError(f"{folder} is there and was made by no leg. Move it away, or name another folder (folder=…).")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    write_text(folder / MARK, "python -m train leg removes this folder when it begins again.\n")
 
 
 def job_of(given: argparse.Namespace) -> PredictorJob:

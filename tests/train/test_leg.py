@@ -76,6 +76,14 @@ def test_a_leg_goes_on_where_the_last_one_stopped(tmp_path: Path, capsys: pytest
     assert "general" in (tmp_path / "out-2" / "held_out.md").read_text()
 
 
+def test_a_leg_removes_no_folder_that_another_job_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "run" / "checkpoints" / "step-4"
+    kept.mkdir(parents=True)
+    options = ["--state", str(tmp_path / "state"), "--out", str(tmp_path / "out")]
+    assert main(["leg", "--config", str(CONFIG), *options, f"folder={tmp_path / 'run'}", *TINY]) == 2
+    assert "was made by no leg" in capsys.readouterr().err and kept.is_dir()
+
+
 def test_a_leg_may_begin_with_a_model_s_weights_and_fit_what_is_left(tmp_path: Path, capsys) -> None:
     run_leg(tmp_path, 1, "--plan-minutes", "0.3")
     begun = ["--minutes", "0.05", f"init={tmp_path / 'run'}", f"folder={tmp_path / 'next'}"]
@@ -106,7 +114,7 @@ def test_a_timed_leg_spends_its_minutes_on_training(tmp_path: Path, monkeypatch:
     tiny = [
         setting for setting in TINY if not setting.startswith("model.") and setting[:8] not in ("stages.2", "stages.3")
     ]
-    begun = [f"init={tmp_path / 'run'}", f"folder={tmp_path / 'next'}", "loop.compile=false", *tiny]
+    begun = [f"init={tmp_path / 'run'}", f"folder={tmp_path / 'next'}", "loop.compile=false", "loop.log_every=1", *tiny]
     places = ["--state", str(tmp_path / "none"), "--out", str(tmp_path / "out"), "--minutes", "0.05"]
     config = REPOSITORY / "train" / "configs" / "general_gpu_6.yaml"
     assert main(["leg", "--config", str(config), *places, *begun]) == 0
