@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,8 @@ def run(job: ReleaseJob) -> None:
         log = Path(leg) / "log.jsonl"
         if log.is_file():
             write_text(folder / f"curve-{number}-{Path(leg).name}.jsonl", log.read_text())
+        elif leg in job.curves:
+            print(f"{log} is not there: the model has no learning curve of that training.", file=sys.stderr)
     print(f"{folder}: {sum(p.numel() for p in module.parameters()) / 1e6:.2f} M parameters of {job.run}")
 
 

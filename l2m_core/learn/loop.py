@@ -93,7 +93,7 @@ class LoopConfig:
             raise ConfigError(f"loop.decay is {self.decay!r}; it must be cosine or linear.")
         if not 0 < self.beta2 < 1:
             raise ConfigError(f"loop.beta2 is {self.beta2}; it must lie between 0 and 1.")
-        check_least(self, "loop", bad_steps=1, threads=1, log_every=1, minutes=0, clip=0)
+        check_least(self, "loop", bad_steps=1, threads=1, log_every=1, minutes=0, clip=0, checkpoint_minutes=0)
         # The average is a mean of weights: beyond 0 … 1 it would run away from them.
         check_least(self, "loop", average=0, weight_decay=0, warmup=0, evaluate_every=0)
         check_most(self, "loop", average=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,6 +119,17 @@ def test_a_jobs_config_says_which_tasks(models: list[str], tmp_path: Path, capsy
     config.write_text(yaml.safe_dump({"stages": [], "prior": {"settings": {"max_classes": 2}}}))
     assert main(["held_out", "--model", models[2], "--pools", "1", "--config", str(config)]) == 0
     assert int(row(capsys.readouterr().out, "2")["tasks"]) == 12
+
+
+def test_a_jobs_config_says_how_classes_are_coded(models: list[str], tmp_path: Path, capsys) -> None:
+    def told(settings: dict[str, Any], *more: str) -> str:
+        config = tmp_path / "job.yaml"
+        config.write_text(yaml.safe_dump({"stages": [], "prior": {"settings": {"max_classes": 2}}, **settings}))
+        assert main(["held_out", "--model", models[1], "--pools", "1", "--config", str(config), *more]) == 0
+        return capsys.readouterr().out
+
+    by_frequency = told({"classes_by_frequency": True})
+    assert by_frequency == told({}, "--classes-by-frequency") != told({})
 
 
 @pytest.mark.parametrize(

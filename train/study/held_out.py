@@ -38,7 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     device = for_training(given.device)
     priors = priors_of(PriorChoice(given.prior) if given.prior else prior_of(given.config))
-    held_out = draw_held_out(priors, device, given.pools, by_frequency=given.classes_by_frequency)
+    by_frequency = given.classes_by_frequency or is_by_frequency(given.config)
+    held_out = draw_held_out(priors, device, given.pools, by_frequency=by_frequency)
     models = list(dict.fromkeys(given.model or [DEFAULT]))
     if given.gains:
         print(scores_page(task_scores(models, held_out, gain_errors_of, device), GAINS_HEAD))
@@ -66,7 +67,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     drawn_from.add_argument("--config", type=Path, help="a job's settings: the tasks are drawn from its prior")
     drawn_from.add_argument("--prior", help="the tasks are drawn from this prior, as it is by default (synthetic)")
     parser.add_argument(
-        "--classes-by-frequency", action="store_true", help="code classes from the most to the least frequent"
+        "--classes-by-frequency",
+        action="store_true",
+        help="code classes from the most to the least frequent, as --config may say too",
     )
     scores = parser.add_mutually_exclusive_group()
     scores.add_argument(
@@ -88,6 +91,11 @@ def prior_of(config: Path | None) -> PriorChoice:
     if "stages" not in settings:
         raise ConfigError(f"{config} is no job that draws tasks: it has no stages.")
     return build_settings(PriorChoice, settings.get("prior") or {}, "config.prior")
+
+
+def is_by_frequency(config: Path | None) -> bool:
+    """Whether a job codes classes from the most to the least frequent."""
+    return config is not None and read_settings(config).get("classes_by_frequency") is True
 
 
 def task_losses(
