@@ -296,6 +296,12 @@ def test_a_correction_is_a_new_event_and_the_old_value_stays_visible(owner: str,
     assert "age" not in step_answers.load(owner, step_id(app)).patient.known
 
 
+def test_a_correction_that_changes_nothing_is_not_recorded(owner: str, app: AppTest) -> None:
+    app = press(press(app, "edit-0"), "correct-save")
+    assert kinds(owner, app) == ["start"]
+    assert not [number for number in app.number_input if number.key and number.key.startswith("correct-")]
+
+
 def test_a_correction_keeps_a_result_below_its_limit_one(owner: str, app: AppTest) -> None:
     app = turn_to(app, "lactate")
     app.get("segmented_control")[0].set_value("below")

@@ -175,6 +175,10 @@ def edit(name: str | None) -> None:
     inputs.forget_unusual()
 
 
+class Unchanged(Exception):
+    """A correction that says what is recorded already, and why nothing: there is nothing to record."""
+
+
 def correct(step_id: str, expected_length: int, name: str, value_key: str, limit_key: str, reason_key: str) -> None:
     if inputs.is_just_asked():
         return
@@ -186,16 +190,20 @@ def correct(step_id: str, expected_length: int, name: str, value_key: str, limit
         return
 
     def act(patient: Patient, **event: Any) -> Patient:
+        if (value, limit, "") == (patient.state.values.get(name), patient.state.limits.get(name), reason):
+            raise Unchanged
         inputs.ask_about_unusual(patient.memory.cohort, {name: value}, {name: limit} if limit else {})
         return patient.correct(name, value, limit=limit, reason=reason, **event)
 
     try:
         typed, limits = {name: value}, {name: limit} if limit else {}
-        is_stored = carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN, typed, limits)
+        is_done = carry_out(step_id, expected_length, "correct", (name, repr(value)), act, KNOWN, typed, limits)
     except inputs.Unconfirmed as question:
         inputs.say_unconfirmed(question, "Save", KNOWN)
         return
-    if is_stored:
+    except Unchanged:
+        is_done = True
+    if is_done:
         edit(None)
 
 
