@@ -65,6 +65,16 @@ def test_of_a_category_with_many_levels_each_that_is_tried_has_its_own_chance(
     assert f"{len(said)} of 20 levels are tried" in texts(app)
 
 
+def test_where_no_result_is_foreseen_the_page_says_that_it_shows_the_first_levels(
+    owner: str, shared_services: Services
+) -> None:
+    organism = [f"organism {row}" if row < 9 else None for row in range(80)]
+    frame = small_frame()[["age", "died"]].assign(organism=organism)
+    schema = {"features": [{"name": "organism", "role": "acquirable"}, {"name": "age", "role": "baseline"}]}
+    app = begin(shared_services.add_cohort(owner, Cohort.from_frame(frame, "died", schema=schema, name="cultures")))
+    assert "The first 8 of 9 levels." in texts(app)
+
+
 @pytest.mark.parametrize("off", [0.0, 0.05])
 def test_where_results_do_not_average_to_the_belief_the_page_says_so(
     owner: str, ward: StoredCohort, monkeypatch: pytest.MonkeyPatch, off: float

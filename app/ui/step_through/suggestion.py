@@ -173,6 +173,8 @@ def _preview(answers: StepAnswers, name: str) -> None:
     unit = f" ({labels.markdown(labels.plain(feature.unit))})" if feature.kind == "number" and feature.unit else ""
     st.markdown(f":small[**If the result were …{unit}**]")
     charts.draw(chart, "step-preview", of=answers.record.id)
+    if len(whole) > len(table):
+        st.caption(f"The first {len(table)} of {len(whole)} levels.")
     if (levels := _levels_not_tried(answers.patient, name, len(whole))) is not None:
         st.caption(f"{len(whole)} of {len(levels)} levels are tried, each also for those that are listed next to it.")
     outlook = answers.patient.outlook(name)
