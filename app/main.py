@@ -27,12 +27,12 @@ PAGES = (
 def main() -> None:
     st.set_page_config(page_title="Learning to Measure", page_icon="👣", layout="wide")
     st.html(STYLE)
-    refuse_what_is_left_out()
     try:
         if state.sign_in_is_required():
             ask_to_sign_in()
             return
         state.is_active()
+        refuse_what_is_left_out()
         pages = [view(*entry) for entry in PAGES if (VIEWS / f"{entry[0]}.py").exists()]
         if state.signed_in_user() is not None:
             pages.append(st.Page(offer_to_sign_out, title="Sign out", icon=":material/logout:", url_path="sign_out"))
@@ -72,4 +72,5 @@ def offer_to_sign_out() -> None:
     st.button("Sign out", key="sign-out", on_click=state.sign_out, type="primary", icon=":material/logout:")
 
 
-main()
+if __name__ == "__main__":  # a process that the server spawns runs this file again, by another name and without a browser
+    main()
