@@ -72,5 +72,6 @@ def offer_to_sign_out() -> None:
     st.button("Sign out", key="sign-out", on_click=state.sign_out, type="primary", icon=":material/logout:")
 
 
-if __name__ == "__main__":  # a process that the server spawns runs this file again, by another name and without a browser
+# A process that the server spawns runs this file again, by another name and without a browser.
+if __name__ == "__main__":
     main()
