@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from app.streamlit_contact.insides import attribute, inside
+import streamlit as st
+
+from app.streamlit_contact.insides import InsideMissing, attribute, inside
 
 PACKAGE = "l2m"
 NAMES = ("clicks", "column_rows", "top", "typed_numbers")
@@ -19,6 +21,23 @@ _mounts: dict[str, Callable[..., Any]] = {}
 def component_of(name: str) -> str:
     """How Streamlit calls the component with this script."""
     return f"{PACKAGE}.{name}"
+
+
+def put(name: str, key: str, instead: str, **given: Any) -> bool:
+    """Whether the component could be put on the page. instead: what there is without it, for the log."""
+    try:
+        mount = mount_of(name)
+    except InsideMissing as missing:
+        missing.log(instead)
+        return False
+    mount(key=key, **given)
+    return True
+
+
+def listen(name: str, key: str, instead: str, **given: Any) -> None:
+    """Puts a component that shows nothing on the page, where it takes no room (page.css)."""
+    with st.container(key=f"{key}-listener"):
+        put(name, key, instead, **given)
 
 
 def mount_of(name: str) -> Callable[..., Any]:

@@ -46,7 +46,7 @@ def _drop_lines_after(path: Path, step: int) -> None:
     kept = []
     for line in path.read_text().splitlines():
         try:
-            if 0 < step >= json.loads(line)["step"]:
+            if step and json.loads(line)["step"] <= step:
                 kept.append(line + "\n")
         except (ValueError, KeyError):
             continue

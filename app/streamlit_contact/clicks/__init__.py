@@ -6,19 +6,13 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app.streamlit_contact.insides import InsideMissing
-from app.streamlit_contact.scripts import mount_of
+from app.streamlit_contact import scripts
 
 
 def listen(chart: str, on_pick: Callable[[], None]) -> None:
     """Calls `on_pick` when a cell of the chart of this name is clicked; `picked(chart)` then says which."""
-    try:
-        mount = mount_of("clicks")
-    except InsideMissing as missing:
-        missing.log("charts do not react to clicks; the select boxes beside them do the same")
-        return
-    with st.container(key=f"{chart}-listener"):
-        mount(key=f"{chart}-clicks", data=chart, on_pick_change=on_pick)
+    instead = "charts do not react to clicks; the select boxes beside them do the same"
+    scripts.listen("clicks", f"{chart}-clicks", instead, data=chart, on_pick_change=on_pick)
 
 
 def picked(chart: str) -> str | None:

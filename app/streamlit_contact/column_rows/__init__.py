@@ -10,21 +10,15 @@ from typing import Any
 
 import streamlit as st
 
-from app.streamlit_contact.insides import InsideMissing
-from app.streamlit_contact.scripts import mount_of
+from app.streamlit_contact import scripts
 
 EDITABLE = ("role", "kind", "unit")
 
 
 def show(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
     """Whether they could be drawn. rows: what column_rows.js reads, each with its `id`."""
-    try:
-        mount = mount_of("column_rows")
-    except InsideMissing as missing:
-        missing.log("columns are described in a grid instead of rows")
-        return False
-    mount(key=key, data={"key": key, "rows": list(rows)}, on_edits_change=_note)
-    return True
+    instead = "columns are described in a grid instead of rows"
+    return scripts.put("column_rows", key, instead, data={"key": key, "rows": list(rows)}, on_edits_change=_note)
 
 
 def _note() -> None:

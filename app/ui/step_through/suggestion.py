@@ -16,6 +16,7 @@ from app.ui.step_through import actions, finish
 from app.ui.step_through.ranking import candidates, chosen_candidate
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
 from l2m_core.acquire.support import count_near
+from l2m_core.cohort import Cohort
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.verdict import change_without, reasons
 from l2m_core.step_through.words import average_in_words, number, percent
@@ -155,7 +156,8 @@ def _preview(answers: StepAnswers, name: str) -> None:
     cohort = answers.cohort
     whole = answers.view.preview(name)
     table, feature = whole.head(LEVELS_SHOWN), cohort.feature(name)
-    results = _results(answers, name, table)
+    levels = _levels_not_tried(answers.patient, name, len(whole))
+    results = _results(cohort, name, table, levels)
     outcome = answers.outcome
     said: Callable[[float], str] = percent
     if cohort.kind == "continuous":
@@ -175,7 +177,7 @@ def _preview(answers: StepAnswers, name: str) -> None:
     charts.draw(chart, "step-preview", of=answers.record.id)
     if len(whole) > len(table):
         st.caption(f"The first {len(table)} of {len(whole)} levels.")
-    if (levels := _levels_not_tried(answers.patient, name, len(whole))) is not None:
+    if levels is not None:
         st.caption(f"{len(whole)} of {len(levels)} levels are tried, each also for those that are listed next to it.")
     outlook = answers.patient.outlook(name)
     if outlook is not None and not outlook.is_balanced:
@@ -184,17 +186,20 @@ def _preview(answers: StepAnswers, name: str) -> None:
             st.caption(average_in_words(said(expected), said(now)))
 
 
-def _results(answers: StepAnswers, name: str, table: pd.DataFrame) -> list[str]:
-    """What the results of a preview are called: of numbers in words and digits, of all with how likely each is."""
-    cohort, results, chances = answers.cohort, [str(result) for result in table.result], table.get("chance")
+def _results(cohort: Cohort, name: str, table: pd.DataFrame, levels: pd.Series | None) -> list[str]:
+    """What the results of a preview are called: of numbers in words and digits, of all with how likely each is. levels: of a
+    category of which few are tried, how likely each is by itself."""
+    results, chances = [str(result) for result in table.result], table.get("chance")
     if cohort.feature(name).kind == "number":
         results = [
             f"{text.split(' (')[0]} {inputs.in_precision(cohort, name, float(value))}"
             for text, value in zip(results, table.value, strict=True)
         ]
-    elif (levels := _levels_not_tried(answers.patient, name, len(table))) is not None:
+    if levels is not None:
         chances = levels[list(table.value)]
-    return results if chances is None else [f"{r} · {percent(c)}" for r, c in zip(results, chances, strict=True)]
+    if chances is None:
+        return results
+    return [f"{result} · {percent(chance)}" for result, chance in zip(results, chances, strict=True)]
 
 
 def _levels_not_tried(patient: Patient, name: str, tried: int) -> pd.Series | None:
