@@ -77,7 +77,7 @@ def check_file(out: Path, read: Iterable[Path | str] = (), option: str = "--out"
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """What the system refuses within, such as a write to a full disk, is told with this path: of writes it names no file."""
+    """Within it, an error of the system names this path, as of a full disk: one that a write raises names no file."""
     try:
         yield
     except OSError as error:

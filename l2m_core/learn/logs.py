@@ -40,7 +40,7 @@ class TrainingLog:
 
 
 def _drop_lines_after(path: Path, step: int) -> None:
-    """Drops the lines after step `step`, of a job that begins all, and any line that a crash cut short."""
+    """Drops the lines after step `step` (all of them where the job begins), and any line that a crash cut short."""
     if not path.is_file():
         return
     kept = []

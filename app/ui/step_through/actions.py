@@ -176,7 +176,7 @@ def edit(name: str | None) -> None:
 
 
 class Unchanged(Exception):
-    """A correction that says what is recorded already, and why nothing: there is nothing to record."""
+    """A correction to what is recorded already, without a reason: there is nothing to record."""
 
 
 def correct(step_id: str, expected_length: int, name: str, value_key: str, limit_key: str, reason_key: str) -> None:

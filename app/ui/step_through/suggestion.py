@@ -178,7 +178,9 @@ def _preview(answers: StepAnswers, name: str) -> None:
     if len(whole) > len(table):
         st.caption(f"The first {len(table)} of {len(whole)} levels.")
     if levels is not None:
-        st.caption(f"{len(whole)} of {len(levels)} levels are tried, each also for those that are listed next to it.")
+        st.caption(
+            f"{len(whole)} of {len(levels)} levels are tried; each stands for those beside it in the list as well."
+        )
     outlook = answers.patient.outlook(name)
     if outlook is not None and not outlook.is_balanced:
         expected = float(outlook.chances @ whole[column])
