@@ -81,8 +81,8 @@ class Stopping:
 
     @classmethod
     def at_first(cls, cohort: Cohort, release: Release) -> Stopping:
-        """What a step-through begins with, and what a question over HTTP adds to: stopping is advised as soon as no test is expected
-        to move the belief by what counts as a move. A model that does not foresee results cannot say how far they would."""
+        """What a step-through begins with, and what a question over HTTP adds to: stopping is advised as soon as no test is
+        expected to move the belief by what counts as a move. A model that foresees no results cannot say how far they would."""
         return cls(least_points=least_points_for(cohort)) if release.foresees else cls()
 
     @property
