@@ -27,8 +27,16 @@ def side_by_side(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """The same, on two cores: the helper thread takes the calls that it gets to, the caller makes the rest."""
     if torch.get_num_threads() > 1:
         return in_turn(calls)
-    helped = [_helper.submit(call) for call in calls[1:]]
+    # A call that is not begun waits in the helper's queue even after it is cancelled, for as long as the helper is at something
+    # else. Of a call that the caller made, an empty list waits, not the tensors that it was about.
+    waiting = [[call] for call in calls[1:]]
+    helped = [_helper.submit(_take, call) for call in waiting]
     first = [call() for call in calls[:1]]
     return first + [
-        call() if future.cancel() else future.result() for call, future in zip(calls[1:], helped, strict=True)
+        _take(call) if future.cancel() else future.result() for call, future in zip(waiting, helped, strict=True)
     ]
+
+
+def _take(waiting: list[Callable[[], Result]]) -> Result:
+    """Makes the one call that waits, and lets go of it."""
+    return waiting.pop()()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -51,6 +52,32 @@ def test_what_the_helper_does_not_come_to_the_caller_does() -> None:
     assert busy.wait(20)
     try:
         assert side_by_side([lambda number=number: number for number in range(4)]) == [0, 1, 2, 3]  # type: ignore[misc]
+    finally:
+        go_on.set()
+        other.join()
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_what_the_caller_made_is_let_go_though_the_helper_is_busy() -> None:
+    """What waits in the helper's queue held the tensors of all layers, more than twice what is kept of a cohort."""
+    busy, go_on = threading.Event(), threading.Event()
+
+    class Tensors:
+        def made(self) -> None: ...
+
+    def hold() -> None:
+        busy.set()
+        go_on.wait(20)
+
+    other = threading.Thread(target=side_by_side, args=([busy.wait, hold],))
+    other.start()
+    assert busy.wait(20)
+    try:
+        worked_on = [Tensors(), Tensors(), Tensors()]
+        alive = [weakref.ref(each) for each in worked_on]
+        side_by_side([each.made for each in worked_on])
+        del worked_on
+        assert [each() for each in alive] == [None, None, None]
     finally:
         go_on.set()
         other.join()
