@@ -28,11 +28,20 @@ def once_for_each(make: Callable[[Of], Made]) -> Callable[[Of], Made]:
 
 
 class BoundedCache:
-    """Keeps values whose weights sum to at most `budget`; the least recently used is dropped first, the newest never."""
+    """Keeps values whose weights sum to at most `budget`; the least recently used is dropped first, the newest never.
 
-    def __init__(self, budget: float, weigh: Callable[[Any], float] = lambda value: 1.0) -> None:
+    whose: what the value of a key belongs to. With the newest stays what belongs to the same, which it is used with.
+    """
+
+    def __init__(
+        self,
+        budget: float,
+        weigh: Callable[[Any], float] = lambda value: 1.0,
+        whose: Callable[[Any], Hashable] = lambda key: key,
+    ) -> None:
         self._budget = budget
         self._weigh = weigh
+        self._whose = whose
         self._lock = threading.Lock()
         self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._weights: dict[Hashable, float] = {}
@@ -109,6 +118,6 @@ class BoundedCache:
         for key in list(self._futures):
             if total <= self._budget:
                 return
-            if key in self._weights and key != newest:
+            if key in self._weights and self._whose(key) != self._whose(newest):
                 total -= self._weights.pop(key)
                 del self._futures[key]

@@ -45,8 +45,9 @@ from l2m_core.tables.table import Table
 NOBODY = "nobody"  # an owner without cohorts or models: sees released models and what is shared
 RESAMPLES = 8  # bootstrap samples of the cohort behind an uncertainty band
 FEWEST_RESAMPLES = 4
-FEWEST_ROWS = 100  # of a sample; of a large cohort it has fewer than the cohort, so that all fit into memory
-MEMORY_BYTES = 1_500_000_000  # cached keys and values of all cohorts, their resamples included
+ENOUGH_ROWS = 100  # of a sample; of a large cohort it has fewer than the cohort, so that all fit into memory
+FEWEST_ROWS = 40  # of a sample of a cohort that is very wide
+MEMORY_BYTES = 1_500_000_000  # cached keys and values of all cohorts, their resamples included; more where one has more
 RESAMPLE_BYTES = 1_000_000_000  # of the resamples of one cohort
 COUNCILS = 64  # fitted councils in memory, of some megabytes each at most
 OTHERS_TRANSACTIONS = timedelta(minutes=1)  # what another process deleted may be dated so much before it can be seen
@@ -95,6 +96,11 @@ class Conditioned:
         return self.memory.model.fingerprint, self.memory.cohort.content_hash
 
 
+def _cohort_of(key: tuple[str, ...]) -> tuple[str, ...]:
+    """What the memory of a cohort and those of its samples have in common."""
+    return key[:2]
+
+
 def _nbytes(value: Any) -> float:
     memories = value if isinstance(value, tuple) else (value.memory,)
     return float(sum(memory.nbytes for memory in memories))
@@ -118,7 +124,7 @@ class Services(Catalogue):
         self._shares: dict[tuple[str, str], float] = {}
         self._drafts = BoundedCache(CELLS_OF_UPLOADS, weigh=lambda cohort: cohort.x.size)
         self._tables = BoundedCache(CELLS_OF_UPLOADS, weigh=lambda table: table.rows * len(table.names))
-        self._memories = BoundedCache(MEMORY_BYTES, weigh=_nbytes)
+        self._memories = BoundedCache(MEMORY_BYTES, weigh=_nbytes, whose=_cohort_of)
         self._councils = BoundedCache(COUNCILS)
         self._found_councils = FoundCouncils(self.settings.councils_dir)
         self._fitters = ThreadPoolExecutor(1, thread_name_prefix="l2m-council", initializer=_stand_back)
@@ -344,17 +350,17 @@ class Services(Catalogue):
 
 
 def fitting_samples(rows_read: int, nbytes: int) -> tuple[int, int | None]:
-    """How many bootstrap samples of a cohort fit into memory beside it, and of how many rows each (None: of all).
+    """How many bootstrap samples of a cohort fit into memory, and of how many rows each (None: of all).
 
     nbytes: of the cohort's own memory. (0, None): not even a few small ones fit.
     """
-    room = min(RESAMPLE_BYTES, MEMORY_BYTES - nbytes)
-    if RESAMPLES * nbytes <= room:
+    fitting = RESAMPLE_BYTES // max(1, nbytes // rows_read)  # rows of all samples together
+    if fitting >= RESAMPLES * rows_read:
         return RESAMPLES, None
-    of_a_row = max(1, nbytes // rows_read)
-    rows = min(rows_read, max(FEWEST_ROWS, room // RESAMPLES // of_a_row))
-    count = min(RESAMPLES, room // (rows * of_a_row))
-    return (count, rows) if count >= FEWEST_RESAMPLES else (0, None)
+    # Rather fewer samples than samples of few rows: the fewer, the less is known of how samples of many would differ.
+    count = max(FEWEST_RESAMPLES, min(RESAMPLES, fitting // ENOUGH_ROWS))
+    rows = min(rows_read, fitting // count)
+    return (count, rows) if rows >= FEWEST_ROWS else (0, None)
 
 
 def _stand_back() -> None:

@@ -41,6 +41,15 @@ def test_weights_count_and_the_newest_stays_whatever_it_weighs() -> None:
     assert len(cache) == 1
 
 
+def test_what_belongs_to_the_same_as_the_newest_stays_with_it() -> None:
+    cache = BoundedCache(10, weigh=len, whose=lambda key: key[0])
+    for key in ("other", "own", "own samples"):
+        cache.get((key.split()[0], key), lambda: "x" * 8)
+    assert cache.keys() == (("own", "own"), ("own", "own samples"))
+    cache.get(("other", "other"), lambda: "x" * 8)
+    assert cache.keys() == (("other", "other"),)
+
+
 def test_a_failure_is_raised_and_not_kept() -> None:
     cache = BoundedCache(2)
     with pytest.raises(ValueError, match="no"):

@@ -167,10 +167,12 @@ def test_a_model_is_found_by_its_fingerprint(shared_services: Services) -> None:
     ("rows", "nbytes", "count", "of_rows"),
     [
         (500, 50_000_000, 8, None),  # as many rows as the cohort has
-        (4000, 1_200_000_000, 8, 125),  # 300 MB are left beside it
-        (2000, 400_000_000, 8, 625),  # 1 GB at most
-        (1000, 1_050_000_000, 4, 100),  # fewer samples before there are fewer than 100 rows
-        (1000, 1_300_000_000, 0, None),
+        (4096, 1_170_000_000, 8, 437),  # of 10,000 rows and 30 features
+        (2376, 2_210_000_000, 8, 134),  # of 10,000 rows and 100 features
+        (800, 2_200_000_000, 4, 90),  # of 300 features: fewer samples before there are fewer than 100 rows
+        (480, 2_200_000_000, 4, 54),  # of 500 features, the most that a table may have
+        (50, 225_000_000, 4, 50),  # of as few rows: as many as the cohort has
+        (1000, 6_300_000_000, 0, None),  # of a model that keeps more of a row
     ],
 )
 def test_samples_of_a_large_cohort_are_smaller(rows: int, nbytes: int, count: int, of_rows: int | None) -> None:
