@@ -32,9 +32,9 @@ LEAST_CHANCE = 0.02
 this chance; what hardly ever comes says nothing of what the test could do for this patient."""
 SMALL_GAIN = 0.01
 """Nats: where no test tells as much alone, pairs are looked at."""
-USUAL, MOST_LITTLE = 0.25, 3
-"""A usual result changes little that moves the prediction by less than this share of the largest move, and by less than so many
-times the least move that counts: what moves it further is no little change, however far another result could."""
+SHARE_OF_LARGEST, MOST_LITTLE = 0.25, 3
+"""A result changes little that moves the prediction by less than this share of the largest move, and by less than so many times
+the least move that counts: what moves it further is no little change, however far another result could."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Effect:
     now: float
     results: tuple[str, ...]
     after: tuple[float, ...]
-    usual: int
-    """Which of the results is the usual one."""
+    chances: tuple[float, ...]
+    """How likely each result is; together 1."""
     least: float
     """Moves smaller than this are none."""
 
@@ -135,7 +135,7 @@ def effect_of(patient: Patient, name: str) -> Effect:
     if "chance" in table:
         table = table[_is_likely(table[column].to_numpy() - now, table.chance.to_numpy())]
     results = tuple(str(result) for result in table.result)
-    return Effect(name, key, now, results, tuple(map(float, table[column])), _usual(patient, name, table), least)
+    return Effect(name, key, now, results, tuple(map(float, table[column])), _chances(patient, name, table), least)
 
 
 def _is_likely(moves: np.ndarray, chances: np.ndarray) -> np.ndarray:
@@ -214,9 +214,10 @@ def _by_effect(patient: Patient, name: str, effect: Effect) -> tuple[list[str], 
         return [], [f"no result is likely to change this by more than {_least_amount(patient, effect)}"]
     separated = _separated(patient, name)
     said = f"would separate {separated[0]} from {separated[1]}" if separated else f"could move {_move(patient, effect)}"
-    usual = abs(effect.after[effect.usual] - effect.now)
-    little = usual < max(effect.least, min(USUAL * effect.largest, MOST_LITTLE * effect.least))
-    return [said], ["its usual result changes little"] if little else []
+    little = max(effect.least, min(SHARE_OF_LARGEST * effect.largest, MOST_LITTLE * effect.least))
+    moves = zip(effect.after, effect.chances, strict=True)
+    chance_of_little = math.fsum(chance for after, chance in moves if abs(after - effect.now) < little)
+    return [said], ["most of its results change little"] if chance_of_little > 0.5 else []
 
 
 def _separated(patient: Patient, name: str) -> tuple[str, str] | None:
@@ -272,21 +273,20 @@ def _is_best(patient: Patient, name: str) -> bool:
     return patient.open_gains.get(name, math.nan) >= patient.best_gain
 
 
-def _usual(patient: Patient, name: str, table: pd.DataFrame) -> int:
-    """The position of the usual result among those that are tried: the median, or the most frequent level."""
+def _chances(patient: Patient, name: str, table: pd.DataFrame) -> tuple[float, ...]:
+    """How likely each result is that is tried. Of a model that foresees none: a number is its median, levels are as frequent as
+    in the cohort."""
     cohort = patient.memory.cohort
     feature = cohort.feature(name)
     if "chance" in table:
-        chance = table.chance.to_numpy()
-        return int(
-            np.searchsorted(chance.cumsum(), 0.5 * chance.sum()) if feature.kind == "number" else chance.argmax()
-        )
-    if feature.kind == "number":
-        return 1
-    column = cohort.x[:, cohort.names.index(name)]
-    codes = column[~np.isnan(column)].astype(int)
-    codes = codes[codes < len(feature.levels)]
-    return int(np.bincount(codes).argmax()) if len(codes) else 0
+        chances = table.chance.to_numpy()
+    elif feature.kind == "number":
+        chances = np.array([0.0, 1.0, 0.0])
+    else:
+        column = cohort.x[:, cohort.names.index(name)]
+        codes = column[~np.isnan(column)].astype(int)
+        chances = np.bincount(codes[codes < len(table)], minlength=len(table))
+    return tuple((chances / max(chances.sum(), 1e-9)).tolist())
 
 
 def _move(patient: Patient, effect: Effect) -> str:

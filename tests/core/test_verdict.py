@@ -45,9 +45,13 @@ def patient(model) -> Patient:
     return patient_of(model, "binary")
 
 
-def previewing(monkeypatch: pytest.MonkeyPatch, patient: Patient, after: list[float]) -> None:
+def previewing(
+    monkeypatch: pytest.MonkeyPatch, patient: Patient, after: list[float], chances: list[float] | None = None
+) -> None:
     """Every test's results are a low, a usual and a high one, after which a 'yes' is as likely as given."""
     table = pd.DataFrame({"result": ["low", "typical", "high"], "value": ["1", "2", "3"], "p(yes)": after})
+    if chances is not None:
+        table["chance"] = chances
     monkeypatch.setattr(Patient, "preview", lambda self, name: table)
 
 
@@ -273,17 +277,25 @@ def test_a_class_with_a_comma_is_set_apart_in_a_sentence(model) -> None:
     assert re.fullmatch("would separate '[a-z]+, sure' from '[a-z]+, sure'", found.speaks_for[0])
 
 
-def test_a_usual_result_that_changes_little_speaks_against(patient: Patient, monkeypatch) -> None:
-    now = float(patient.posterior[1])
+def test_that_most_results_change_little_speaks_against(patient: Patient, monkeypatch) -> None:
+    now, little = float(patient.posterior[1]), "most of its results change little"
     previewing(monkeypatch, patient, [now - 0.2, now + 0.001, now + 0.1])
-    assert "its usual result changes little" in reasons(patient, "a").against
+    assert little in reasons(patient, "a").against
     previewing(monkeypatch, patient, [now - 0.2, now + 0.15, now + 0.1])
-    assert "its usual result changes little" not in reasons(patient, "a").against
+    assert little not in reasons(patient, "a").against
     previewing(monkeypatch, patient, [now - 0.4, now + 0.04, now + 0.1])
-    assert "its usual result changes little" not in reasons(patient, "a").against, "4 points are no little change"
+    assert little not in reasons(patient, "a").against, "4 points are no little change"
     previewing(monkeypatch, patient, [now, now, now])
     assert "no result is likely to change this by more than 1 point" in reasons(patient, "a").against
     assert effect_of(patient, "a").is_small
+
+
+@pytest.mark.parametrize(("typical", "is_said"), [(0.2, False), (0.6, True)])
+def test_a_middle_result_is_not_most_of_them(patient: Patient, monkeypatch, typical: float, is_said: bool) -> None:
+    """Where low results speak against and high ones for it, one in the middle always changes little."""
+    now, rest = float(patient.posterior[1]), (1 - typical) / 2
+    previewing(monkeypatch, patient, [now - 0.2, now + 0.001, now + 0.2], chances=[rest, typical, rest])
+    assert ("most of its results change little" in reasons(patient, "a").against) == is_said
 
 
 def test_tests_that_tell_only_together_are_said(model) -> None:
