@@ -31,6 +31,7 @@ def test_a_step_is_taken_on_a_page_without_clicks_and_without_batches(
     assert [line.partition(": ")[2] for line in sorted(lines)] == [
         "a comma that is typed into a number may be left out by the browser, as 45 of 4,5.",
         "a new view is shown as far down as the one before was scrolled.",
+        "a server that does not answer is told of in Streamlit's words.",
         "charts do not react to clicks; the select boxes beside them do the same.",
         "elements are sent one by one.",
     ]

@@ -32,7 +32,11 @@ def test_from_a_bundled_cohort_to_a_step_through_that_survives_reload_and_restar
         page.reload()
         events(page, 3)
         address_of_the_step_through = page.url
+    said = page.get_by_role("dialog", name="L2M does not answer")
+    expect(said).to_contain_text("What was recorded is kept.")
+    expect(said).not_to_contain_text("Streamlit")
     with serving(repository, tmp_path, free_port):
+        expect(said).to_have_count(0)
         page.goto(address_of_the_step_through)
         events(page, 3)
         assert page.get_by_text("Traceback").count() == 0

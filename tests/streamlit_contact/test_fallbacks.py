@@ -23,6 +23,7 @@ from app.streamlit_contact import (
     clicks,
     front_end,
     insides,
+    no_answer,
     options,
     scripts,
     sign_in_cookies,
@@ -90,10 +91,12 @@ def test_a_component_that_cannot_be_registered_leaves_the_page_without_it(
         clicks.listen("chart", lambda: None)
         top.begin_at_the_top("step")
         typed_numbers.refuse_what_is_left_out()
+        no_answer.say_in_our_words()
     assert [line.split(": ")[1] for line in log()] == [
         "charts do not react to clicks; the select boxes beside them do the same.",
         "a new view is shown as far down as the one before was scrolled.",
         "a comma that is typed into a number may be left out by the browser, as 45 of 4,5.",
+        "a server that does not answer is told of in Streamlit's words.",
     ]
 
 
