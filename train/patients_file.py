@@ -13,7 +13,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import CohortError, ConfigError
 from l2m_core.schema import did_you_mean
 from l2m_core.tables.reading import RowStream, clean_names, is_read_as_a_whole, read_table
-from l2m_core.tables.table import Limits, RefusedColumn, Table
+from l2m_core.tables.table import DELIMITERS, Limits, RefusedColumn, Table
 
 Cell = str | float | None
 Row = Sequence[Cell]
@@ -31,6 +31,7 @@ class PatientsFile:
 
 def open_patients(path: Path, cohort: Cohort, keep: Sequence[str] = (), sheet: str | None = None) -> PatientsFile:
     """Refuses a file without patients, without a column to keep, or with a column that is unknown or cannot be used."""
+    readable = {*cohort.schema.names, cohort.schema.outcome.name, *keep}
     with path.open("rb") as file:
         start = file.read(4)
     if is_read_as_a_whole(start):
@@ -40,7 +41,7 @@ def open_patients(path: Path, cohort: Cohort, keep: Sequence[str] = (), sheet: s
     elif sheet is not None:
         raise ConfigError(f"{path.name} is no Excel workbook, so it has no sheet '{sheet:.40}'.")
     else:
-        delimiter = _delimiter(path, cohort)
+        delimiter = _delimiter(path, cohort, readable)
         header = list(clean_names(next(_records(path, delimiter), []))[0])
         patients = PatientsFile(path.name, header, partial(_rows_of_text, path, delimiter))
     if next(patients.rows(), None) is None:
@@ -48,7 +49,6 @@ def open_patients(path: Path, cohort: Cohort, keep: Sequence[str] = (), sheet: s
     for name in keep:
         if name not in patients.header:
             raise ConfigError(f"{path.name} has no column {name!r} to keep.{did_you_mean(name, patients.header)}")
-    readable = {*cohort.schema.names, cohort.schema.outcome.name, *keep}
     for name in patients.header:
         if name not in readable:
             raise ConfigError(
@@ -84,10 +84,23 @@ def _records(path: Path, delimiter: str) -> Iterator[list[str]]:
         raise CohortError(f"{path.name} cannot be read as CSV after row {read:,}: {error}") from error
 
 
-def _delimiter(path: Path, cohort: Cohort) -> str:
-    """The cohort's or a comma: whichever parts the header into more columns."""
+def _delimiter(path: Path, cohort: Cohort, readable: set[str]) -> str:
+    """Whichever parts the header into the most names that are known, then into the most; of equals the cohort's, or a comma."""
     own = getattr(cohort.source, "delimiter", None) or ","
-    return max((own, ","), key=lambda delimiter: len(next(_records(path, delimiter), [])))
+    try:
+        stream = RowStream.of(path)
+    except CohortError:  # told, with the file's name, when its header is read
+        return own
+    headers = {delimiter: _header(stream, delimiter) for delimiter in (own, *DELIMITERS)}
+    return max(headers, key=lambda delimiter: (len(readable.intersection(headers[delimiter])), len(headers[delimiter])))
+
+
+def _header(stream: RowStream, delimiter: str) -> list[str]:
+    """None where the first row cannot be parted so, as one whose names are in quotes by another sign than stands between them."""
+    try:
+        return list(clean_names(next(stream.rows(delimiter), []))[0])
+    except CohortError:
+        return []
 
 
 # Excel and Parquet

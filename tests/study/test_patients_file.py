@@ -1,5 +1,6 @@
 """The files of patients that bulk acquisition reads: CSV as spreadsheets write it, workbooks, Parquet."""
 
+import csv
 import gzip
 from pathlib import Path
 
@@ -110,6 +111,35 @@ def test_patients_may_come_as_the_cohort_did_with_semicolons(files, tiny_model, 
     acquire(context(cohort, tiny_model), patients, tmp_path / "semicolons.csv")
     texts = {(tmp_path / f"{name}.csv").read_text() for name in ("commas", "mixed", "semicolons")}
     assert len(texts) == 1
+
+
+@pytest.mark.parametrize("sign", [";", "\t", "|"])
+def test_patients_may_be_separated_otherwise_than_the_cohort(files, tiny_model, tmp_path, sign):
+    cohort, patients = files
+    acquire(context(cohort, tiny_model), patients, tmp_path / "commas.csv")
+    pd.read_csv(patients).to_csv(patients, index=False, sep=sign)
+    acquire(context(cohort, tiny_model), patients, tmp_path / "otherwise.csv")
+    assert (tmp_path / "commas.csv").read_text() == (tmp_path / "otherwise.csv").read_text()
+    patients.write_text(patients.read_text().replace("lactate", "lactat"))
+    with pytest.raises(ConfigError, match="column 'lactat' that the cohort has not"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "misspelt.csv")
+
+
+def test_a_sign_in_a_name_does_not_part_the_header(files, tiny_model, tmp_path):
+    cohort, patients = files
+    for path in files:
+        pd.read_csv(path).rename(columns={"lactate": "lactate; arterial; venous; capillary"}).to_csv(path, index=False)
+    acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv")
+    assert "lactate; arterial" in (tmp_path / "out.csv").read_text()
+
+
+def test_names_in_quotes_need_not_be_separated_as_the_cohort_s(files, tiny_model, tmp_path):
+    cohort, patients = files
+    pd.read_csv(cohort).to_csv(cohort, index=False, sep=";")
+    acquire(context(cohort, tiny_model), patients, tmp_path / "plain.csv")
+    pd.read_csv(patients).to_csv(patients, index=False, quoting=csv.QUOTE_NONNUMERIC)
+    acquire(context(cohort, tiny_model), patients, tmp_path / "quoted.csv")
+    assert (tmp_path / "plain.csv").read_text() == (tmp_path / "quoted.csv").read_text()
 
 
 def test_patients_are_read_by_the_decimal_sign_of_the_cohort(files, tiny_model, tmp_path):
