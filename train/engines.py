@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -79,7 +80,7 @@ def _processes(function, jobs, workers: int, threads: int):
         return
     # A forked child would inherit the parent's thread pools in an undefined state.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_set_threads, initargs=(threads,)) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker, initargs=(threads,)) as pool:
         waiting: dict[Future, int] = {}
         source = enumerate(jobs)
         try:
@@ -93,6 +94,20 @@ def _processes(function, jobs, workers: int, threads: int):
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _begin_worker(threads: int) -> None:
+    _set_threads(threads)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Nobody ends the workers of a command that was killed: they would keep their memory for ever, and a second run of the
+    command would meet those that are still at work."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _ray(function, jobs, workers: int, threads: int, gpus: int):

@@ -1,10 +1,12 @@
 """Engines give the same results whatever their number of workers; partial tables survive being killed."""
 
+import contextlib
 import importlib.util
 import itertools
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 
@@ -45,6 +47,28 @@ def test_a_worker_that_dies_is_reported_with_the_remedy():
 
 def _die(_):
     os._exit(9)
+
+
+TWO_AT_WORK = """
+import time
+from train.engines import fan_out
+for _ in fan_out(time.sleep, [0, 600, 600], workers=2):
+    print("begun", flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs groups of processes")
+def test_workers_end_with_a_command_that_is_killed():
+    command = subprocess.Popen(
+        [sys.executable, "-c", TWO_AT_WORK], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert command.stdout is not None and command.stdout.readline() == "begun\n"
+        command.kill()
+        command.communicate(timeout=30)  # the workers have its output open, which ends with the last of them
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(command.pid, signal.SIGKILL)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="Ray is installed here")
