@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -24,6 +25,7 @@ import l2m_core as l2m
 from l2m_core.acquire.rollout import roll_out
 from l2m_core.answering import devices
 from l2m_core.cli import at_least, program, purpose
+from l2m_core.errors import TrainingError
 from l2m_core.learn.losses import PredictorLoss
 from l2m_core.model.encoders import build_model
 from l2m_core.paths import file_to_write
@@ -108,7 +110,11 @@ def _milliseconds(seconds: np.ndarray) -> str:
 
 def conditioning_row(given: argparse.Namespace, rows: int, features: int) -> str:
     command = [sys.executable, "-m", "train", "benchmark", "--model", given.model, "--threads", str(given.threads)]
-    done = subprocess.run([*command, "--child", str(rows), str(features)], capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, "--child", str(rows), str(features)], capture_output=True, text=True)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        reason = said[-1] if said else "it was ended from outside, most likely for want of memory"
+        raise TrainingError(f"Conditioning {rows:,} × {features} came to no end: {reason.removeprefix('error: ')}")
     found = json.loads(done.stdout.splitlines()[-1])
     owed = "< 3 s, < 2 GB" if (rows, features) == (1000, 20) else "works" if rows == 10_000 else ""
     return (
@@ -123,18 +129,24 @@ def condition_once(model_name: str, rows: int, features: int) -> dict[str, float
     began = time.perf_counter()
     memory = model.condition(cohort)
     seconds = time.perf_counter() - began
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"seconds": seconds, "peak_gb": peak, "kept_mb": memory.nbytes / 2**20}
+    return {"seconds": seconds, "peak_gb": peak_kilobytes() / 2**20, "kept_mb": memory.nbytes / 2**20}
+
+
+def peak_kilobytes() -> int:
+    """The most memory that this process has had. Linux begins `ru_maxrss` of a process with what the one that started it had."""
+    status = Path("/proc/self/status")
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE) if status.is_file() else None
+    return int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def bulk_rows(model_name: str, patients: int) -> list[str]:
     memory = l2m.load(model_name).condition(make_cohort(1000, 20))
     x = np.random.default_rng(1).normal(size=(patients, 20)).astype(np.float32)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_kilobytes()
     began = time.perf_counter()
     roll_out(memory, x, budget=8)
     seconds = time.perf_counter() - began
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**10
+    grown = (peak_kilobytes() - before) / 2**10
     at_ten_thousand = seconds * 10_000 / patients
     return [
         f"| {patients:,} patients × 8 acquisitions on 1,000 × 20 | {seconds:.0f} s "
