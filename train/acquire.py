@@ -265,13 +265,16 @@ def chunk_jobs(
 
 
 def _read_context(settings: AcquireSettings) -> Cohort:
-    return Cohort.from_file(
-        settings.cohort,
-        settings.outcome or None,
-        baseline=settings.baseline,
-        schema=settings.schema or None,
-        **settings.reading.keywords(),
-    )
+    try:
+        return Cohort.from_file(
+            settings.cohort,
+            settings.outcome or None,
+            baseline=settings.baseline,
+            schema=settings.schema or None,
+            **settings.reading.keywords(),
+        )
+    except CohortError as error:  # the patients are in a file too
+        raise CohortError(f"The cohort {Path(settings.cohort).name} cannot be read: {error}") from error
 
 
 @lru_cache(maxsize=1)

@@ -202,6 +202,13 @@ def test_absent_files_and_a_chunk_of_nothing_are_refused(files, tiny_model, tmp_
         acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=0)
 
 
+def test_of_two_files_the_one_that_cannot_be_read_is_named(files, tiny_model, tmp_path):
+    cohort, patients = files
+    cohort.write_text("age,lactate,sodium,ward,died\n")
+    with pytest.raises(CohortError, match="The cohort cohort.csv cannot be read: The file holds a header but no rows"):
+        acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv")
+
+
 def test_a_column_to_keep_may_be_named_twice(files, tiny_model, tmp_path):
     files_given = ["--cohort", files[0], "--patients", files[1], "--out", tmp_path / "out.csv", "--model", tiny_model]
     words = (*files_given, "--outcome", "died", "--keep", "age", "age", "--budget", 0)

@@ -5,7 +5,7 @@ import textwrap
 import pandas as pd
 import pytest
 
-from l2m_core.errors import ConfigError
+from l2m_core.errors import CohortError, ConfigError
 from tests.prerequisites import REPOSITORY
 from tests.study.manifests import rewrite
 from train.study.evaluation.manifest import read_manifest
@@ -117,3 +117,22 @@ def test_the_manifest_of_the_guide_can_be_read(folder):
     (folder / "manifest.yaml").write_text(textwrap.dedent(example))
     (source,) = read_manifest(folder)
     assert source.load().names == ("age", "lactate", "sodium") and source.positive == "1" and source.costs
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [("", "The file is empty"), ("age,lactate,sodium,died\n", "header but no rows"), (None, "does not exist")],
+)
+def test_a_file_that_cannot_be_read_is_told_with_its_cohort(folder, content, told):
+    if content is None:
+        (folder / "icu.csv").unlink()
+    else:
+        (folder / "icu.csv").write_text(content)
+    with pytest.raises(CohortError, match=f"Cohort 'icu', icu.csv: .*{told}"):
+        read_manifest(folder)[0].load()
+
+
+def test_a_positive_label_that_no_row_has_is_told_with_its_cohort(folder):
+    rewrite(folder, positive_label="perhaps")
+    with pytest.raises(CohortError, match="Cohort 'icu', icu.csv: positive is 'perhaps'"):
+        read_manifest(folder)[0].load()

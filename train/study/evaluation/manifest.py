@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import yaml
 
 from l2m_core.cohort import Cohort
-from l2m_core.errors import ConfigError
+from l2m_core.errors import CohortError, ConfigError, InputError
 from l2m_core.paths import PACKAGE
 from l2m_core.schema import did_you_mean
 from l2m_core.tables.reading import read_table
@@ -145,17 +147,28 @@ def load_once(source: Source) -> Cohort:
 
 
 def read_cohort(source: Source) -> Cohort:
-    table = read_table(source.path, name=source.name)
+    with _naming_cohort(source):
+        table = read_table(source.path, name=source.name)
     check_columns(source, table)
     roles = {name: "baseline" for name in source.baseline} | {name: "acquirable" for name in source.acquirable}
     features = [{"name": name, "role": roles.get(name, "ignored")} for name in table.names if name != source.outcome]
     outcome = {"name": source.outcome, "kind": "continuous" if source.continuous else source.task}
-    return Cohort.from_table(
-        table,
-        schema={"outcome": outcome, "features": features},
-        positive=source.positive,
-        costs=dict(source.costs),
-    )
+    with _naming_cohort(source):
+        return Cohort.from_table(
+            table,
+            schema={"outcome": outcome, "features": features},
+            positive=source.positive,
+            costs=dict(source.costs),
+        )
+
+
+@contextmanager
+def _naming_cohort(source: Source) -> Iterator[None]:
+    """Within it, a refusal says which of the manifest's cohorts it is about."""
+    try:
+        yield
+    except InputError as error:
+        raise CohortError(f"Cohort '{source.name}', {source.path.name}: {error}") from error
 
 
 def check_columns(source: Source, table: Table) -> None:
