@@ -296,6 +296,18 @@ def test_gains_that_tell_nothing_are_dark_however_much_larger_than_the_others(mo
     assert bar[1].findall("span")[-1].text == "0.0001", "the scale says where it ends"
 
 
+@pytest.mark.parametrize("top", [1e-6, 1e-4, 0.0003, 0.0008, 0.002])
+def test_small_gains_are_plain_numbers_in_the_map_and_on_its_colour_bar(top: float) -> None:
+    chart = charts.gain_map(["a", "b"], [charts.Column("start", {"a": top, "b": top / 20}, {}, "a")])
+    picture = ElementTree.fromstring(chart.spec)
+    (bar,) = (part for part in picture if part.get("class") == "bar")
+    (largest,) = (part for part in picture if part.get("class") == "head most")
+    texts = [*(tick.text or "" for tick in bar[1].findall("span")[1:]), largest[1].text or ""]
+    assert [text for text in texts if not re.fullmatch(r"<?\d+(\.\d+)?", text)] == []
+    assert texts[-1] == {1e-6: "0", 0.0008: "0.001", 0.002: "0.002"}.get(top, "<0.001")
+    assert len(texts) >= 3, "the bar says where it begins, and one gain more"
+
+
 def test_a_brighter_cell_promises_more() -> None:
     gains = {str(number): number / 50 for number in range(51)}
     picture = ElementTree.fromstring(charts.gain_map(list(gains), [charts.Column("", gains, {}, "50")], most=51).spec)

@@ -135,8 +135,8 @@ def _largest(drawn: Sequence[tuple[int, Column]]) -> list[str]:
 
 
 def _brief(gain: float) -> str:
-    """Two digits at most, since cells are narrow."""
-    return "0" if gain < LEAST_TOP else f"{gain:.1g}".replace("e-0", "e-") if gain < 0.001 else f"{gain:.2g}"
+    """Two digits at most, since cells are narrow; small gains in the words of the ranking, never as a power of ten."""
+    return "0" if gain < LEAST_TOP else labels.gain(gain) if gain < 0.001 else f"{gain:.2g}"
 
 
 def _bar(top: float) -> str:
@@ -158,13 +158,16 @@ def _shade(gain: float, top: float) -> float:
 
 
 def _ticks(top: float) -> list[float]:
-    """Round gains from nothing to `top`, so far apart on the bar that their numbers do not lie on one another."""
+    """Round gains from nothing to `top`, so far apart on the bar that their numbers do not lie on one another.
+
+    Between nothing and LEAST_TOP there is none: such gains are noise, and would be written as powers of ten.
+    """
     ticks = [0.0]
     decade = np.floor(np.log10(top))
     for exponent in (decade - 2, decade - 1, decade):
         for digit in (1, 2, 5):
             tick = float(f"{digit * 10.0**exponent:.1g}")
-            if tick <= top and _shade(tick, top) - _shade(ticks[-1], top) >= LEAST_APART:
+            if LEAST_TOP <= tick <= top and _shade(tick, top) - _shade(ticks[-1], top) >= LEAST_APART:
                 ticks.append(tick)
     return ticks
 
