@@ -35,7 +35,10 @@ from l2m_core.tables.role_guesses import RoleGuess
 from l2m_core.tables.table import Table
 
 SCHEMA_UPLOAD = "cohort-draft-schema"
-AS_EXPECTED = ("number", "level")  # kinds of notes on the reading that say nothing new
+# Kinds of notes on the reading that are not told: the first two say nothing new. Which columns are not used is decided
+# here, by guesses and by a person, and told from that.
+NOT_TOLD = ("number", "level", "unused")
+NOT_USED = "and is not used."  # ends a warning that tells the same
 MOST_PANELS = 6
 MOST_ASKED = 6  # texts that may mean "not measured"
 CENSORED = {"refuse": "refuse them", "limit": "read as the limit"}
@@ -76,20 +79,19 @@ def _show(table: Table, draft: Draft) -> None:
     guesses = guess_roles(look, diagnostics)
     decided = {name: said["role"] for name, said in settings.items() if said.get("role")}
     settled = completed(look, guesses, settings)
+    roles = {name: said["role"] for name, said in settled.items()}
     _ask_for_outcome(table, draft, cohort, refusal)
     if refusal is not None:
         notices.show("error", refusal)
     _ask_about_missing(perhaps_missing(look, settled))
     if cohort is not None and diagnostics is not None:
         seem_codes = [name for name, column in look.items() if column.seems_codes]
-        _sum_up(
-            cohort, diagnostics, {name: said["role"] for name, said in settled.items()}, guesses, decided, seem_codes
-        )
+        _sum_up(cohort, diagnostics, roles, guesses, decided, seem_codes)
     with st.container(horizontal=True):
         st.button("Save cohort", key="draft-save", type="primary", icon=":material/save:", on_click=_save)
         st.button("Discard", key="draft-discard", on_click=uploaded_file.discard)
     if cohort is not None:
-        _tell(cohort)
+        _tell(cohort, cohort_words.unused(roles, guesses))
     _ask_for_columns(table, draft, look, settled, guesses, cohort)
 
 
@@ -221,23 +223,25 @@ def _sum_up(
         notices.show("warning", "\n".join(questions))
 
 
-def _tell(cohort: Cohort) -> None:
-    """Shows what was read how, and what should be stated before saving."""
+def _tell(cohort: Cohort, unused: Sequence[str]) -> None:
+    """Shows what was read how, and what should be stated before saving. unused: columns that are not used, and why."""
     found = services.get().diagnostics(cohort).findings
     grouped_findings.show(finding for finding in found if finding.code == SENTINEL)
     of_columns = [warning for warning in cohort.warnings if warning.startswith("Column ")]
     _tell_in_lines(warning for warning in cohort.warnings if warning not in of_columns)
-    notes = [note for note in reading_report(cohort) if note.kind not in AS_EXPECTED]
-    if not notes and not of_columns:
+    told = [(note.kind, note.text) for note in reading_report(cohort) if note.kind not in NOT_TOLD]
+    told = sorted([*told, *(("unused", line) for line in unused)], key=lambda note: [*KINDS].index(note[0]))
+    in_detail = [warning for warning in of_columns if not warning.endswith(NOT_USED)]
+    if not told and not in_detail:
         return
     with st.expander("What was read how", type="compact"):
-        for kind, together in groupby(notes, key=lambda note: note.kind):
+        for kind, together in groupby(told, key=lambda note: note[0]):
             st.markdown(f"**{labels.markdown(KINDS[kind])}**")
-            for note in together:
-                st.caption(labels.markdown(note.text))
-        if of_columns:
+            for _, text in together:
+                st.caption(labels.markdown(text))
+        if in_detail:
             st.markdown("**In detail**")
-            _tell_in_lines(of_columns)
+            _tell_in_lines(in_detail)
 
 
 def _tell_in_lines(warnings: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from l2m_core.tables.role_guesses import RoleGuess
 
 NEARLY_ALL = 0.9  # of the rows have the positive class: then perhaps the other one is meant
 MOST_NAMES = 4
+CHOSEN = "your choice"  # as the rows of the columns say it: app/streamlit_contact/column_rows
 
 
 def sentence(roles: Mapping[str, str], outcome: Outcome, diagnostics: Diagnostics) -> str:
@@ -65,6 +66,16 @@ def questions(
     if outcome.kind == "binary" and diagnostics.prevalence[outcome.classes[1]] > NEARLY_ALL:
         found.append(f"Nearly all rows are '{labels.plain(outcome.classes[1])}'. Is that the class to predict?")
     return found
+
+
+def unused(roles: Mapping[str, str], guesses: Mapping[str, RoleGuess]) -> list[str]:
+    """The columns that are not used, those with the same reason together: 'seen on: a date or a time, …'."""
+    columns: dict[str, list[str]] = {}
+    for name, role in roles.items():
+        if role == "ignored":
+            reason = guesses[name].reason if guesses[name].role == "ignored" else CHOSEN
+            columns.setdefault(reason, []).append(name)
+    return [f"{_listed(names)}: {reason}." for reason, names in columns.items()]
 
 
 def _reason(guesses: Mapping[str, RoleGuess], names: list[str]) -> str:

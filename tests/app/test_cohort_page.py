@@ -155,6 +155,29 @@ def test_what_was_read_how_is_shown_before_storing(shared_services: Services, ow
     assert shared_services.store.cohorts.list(owner) == ()
 
 
+def lines_on_unused(app: AppTest) -> list[str]:
+    """Below the heading of the columns that are not used."""
+    lines = [text.value.replace(labels.JOINER, "") for text in (*app.expander[1].markdown, *app.expander[1].caption)]
+    return [line for line in lines if re.match("record id|seen on|site|sodium|.*not used", line)]
+
+
+def test_every_column_that_is_not_used_is_listed_with_its_reason(shared_services: Services, owner: str) -> None:
+    frame = small_frame()[["age", "lactate", "sodium", "died"]].assign(site="A")
+    frame["seen on"] = [f"2024-01-{1 + i % 28:02d}" for i in range(len(frame))]
+    frame.insert(0, "record id", range(1000, 1000 + len(frame)))
+    content = csv(frame)
+    app = edit(upload(open_app(), "dated.csv", content), content, {"3": {"role": "ignored"}})
+    assert lines_on_unused(app) == [
+        "**Columns that are not used**",
+        f"record id: looks like an identifier ({len(frame)} different values in {len(frame)} rows).",
+        "sodium: your choice.",
+        "site: holds one and the same value.",
+        "seen on: a date or a time, which cannot be used as it stands.",
+    ]
+    app = edit(app, content, {"0": {"role": "baseline"}})
+    assert not any("record id" in line for line in lines_on_unused(app)), "it is used, since a person says so"
+
+
 def test_a_guess_that_is_wrong_is_changed_and_the_change_is_stored(shared_services: Services, owner: str) -> None:
     content = csv(small_frame()[["age", "lactate", "sodium", "died"]])
     app = edit(
