@@ -21,6 +21,7 @@ DRAFT = "l2m.draft"
 UPLOAD = "cohort-upload"
 TAKEN = "l2m.draft.taken"  # which file became the draft
 SECTION = "draft"
+REFUSED = "upload"  # where the uploader says why a file became no draft
 MOST_SHEETS = 20
 AS_IN_FILE = "as in the file"
 ROWS = {
@@ -56,7 +57,7 @@ def begin() -> None:
         largest = max(keys, key=lambda sheet: _cells(keys[sheet]))
         st.session_state[DRAFT] = _new_draft(name[:120], keys, largest, refused)
     except L2MError as refusal:
-        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", SECTION)
+        state.notify("error", f"{labels.plain(upload.name)}: {refusal}", REFUSED)
 
 
 def _read_sheets(name: str, data: bytes) -> tuple[dict[str, list[str]], dict[str, str]]:

@@ -91,6 +91,7 @@ def _ways_to_open(stored: tuple[StoredCohort, ...], narrow: bool = False) -> Non
         help="One row for each earlier patient, one column for each feature, one for the outcome. Missing values are fine. "
         "Leave out names and record numbers.",
     )
+    notices.show_waiting(uploaded_file.REFUSED)  # here, since what "Add a cohort" opens lies over the page
 
 
 def _open_example(number: int) -> None:

@@ -260,6 +260,18 @@ def test_a_file_that_cannot_serve_is_refused_in_words(
     assert "Learning to Measure" in texts(app) or "Discard" in texts(app), "the rest of the page is gone"
 
 
+def test_a_refused_file_is_told_where_it_was_chosen_and_not_below_what_lies_over_the_page(
+    owner: str, shared_services: Services, ward: StoredCohort
+) -> None:
+    app = upload(open_app(cohort=ward.id), "empty.csv", b"")
+    (add,) = [block for block in app.get("popover") if block.get("file_uploader")]
+    assert [error.value.replace(labels.JOINER, "") for error in add.get("error")] == [
+        "empty.csv: The file is empty. It needs a header row and at least ten rows."
+    ]
+    assert len(app.error) == 1
+    assert not app.run().error, "told once"
+
+
 def test_a_column_that_cannot_be_used_can_be_ignored_and_the_rest_saved(shared_services: Services, owner: str) -> None:
     frame = small_frame()
     frame["pressure"] = [f"{120 + i % 9}/80" for i in range(len(frame))]
