@@ -8,6 +8,7 @@ import streamlit as st
 
 from app.host import services
 from app.streamlit_contact.no_answer import say_in_our_words
+from app.streamlit_contact.popovers import open_to_the_tab_key
 from app.streamlit_contact.typed_numbers import refuse_what_is_left_out
 from app.ui import labels, notices, state
 from l2m_core.errors import L2MError
@@ -35,6 +36,7 @@ def main() -> None:
         state.is_active()
         refuse_what_is_left_out()
         say_in_our_words()
+        open_to_the_tab_key()
         pages = [view(*entry) for entry in PAGES if (VIEWS / f"{entry[0]}.py").exists()]
         if state.signed_in_user() is not None:
             pages.append(st.Page(offer_to_sign_out, title="Sign out", icon=":material/logout:", url_path="sign_out"))

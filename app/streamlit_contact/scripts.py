@@ -14,7 +14,7 @@ import streamlit as st
 from app.streamlit_contact.insides import InsideMissing, attribute, inside
 
 PACKAGE = "l2m"
-NAMES = ("clicks", "column_rows", "no_answer", "top", "typed_numbers")
+NAMES = ("clicks", "column_rows", "no_answer", "popovers", "top", "typed_numbers")
 _mounts: dict[str, Callable[..., Any]] = {}
 
 

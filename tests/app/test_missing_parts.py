@@ -33,5 +33,6 @@ def test_a_step_is_taken_on_a_page_without_clicks_and_without_batches(
         "a new view is shown as far down as the one before was scrolled.",
         "a server that does not answer is told of in Streamlit's words.",
         "charts do not react to clicks; the select boxes beside them do the same.",
+        "what a button opens is reached by the Tab key only at the page's end.",
         "elements are sent one by one.",
     ]

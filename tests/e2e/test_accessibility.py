@@ -126,3 +126,21 @@ def test_a_step_through_needs_no_mouse(browser: Browser, served: Served) -> None
         0, timeout=PATIENCE
     )
     page.close()
+
+
+def test_the_tab_key_goes_from_a_button_into_what_it_opens_and_back(browser: Browser, served: Served) -> None:
+    page = new_page(browser)
+    begin_step_through(page, served.address)
+    tab_to(page, "Export")
+    page.keyboard.press("Enter")
+    opened = page.locator("[data-testid=stPopoverBody]")
+    expect(opened.get_by_role("button", name="Report as PDF")).to_be_visible()
+    settled(page)
+    page.keyboard.press("Tab")
+    expect(opened.get_by_role("button").first).to_be_focused()
+    assert focus_is_visible(page)
+    page.keyboard.press("Shift+Tab")
+    expect(page.get_by_role("button", name="Export")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(opened).to_have_count(0)
+    page.close()

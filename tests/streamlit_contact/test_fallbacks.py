@@ -25,6 +25,7 @@ from app.streamlit_contact import (
     insides,
     no_answer,
     options,
+    popovers,
     scripts,
     sign_in_cookies,
     top,
@@ -92,11 +93,13 @@ def test_a_component_that_cannot_be_registered_leaves_the_page_without_it(
         top.begin_at_the_top("step")
         typed_numbers.refuse_what_is_left_out()
         no_answer.say_in_our_words()
+        popovers.open_to_the_tab_key()
     assert [line.split(": ")[1] for line in log()] == [
         "charts do not react to clicks; the select boxes beside them do the same.",
         "a new view is shown as far down as the one before was scrolled.",
         "a comma that is typed into a number may be left out by the browser, as 45 of 4,5.",
         "a server that does not answer is told of in Streamlit's words.",
+        "what a button opens is reached by the Tab key only at the page's end.",
     ]
 
 
