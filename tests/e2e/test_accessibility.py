@@ -144,3 +144,16 @@ def test_the_tab_key_goes_from_a_button_into_what_it_opens_and_back(browser: Bro
     page.keyboard.press("Escape")
     expect(opened).to_have_count(0)
     page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_that_the_tab_key_is_at_has_a_ring(
+    browser: Browser, served: Served, scheme: Literal["light", "dark"]
+) -> None:
+    page = new_page(browser, scheme)
+    page.goto(served.address)
+    settled(page)
+    for name in ("Cohort", "Traces"):  # the page that is open, and another
+        tab_to(page, name)
+        assert focus_is_visible(page), f"nobody sees that '{name}' is in focus"
+    page.close()
