@@ -70,7 +70,7 @@ def _from_table(table: Table, cohort: Cohort) -> BroughtPatients:
     if (named := columns_of_results(table, cohort)) is not None:
         usable = {name: values for name, values in cells.items() if not isinstance(values, RefusedColumn)}
         return BroughtPatients("results", tuple(read_results(usable, named, cohort)), table.warnings)
-    _check_names(table.names, cohort)
+    _check_names(table.names, cohort, "columns", "The first line must hold their names")
     makers = [RecordMaker(cohort, f"row {number}") for number in table.row_numbers.tolist()]
     for row, maker in enumerate(makers):
         for name, values in cells.items():
@@ -92,12 +92,12 @@ def _cells(column: Column) -> list[str | float | None] | RefusedColumn:
     return [*column.cells()] if isinstance(column, NumberColumn) else column
 
 
-def _check_names(names: tuple[str, ...], cohort: Cohort) -> None:
+def _check_names(names: tuple[str, ...], cohort: Cohort, what: str, remedy: str) -> None:
     """Refuses a row of another cohort, and a row that came without its names."""
     if any(name in cohort.names for name in names):
         return
     raise FeatureError(
-        f"None of the columns is one of this cohort's. The first line must name them, as the cohort's table does."
+        f"None of the {what} is one of this cohort's. {remedy}, as the cohort's table has them."
         f"{did_you_mean(names[0], cohort.names)}"
     )
 
@@ -124,7 +124,7 @@ def from_plain(value: Any, cohort: Cohort) -> BroughtPatients:
         raise InputError(f"There are {len(rows):,} patients; at most {MOST_PATIENTS:,} are read at a time.")
     names = tuple(dict.fromkeys(_composed(name) for row in rows for name in row))
     if names:
-        _check_names(names, cohort)
+        _check_names(names, cohort, "names", "Each value needs its feature's name")
     return BroughtPatients("JSON", records_of(rows, cohort))
 
 

@@ -191,7 +191,7 @@ def test_asking_is_told_in_the_audit_trail(client: httpx.Client, cohorts: dict[s
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"patient": {"lactat": 3}}, "None of the columns"),
+        ({"patient": {"lactat": 3}}, "None of the names is one of this cohort's"),
         ({"patient": {"age": 71, "lactat": 3}}, "Did you mean 'lactate'?"),
         ({"patient": {"lactate": 300}}, "outside the allowed range"),
         ({"patient": {"lactate": "high"}}, "must be a number"),

@@ -143,7 +143,7 @@ def test_two_columns_of_one_name_are_not_chosen_between(cohort):
         ('{"age": NaN}', "must be finite"),
         ('{"age": ', "not valid JSON"),
         ('{"age": "\\ud800"}', "surrogate"),
-        ('{"thickness": 5}', "None of the columns"),
+        ('{"thickness": 5}', "None of the names is one of this cohort's. Each value needs its feature's name"),
         (b'{"age": "\xff"}', "not UTF-8"),
         (b"PK\x03\x04....\n..", "Excel"),
         ("[" * 100 + "]" * 100, "levels deep"),
