@@ -102,8 +102,8 @@ def _begin_worker(threads: int) -> None:
 
 
 def _end_with_parent() -> None:
-    """Nobody ends the workers of a command that was killed: they would keep their memory for ever, and a second run of the
-    command would meet those that are still at work."""
+    """Nobody ends the workers of a command that was killed: they would keep their memory for ever, and a second run
+    would meet those that are still at work."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -85,7 +85,7 @@ def _records(path: Path, delimiter: str) -> Iterator[list[str]]:
 
 
 def _delimiter(path: Path, cohort: Cohort, readable: set[str]) -> str:
-    """Whichever parts the header into the most names that are known, then into the most; of equals the cohort's, or a comma."""
+    """The one with the most known names in the header, then the most names; of equals the cohort's, or a comma."""
     own = getattr(cohort.source, "delimiter", None) or ","
     try:
         stream = RowStream.of(path)
@@ -96,7 +96,7 @@ def _delimiter(path: Path, cohort: Cohort, readable: set[str]) -> str:
 
 
 def _header(stream: RowStream, delimiter: str) -> list[str]:
-    """None where the first row cannot be parted so, as one whose names are in quotes by another sign than stands between them."""
+    """No names where the row cannot be parted so: with quotes around names, a wrong sign is an error."""
     try:
         return list(clean_names(next(stream.rows(delimiter), []))[0])
     except CohortError:

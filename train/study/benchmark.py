@@ -133,7 +133,7 @@ def condition_once(model_name: str, rows: int, features: int) -> dict[str, float
 
 
 def peak_kilobytes() -> int:
-    """The most memory that this process has had. Linux begins `ru_maxrss` of a process with what the one that started it had."""
+    """The most memory that this process has had. On Linux `ru_maxrss` begins at that of whatever started it."""
     status = Path("/proc/self/status")
     found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE) if status.is_file() else None
     return int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
