@@ -40,7 +40,6 @@ def _show_list(owner: str) -> None:
         importing.show()
     notices.research_banner()
     notices.show_waiting()
-    notices.show_waiting(importing.SECTION)
     listing.show(owner)
 
 

@@ -395,3 +395,11 @@ def test_hostile_names_are_shown_as_they_are_written(owner: str, shared_services
             assert "![x](http" not in text and "<b>" not in text.replace("\\<b", "")
         for table in app.get("table"):
             assert "![x](http" not in str(table.value.to_dict())
+
+
+def test_a_file_that_is_no_trace_is_told_of_where_it_was_chosen(owner: str, shared_services: Services) -> None:
+    app = open_app("traces")
+    app = check(app.file_uploader(key="traces-import-0").upload("notes.json", b"{}").run())
+    (imports,) = [block for block in app.get("popover") if block.get("file_uploader")]
+    (refusal,) = imports.get("error")
+    assert "notes.json" in refusal.value and len(app.error) == 1

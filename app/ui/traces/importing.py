@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.ui import labels, state
+from app.ui import labels, notices, state
 from app.ui.traces import exchange, listing
 from l2m_core.errors import L2MError
 
@@ -23,6 +23,7 @@ def show() -> None:
             help="Its cohort and its model must be installed here; both are found by their fingerprints",
         )
         st.caption("Before it is stored it is checked: it must be complete, and replay to the predictions it records.")
+        notices.show_waiting(SECTION)  # a refusal: on a phone, what is opened here lies over the page
 
 
 def _key() -> str:
