@@ -1,6 +1,8 @@
-"""Named errors. Each message says what is wrong, where (column, row, setting) and what to do."""
+"""Named errors and warnings. Each message says what is wrong, where (column, row, setting) and what to do."""
 
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 LONGEST_MESSAGE = 2000  # characters; beyond it nobody reads, and a page would have to show it
 
@@ -57,3 +59,14 @@ def first_few(problems: Sequence[str]) -> str:
     """Problems of several columns in one message: five of them, and how many more there are."""
     more = f" (and {len(problems) - 5} more columns with a problem)" if len(problems) > 5 else ""
     return "\n".join(problems[:5]) + more
+
+
+def tell_warnings_plainly() -> None:
+    """From now on a warning of ours is one line, without the place in the code that it came from, which a command's user did
+    not write. One of a package stays as it is."""
+    full = warnings.formatwarning
+
+    def told(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
+        return f"note: {message}\n" if issubclass(category, UserWarning) else full(message, category, *place, **line)
+
+    warnings.formatwarning = told

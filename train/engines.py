@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from l2m_core.errors import ConfigError, L2MError, TrainingError
+from l2m_core.errors import ConfigError, L2MError, TrainingError, tell_warnings_plainly
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -98,6 +98,7 @@ def _processes(function, jobs, workers: int, threads: int):
 
 def _begin_worker(threads: int) -> None:
     _set_threads(threads)
+    tell_warnings_plainly()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import traceback
-import warnings
 from collections.abc import Callable
 
 from app.catalogue import Catalogue
@@ -16,7 +15,7 @@ from app.jobs.runner import PATIENCE, Runner
 from app.jobs.work import Ending, Stopped, Work
 from app.settings import AppSettings
 from app.store import Conflict, Job, StoreError
-from l2m_core.errors import L2MError
+from l2m_core.errors import L2MError, tell_warnings_plainly
 
 SECONDS_BETWEEN_REPORTS = 2.0
 SECONDS_TO_STOP = 180.0  # then the worker ends without waiting for its work
@@ -111,7 +110,7 @@ def _be_modest() -> None:
     """The page comes first; warnings become one line each."""
     if hasattr(os, "nice"):
         os.nice(5)
-    warnings.formatwarning = lambda message, *_, **__: f"note: {message}\n"
+    tell_warnings_plainly()
     import torch
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))

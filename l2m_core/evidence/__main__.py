@@ -13,7 +13,7 @@ from pathlib import Path
 from l2m_core.answering import devices
 from l2m_core.answering.settings import MODEL_POLICIES
 from l2m_core.cohort import Cohort
-from l2m_core.errors import ConfigError, L2MError, RangeWarning
+from l2m_core.errors import ConfigError, L2MError, RangeWarning, tell_warnings_plainly
 from l2m_core.evidence.cross_fitting import gather
 from l2m_core.evidence.duration import expected_seconds, in_words
 from l2m_core.evidence.folds import EvidenceSettings
@@ -158,6 +158,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    tell_warnings_plainly()
     try:
         sys.exit(main())
     except KeyboardInterrupt:

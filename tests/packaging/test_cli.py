@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from l2m_core import cli, paths
+from l2m_core import cli, errors, paths
+from l2m_core.cohort import UnseenLevelWarning
 from tests.prerequisites import REPOSITORY
 
 
@@ -163,3 +165,11 @@ def test_once_installed_the_models_are_in_the_package(monkeypatch: pytest.Monkey
     (tmp_path / "l2m_core" / "_pretrained").mkdir(parents=True)
     monkeypatch.setattr(paths, "PACKAGE", tmp_path / "l2m_core")
     assert paths.pretrained_dir() == tmp_path / "l2m_core" / "_pretrained"
+
+
+def test_a_warning_of_ours_is_one_line_without_a_place_in_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    errors.tell_warnings_plainly()
+    own = warnings.formatwarning(UnseenLevelWarning("'x' is no level of sex."), UnseenLevelWarning, "cohort.py", 7)
+    assert own == "note: 'x' is no level of sex.\n"
+    assert "cohort.py:7" in warnings.formatwarning("divided by nothing", RuntimeWarning, "cohort.py", 7)

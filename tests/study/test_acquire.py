@@ -235,10 +235,11 @@ def test_patients_are_streamed(files, tiny_model, tmp_path, monkeypatch):
 
 
 PEAK = """
-import resource, sys
+import sys
 from train.acquire import main
+from train.study.benchmark import peak_kilobytes
 main(sys.argv[1:])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak_kilobytes())
 """
 
 
