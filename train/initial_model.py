@@ -41,8 +41,8 @@ GROWS = ("layers", "vote", "value_bins", APART)  # of a ModelConfig
 
 
 def grow_model(model: nn.Module, changes: dict[str, Any]) -> nn.Module:
-    """The cells model with more layers, a vote, a head that foresees results, or a network of their own for continuous
-    outcomes; at first it answers as before."""
+    """The cells model with more layers, a vote, a head that foresees results, or a network of its own for continuous outcomes;
+    where it has one, both grow. At first it answers as before."""
     config: ModelConfig = model.config  # type: ignore[assignment]
     for name in changes:
         if name not in GROWS:
@@ -52,7 +52,7 @@ def grow_model(model: nn.Module, changes: dict[str, Any]) -> nn.Module:
     if config.encoder != "cells":
         raise ConfigError("grow: the initial model must be of cells.")
     if config.continuous_apart:
-        raise ConfigError("grow: a model cannot grow once continuous outcomes have a network of their own.")
+        return join(*(grow_model(network, changes) for network in networks(model)))
     if changes.get(APART):
         model = grow_model(model, {name: value for name, value in changes.items() if name != APART})
         return join(model, model)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from l2m_core.errors import ConfigError
+from l2m_core.model.by_outcome import networks
 from tests.model.examples import draw_example, tiny_model
 from train.initial_model import grow_model
 
@@ -36,8 +37,11 @@ def test_a_model_whose_continuous_outcomes_get_a_network_of_their_own_answers_as
     model, example = tiny_model("cells", "any"), draw_example(outcome, 1)
     grown = grow_model(model, {"continuous_apart": True, "value_bins": 6}).eval()
     assert grown.config.continuous_apart and grown.config.value_bins == 6
+    deeper = grow_model(grown, {"layers": 3}).eval()
+    assert deeper.config.layers == 3 and [len(network.blocks) for network in networks(deeper)] == [3, 3]
     with torch.no_grad():
-        before, after = (one.query(one.condition(example.context), example.x, example.a) for one in (model, grown))
-    assert torch.equal(before.prediction, after.prediction) and torch.equal(before.gain, after.gain)
-    with pytest.raises(ConfigError, match="network of their own"):
-        grow_model(grown, {"layers": 3})
+        asked = [one.query(one.condition(example.context), example.x, example.a) for one in (model, grown, deeper)]
+    for one in asked[1:]:
+        assert torch.equal(asked[0].prediction, one.prediction) and torch.equal(asked[0].gain, one.gain)
+    with pytest.raises(ConfigError, match="has continuous_apart of its own already"):
+        grow_model(grown, {"continuous_apart": True})
