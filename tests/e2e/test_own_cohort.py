@@ -161,7 +161,7 @@ def test_the_columns_of_real_cohorts_fit_every_screen(
         page.goto(served.address)
         choose_file(page, file)
         settled(page)
-        for width in WIDTHS:
+        for width in WIDTHS if scheme == "light" else WIDTHS[:1]:  # colours make nothing wider
             page.set_viewport_size({"width": width, "height": 1000})
             page.wait_for_timeout(700)
             page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
