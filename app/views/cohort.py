@@ -183,7 +183,7 @@ def _summary(cohort: Cohort) -> None:
         known = len(cohort.names) - measurable
         metric("Features", f"{len(cohort.names)}", f"{measurable} to measure, {known} known at the start")
         metric(labels.markdown(outcome.name), value, labels.markdown(labels.short(detail, 60)))
-        metric("Recorded", labels.percent(recorded), "of the cells; the others are empty")
+        metric("Recorded", labels.percent(recorded), "of all cells")
 
 
 def _check(owner: str, cohort: Cohort) -> None:
