@@ -1,4 +1,4 @@
-"""What the page says while nobody answers it. Streamlit asks for the internet, which L2M needs not, or names its own commands."""
+"""What the page says while nobody answers: Streamlit asks for the internet, which L2M does not need, or names its commands."""
 
 from __future__ import annotations
 
