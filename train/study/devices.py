@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import resource
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from l2m_core.cli import at_least, program, purpose
 from l2m_core.errors import ConfigError, DeviceWarning, RangeWarning
 from l2m_core.memory import L2M, CohortMemory
 from l2m_core.paths import file_to_write
-from train.study.benchmark import machine, make_cohort, timings
+from train.study.benchmark import machine, make_cohort, peak_kilobytes, timings
 from train.study.evaluation.report import publish
 
 STEPS, READINGS = 60, 5
@@ -150,7 +149,7 @@ def _settled(work: Callable[[], object], settled: Callable[[], None]) -> Callabl
 
 def _peak_bytes(device: Device) -> int:
     if device.is_cpu:
-        return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return 1024 * peak_kilobytes()
     return devices.gpus.peak_bytes(device.number)
 
 
