@@ -45,9 +45,9 @@ from l2m_core.tables.table import Table
 NOBODY = "nobody"  # an owner without cohorts or models: sees released models and what is shared
 RESAMPLES = 8  # bootstrap samples of the cohort behind an uncertainty band
 FEWEST_RESAMPLES = 4
-ENOUGH_ROWS = 100  # of a sample; of a large cohort it has fewer than the cohort, so that all fit into memory
-FEWEST_ROWS = 40  # of a sample of a cohort that is very wide
-MEMORY_BYTES = 1_500_000_000  # cached keys and values of all cohorts, their resamples included; more where one has more
+ENOUGH_ROWS = 100  # of a sample, which has fewer than a large cohort, so that all fit into memory
+FEWEST_ROWS = 40  # of a sample, where even the fewest samples of a very wide cohort would take too much with more
+MEMORY_BYTES = 1_500_000_000  # kept of all cohorts and their resamples, in keys and values; one alone may have more
 RESAMPLE_BYTES = 1_000_000_000  # of the resamples of one cohort
 COUNCILS = 64  # fitted councils in memory, of some megabytes each at most
 OTHERS_TRANSACTIONS = timedelta(minutes=1)  # what another process deleted may be dated so much before it can be seen
@@ -357,7 +357,7 @@ def fitting_samples(rows_read: int, nbytes: int) -> tuple[int, int | None]:
     fitting = RESAMPLE_BYTES // max(1, nbytes // rows_read)  # rows of all samples together
     if fitting >= RESAMPLES * rows_read:
         return RESAMPLES, None
-    # Rather fewer samples than samples of few rows: the fewer, the less is known of how samples of many would differ.
+    # Rather fewer samples than smaller ones: the fewer rows they have, the less they tell of how whole cohorts would differ.
     count = max(FEWEST_RESAMPLES, min(RESAMPLES, fitting // ENOUGH_ROWS))
     rows = min(rows_read, fitting // count)
     return (count, rows) if rows >= FEWEST_ROWS else (0, None)

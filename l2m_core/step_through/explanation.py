@@ -13,9 +13,9 @@ from l2m_core.answering.engine import Answer, ConditionedModel
 from l2m_core.errors import InputError
 
 # Answers from n rows scatter by about 1 / n^SCATTER. What is estimated from them alone would by 1 / √n, but of fewer rows the
-# model makes less. Answers of new cohorts of 400 to 2,000 rows, from mechanisms of four kinds, scattered 0.8 to 1.2 times as
-# much as samples of a tenth to a half of the rows tell (1.7 where a tenth was 40 rows, 0.7 to 0.9 where signals were weak); with
-# 1 / √n up to 1.9 times, the bands of large cohorts being as much too narrow (a script outside this project).
+# model makes less. Answers of new cohorts of 400 to 2,000 rows, from mechanisms of five kinds, scattered 0.7 to 1.2 times as
+# much as samples of a tenth to a half of the rows tell (1.7 where a tenth was 40 rows); with 1 / √n 0.8 to 1.9 times (3.0), so
+# that the bands of large cohorts were mostly too narrow (a script outside this project).
 SCATTER = 0.25
 
 
