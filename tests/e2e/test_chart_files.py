@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 
 from app.ui.charts.pictures import WIDTH
 from app.ui.charts.png import ZOOM
-from tests.e2e.browser import events, open_first_cohort, press, serving, settled
+from tests.e2e.browser import events, open_example, press, serving, settled
 
 pytestmark = pytest.mark.browser
 
@@ -44,7 +44,7 @@ def test_one_press_saves_a_chart_as_svg_as_png_and_its_numbers_as_csv(
 ) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     with serving(repository, tmp_path) as served:
-        open_first_cohort(page, served.address)
+        open_example(page, served.address)
         are_of_one_chart(page, "recorded-map")  # drawn by Plotly
         assert page.locator(".modebar").count() == 0, "the buttons below are the only ones"
         for name in ("Start a step-through", "Fill in an example", "Begin"):

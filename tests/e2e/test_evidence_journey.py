@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.axe import findings
-from tests.e2e.browser import PATIENCE, press, serving, set_number, settled
+from tests.e2e.browser import PATIENCE, open_example, press, serving, set_number, settled
 
 pytestmark = pytest.mark.browser
 
@@ -20,9 +20,7 @@ def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return
     page: Page, repository: Path, data_dir: Path, free_port: int
 ) -> None:
     with serving(repository, data_dir, free_port) as served:
-        page.goto(served.address)
-        page.get_by_role("button", name="Open").nth(2).click()
-        expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+        open_example(page, served.address, number=2)
         page.get_by_role("link", name="Evidence").click()
         press(page, "Settings")
         for name, value in (("Folds", 3), ("Tests, at most", 3), ("Rows to predict, at most", 30)):

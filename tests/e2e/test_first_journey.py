@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import PATIENCE, events, press, serving
+from tests.e2e.browser import PATIENCE, begin_step_through, events, press, serving
 
 pytestmark = pytest.mark.browser
 
@@ -17,12 +17,7 @@ def test_from_a_bundled_cohort_to_a_step_through_that_survives_reload_and_restar
     page: Page, repository: Path, tmp_path: Path, free_port: int
 ):
     with serving(repository, tmp_path, free_port) as served:
-        page.goto(served.address)
-        page.get_by_role("button", name="Open").first.click()
-        press(page, "Start a step-through")
-        press(page, "Fill in an example")
-        press(page, "Begin")
-        events(page, 1)
+        begin_step_through(page, served.address)
         expect(page.get_by_text("research use only", exact=False).first).to_be_visible()
         expect(page.get_by_text(re.compile(r"of 100 patients like this")).first).to_be_visible(timeout=PATIENCE)
         press(page, "Not available")

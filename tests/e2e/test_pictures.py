@@ -18,7 +18,7 @@ from tests.e2e.browser import (
     chromium_running,
     events,
     new_page,
-    open_first_cohort,
+    open_example,
     press,
     serving,
     set_number,
@@ -83,7 +83,7 @@ def test_the_pictures_can_be_drawn_and_are_small(
         choose_file(page, ward_csv(tmp_path))
         draw(page, folder, "columns")
         press(page, "Discard")
-        open_first_cohort(page, served.address)
+        open_example(page, served.address)
         draw(page, folder, "cohort")
         press(page, "Start a step-through")
         press(page, "Fill in an example")
