@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import PATIENCE, begin_step_through, events, press, serving
+from tests.e2e.browser import PATIENCE, begin_step_through, events, press, serving, settled
 
 pytestmark = pytest.mark.browser
 
@@ -24,8 +24,10 @@ def test_from_a_bundled_cohort_to_a_step_through_that_survives_reload_and_restar
         events(page, 2)
         press(page, "Undo")
         events(page, 3)
-        page.reload()
+        with page.expect_response(re.compile("no_answer.js")):  # what a dead server is told with is asked of the server
+            page.reload()
         events(page, 3)
+        settled(page)
         address_of_the_step_through = page.url
     said = page.get_by_role("dialog", name="L2M does not answer")
     expect(said).to_contain_text("What was recorded is kept.")

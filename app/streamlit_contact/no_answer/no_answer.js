@@ -26,6 +26,7 @@ const reword = () => {
 };
 
 export default function () {
+  reword();
   const observer = new MutationObserver(reword);
   observer.observe(document.body, { childList: true, subtree: true });
   return () => observer.disconnect();
