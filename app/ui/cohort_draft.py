@@ -29,6 +29,7 @@ from l2m_core.diagnostics import SENTINEL, Diagnostics
 from l2m_core.errors import CohortError
 from l2m_core.schema import Overrides
 from l2m_core.tables.first_look import FirstLook
+from l2m_core.tables.how_to_state import ON_THE_PAGE
 from l2m_core.tables.panels import recorded_together
 from l2m_core.tables.reading_notes import KINDS, reading_report
 from l2m_core.tables.role_guesses import RoleGuess
@@ -129,7 +130,7 @@ def _ask_how_to_read() -> None:
         on_change=_restate,
     )
     texts.text_input(
-        "Other codes for not measured",
+        ON_THE_PAGE["missing"],
         key="draft-missing",
         max_chars=200,
         on_change=_restate,
@@ -138,7 +139,7 @@ def _ask_how_to_read() -> None:
     )
     limits, units, _ = st.columns([1.6, 2.4, 1.8])
     limits.selectbox(
-        "Cells such as <5",
+        ON_THE_PAGE["censored"],
         tuple(CENSORED),
         key="draft-censored",
         on_change=_restate,
@@ -146,7 +147,7 @@ def _ask_how_to_read() -> None:
         help="A detection limit is no number. Refuse the file and say where they stand, or read <5 as 5",
     )
     units.selectbox(
-        "Cells such as 5 mg/L",
+        ON_THE_PAGE["units"],
         tuple(UNITS),
         key="draft-units",
         on_change=_restate,
@@ -155,7 +156,7 @@ def _ask_how_to_read() -> None:
         "becomes the column's",
     )
     signs.selectbox(
-        "Decimal sign",
+        ON_THE_PAGE["decimal"],
         tuple(DECIMALS),
         key="draft-decimal",
         on_change=_restate,

@@ -7,6 +7,6 @@ for each patient (`measurements`). Its cells get a meaning: one text at a time (
 `result_signs` and `lookalikes`), then all columns together, as a schema and arrays (`schema_inference`, with
 `stated_settings`, `feature_inference`, `outcome_inference`, `level_order` and `outcome_checks`). `arrays` checks what
 comes as arrays instead, `entered_values` reads what a person enters later by the same rules, `reading_options` are
-those rules as a command's options, `allowed_numbers` says which numbers can be held at all, `restoring` opens what
-was stored, and `strict_yaml` reads schemas.
+those rules as a command's options, `how_to_state` says in a message where each is stated, `allowed_numbers` says
+which numbers can be held at all, `restoring` opens what was stored, and `strict_yaml` reads schemas.
 """

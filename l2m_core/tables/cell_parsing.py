@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from l2m_core.tables.how_to_state import how_to_state
+
 MISSING = frozenset(
     ("", "na", "n/a", "#n/a", "n.a.", "nan", "<na>", "null", "?", "-", "--", "\u2013", "\u2014", ".", "#null!")
 )
@@ -89,8 +91,8 @@ DATE_ADVICE = "Turn it into a number, such as days since admission or age in yea
 ADVICE = {
     "date": "is a date or a time. " + DATE_ADVICE,
     "pair": "holds two numbers. Split the column into two.",
-    "unit": "is a number with a unit. Keep the number, as the unit belongs in the schema, or have the numbers taken (on the "
-    "page: 'Cells such as 5 mg/L'; in Python: units='drop').",
+    "unit": "is a number with a unit. Keep the number, as the unit belongs in the schema, or have the numbers taken "
+    f"({how_to_state('units', 'drop')}).",
     "mark": "is a number with a unit or a mark. Keep the number; the unit belongs in the schema.",
     "trailing minus": "has its minus behind the number. Write it in front.",
 }
@@ -298,11 +300,6 @@ def number_and_unit(text: str) -> tuple[str, str] | None:
 def unit_key(unit: str) -> str:
     """Equal for the same unit, however its letters are written."""
     return unit.replace("\u03bc", "\u00b5").replace(" ", "").casefold()
-
-
-def how_to_say_missing(text: str) -> str:
-    """Where a person says that cells of this text mean "not recorded"."""
-    return f"on the page: 'Other codes for not measured'; in Python: missing=[{text!r}]"
 
 
 def may_mean_missing(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from l2m_core.tables.cell_parsing import in_ascii
+from l2m_core.tables.how_to_state import how_to_state
 
 SIGNS = frozenset(".,")
 Pair = tuple[float | None, float | None]  # the number of a text under a decimal point, and under a decimal comma
@@ -34,6 +35,5 @@ def question(cell: str) -> str:
     plain = cell if cell.isascii() else in_ascii(cell)
     return (
         f"'{cell}' could be {plain.replace(',', '').replace('.', '')} or {plain.replace(',', '.')}, and no cell of the "
-        "column tells which. State the decimal sign of the file (on the page: 'Decimal sign'; in Python: decimal='.' "
-        "or decimal=',')."
+        f"column tells which. State the decimal sign of the file ({how_to_state('decimal', '.', ',')})."
     )

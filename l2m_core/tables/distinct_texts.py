@@ -15,7 +15,6 @@ from l2m_core.tables.cell_parsing import (
     DATE_ADVICE,
     DISGUISED,
     has_thousands,
-    how_to_say_missing,
     in_ascii,
     in_need_of_advice,
     is_band,
@@ -37,6 +36,7 @@ from l2m_core.tables.cell_parsing import (
 )
 from l2m_core.tables.column_reading import Reading, ReadingRules, cells_of_each, with_numbers
 from l2m_core.tables.decimal_signs import question
+from l2m_core.tables.how_to_state import how_to_state
 from l2m_core.tables.lookalikes import both_shown, in_quotes, twins
 from l2m_core.tables.parsed_texts import ParsedTexts
 from l2m_core.tables.reading_notes import CellNote, missing_notes
@@ -177,7 +177,7 @@ class DistinctTexts:
             return self._problem(
                 f"'{self.texts[found.limits[0]]}' is a detection limit, not a number "
                 f"({such_cells(int(counts[found.limits].sum()))}). Write the number to use, leave it empty, "
-                "or take the limits themselves (on the page: 'Cells such as <5'; in Python: censored='limit').",
+                f"or take the limits themselves ({how_to_state('censored', 'limit')}).",
                 found.limits[0],
             )
         if found.in_doubt is not None:
@@ -251,7 +251,7 @@ class DistinctTexts:
         cells = int(self._counts()[first])
         return self._problem(
             f"{word} is not a number, unlike most cells of the column ({cells} such cell{'s' if cells > 1 else ''}). Correct "
-            f"it, leave it empty, have it read as not recorded ({how_to_say_missing(self.texts[first])}), or state kind: "
+            f"it, leave it empty, have it read as not recorded ({how_to_state('missing', self.texts[first])}), or state kind: "
             "category.",
             first,
         )
@@ -329,7 +329,7 @@ class DistinctTexts:
             text, cells = self.texts[i], int((self.codes == i).sum())
             self.warnings.append(
                 f"Column '{self.name}': {cells} cell{'s' if cells > 1 else ''} '{text}' {'are' if cells > 1 else 'is'} read as "
-                f"a level. If '{text}' means not recorded, say so ({how_to_say_missing(text)})."
+                f"a level. If '{text}' means not recorded, say so ({how_to_state('missing', text)})."
             )
             self.notes.append(CellNote("perhaps", text, "a level", cells))
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from l2m_core.tables.cell_parsing import SENTINELS, how_to_say_missing, number_text, parse_number
+from l2m_core.tables.cell_parsing import SENTINELS, number_text, parse_number
 from l2m_core.tables.column_reading import PAIRS, Reading
+from l2m_core.tables.how_to_state import how_to_state
 from l2m_core.tables.lookalikes import both_shown, is_slip, twin_key
 from l2m_core.tables.synonyms import SYNONYMS
 from l2m_core.tables.table import SEPARATOR, Table, TextColumn
@@ -154,7 +155,7 @@ def _doubts_about_numbers(name: str, numbers: np.ndarray, rows) -> Iterator[str]
             texts = " and ".join(number_text(value) for value in others)
             yield (
                 f"The outcome '{name}' holds {low} and {high}, but {texts} in {where}. Correct it, or say that it "
-                f"means not recorded ({how_to_say_missing(number_text(others[0]))})."
+                f"means not recorded ({how_to_state('missing', number_text(others[0]))})."
             )
             return
     if np.all(values == np.round(values)) and 2 < len(values) <= 10 and len(rows) >= 5 * len(values):
@@ -165,7 +166,7 @@ def _doubts_about_numbers(name: str, numbers: np.ndarray, rows) -> Iterator[str]
 def _alone(name: str, text: str, row) -> str:
     return (
         f"The outcome '{name}' holds '{text}' in row {row} alone, which would be a class of its own. Correct it, or say "
-        f"that it means not recorded ({how_to_say_missing(text)})."
+        f"that it means not recorded ({how_to_state('missing', text)})."
     )
 
 
