@@ -17,6 +17,7 @@ from l2m_core.learn.processes import rank_and_world_size
 from l2m_core.learn.stages import Stage
 from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import to_plain
+from l2m_core.tables.reading_options import ReadingOptions
 from train.initial_model import load_initial_model
 
 
@@ -27,13 +28,15 @@ class FinetuneJob:
     folder: str
     """Where checkpoints and the log are written, and the fine-tuned model in `model`."""
     cohort: str
-    """A CSV or Parquet file, or an Excel workbook of one sheet."""
+    """A CSV or Parquet file, or an Excel workbook."""
     outcome: str = ""
     """The column to predict; not needed when the schema names it."""
     baseline: tuple[str, ...] = ()
     """Columns that are known from the start."""
     schema: str = ""
     """A YAML file with the cohort's schema."""
+    reading: ReadingOptions = field(default_factory=ReadingOptions)
+    """How the cohort's file is read, where it does not tell by itself."""
     init: str = "general"
     """The model to begin with: a released one (name or folder), a job's folder, or a checkpoint."""
     finetune: FinetuneConfig = field(default_factory=FinetuneConfig)
@@ -53,7 +56,9 @@ class FinetuneJob:
 def run(job: FinetuneJob, resume: bool) -> None:
     torch.set_num_threads(job.finetune.threads)
     model = load_initial_model(job.init, job.device)
-    cohort = Cohort.from_file(job.cohort, job.outcome or None, baseline=job.baseline, schema=job.schema or None)
+    cohort = Cohort.from_file(
+        job.cohort, job.outcome or None, baseline=job.baseline, schema=job.schema or None, **job.reading.keywords()
+    )
     generator = torch.Generator().manual_seed(job.seed)
     inference = inherited(job.init)
     tuned, (before, after) = start_finetuning(

@@ -37,7 +37,7 @@ DECIDED: dict[str, tuple[str, ...]] = {
     "predictor": ("folder", "init"),
     "gain": ("folder", "init"),
     "policy": ("folder", "init"),
-    "finetune": ("folder", "init", "cohort", "outcome", "baseline", "schema"),
+    "finetune": ("folder", "init", "cohort", "outcome", "baseline", "schema", "reading"),
 }
 
 

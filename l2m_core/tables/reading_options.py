@@ -1,4 +1,4 @@
-"""What a cohort's file holds and how its cells are read, as options of a command: the same words as in Python."""
+"""What a cohort's file holds and how its cells are read, as options of a command or settings of a job: the words of Python."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ from l2m_core.tables.measurements import WHICH
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a cohort's file is read, as a command was told; the names are those of `Cohort.from_file`."""
+    """How a cohort's file is read, as a command or a job was told; the names are those of `Cohort.from_file`."""
 
     sheet: str | None = None
+    """The sheet that is read, of an Excel workbook that has several."""
     measurements: str | None = None
+    """"first" or "last": the result that is taken of each test, in a table with a row for each measurement."""
     decimal: str | None = None
+    """The decimal sign, "." or ",", where the cells do not tell it."""
     missing: tuple[str, ...] = ()
+    """Further texts that mean not measured, such as k.A."""
     censored: str = CENSORED_RULES[0]
+    """"refuse" cells such as <5, or take the "limit"."""
     units: str = UNIT_RULES[0]
+    """"refuse" cells such as '5 mg/L', or "drop" the unit where a column has one."""
 
     def keywords(self) -> dict[str, Any]:
         """What `Cohort.from_file` takes."""

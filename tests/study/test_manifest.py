@@ -69,6 +69,12 @@ def test_a_manifest_that_lacks_what_is_needed_is_refused_by_name(folder, key):
         read_manifest(folder)
 
 
+def test_a_cohort_without_a_file_is_refused_rather_than_passed_over(folder):
+    rewrite(folder, file=None)
+    with pytest.raises(ConfigError, match="no file for the cohort 'icu'"):
+        read_manifest(folder)
+
+
 WRONG = {
     "": "no list of cohorts under datasets",
     "- icu.csv": "no list of cohorts under datasets",

@@ -172,15 +172,17 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     generator = np.random.default_rng(0)
     x = generator.normal(size=(80, 3))
     table = "\n".join(",".join(f"{v:.3f}" for v in row) + f",{int(row[1] > 0)}" for row in x)
-    (tmp_path / "table.csv").write_text("age,pulse,lactate,died\n" + table)
+    (tmp_path / "table.csv").write_text("age,pulse,lactate,died\n" + table + "\n0.5,0.5,folgt,1\n")
     config = tmp_path / "finetune.yaml"
     paths = {"folder": tmp_path / "tuned", "init": tmp_path / "model", "cohort": tmp_path / "table.csv"}
     settings = {name: str(path) for name, path in paths.items()}
     settings |= {"outcome": "died", "baseline": ["age"], "finetune": {"steps": 6, "evaluate_every": 3}}
     config.write_text(yaml.safe_dump(settings))
-    assert main(["finetune", "--config", str(config)]) == 0
+    assert main(["finetune", "--config", str(config)]) == 2
+    assert "'folgt' is not a number" in capsys.readouterr().err
+    assert main(["finetune", "--config", str(config), "reading.missing=[folgt]"]) == 0
     assert "decided when to stop" in capsys.readouterr().out
-    cohort = Cohort.from_file(tmp_path / "table.csv", "died", baseline=["age"])
+    cohort = Cohort.from_file(tmp_path / "table.csv", "died", baseline=["age"], missing=["folgt"])
     assert load_release(tmp_path / "tuned" / "model").tuned_on == cohort.content_hash
     assert not load_release(tmp_path / "model").tuned_on
     assert "lactate" not in (tmp_path / "tuned" / "log.jsonl").read_text()

@@ -83,7 +83,7 @@ def read_manifest(folder: Path, include_wide: bool = False) -> list[Source]:
         raise ConfigError(
             f"There is no manifest.yaml in {folder}. Give --data FOLDER: a folder of CSV cohorts with a manifest. {FORMAT}"
         )
-    csv = [e for e in _entries(path) if str(e.get("file", "")).endswith(".csv") and e.get("task") != "none"]
+    csv = [e for e in _entries(path) if _file(e).endswith(".csv") and e.get("task") != "none"]
     sources = [_source(entry, path.parent) for entry in csv]
     for name, times in Counter(source.name for source in sources).items():
         if times > 1:
@@ -103,10 +103,16 @@ def _entries(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
+def _file(entry: dict[str, Any]) -> str:
+    if entry.get("file") is None:
+        raise ConfigError(f"manifest.yaml states no file for the cohort {entry.get('name', entry)!r}. Add it.")
+    return str(entry["file"])
+
+
 def _source(entry: dict[str, Any], folder: Path) -> Source:
     for key in ("name", "outcome", "task", "baseline_columns", "acquirable_columns"):
         if entry.get(key) is None:
-            raise ConfigError(f"manifest.yaml states no {key} for the cohort of {entry['file']}. Add it.")
+            raise ConfigError(f"manifest.yaml states no {key} for the cohort of {_file(entry)}. Add it.")
     name = str(entry["name"])
     if entry["task"] not in TASKS:
         raise ConfigError(
@@ -120,7 +126,7 @@ def _source(entry: dict[str, Any], folder: Path) -> Source:
     positive = entry.get("positive_label")
     return Source(
         name=name,
-        path=folder / entry["file"],
+        path=folder / _file(entry),
         outcome=str(entry["outcome"]),
         task=entry["task"],
         baseline=_names(entry, "baseline_columns"),
