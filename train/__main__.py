@@ -79,6 +79,12 @@ def main(arguments: list[str] | None = None) -> int:
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except (FileExistsError, NotADirectoryError) as error:
+        print(
+            f"error: A file is in the way of a folder: {error.filename}. Name another folder, or move the file.",
+            file=sys.stderr,
+        )
+        return 2
     except OSError as error:  # a full disk, a folder without rights …
         print(f"error: {error.strerror or error}{f': {error.filename}' if error.filename else ''}", file=sys.stderr)
         return 2

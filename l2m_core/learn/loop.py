@@ -320,6 +320,7 @@ class Loop:
             "skipped": self.skipped,
             "loop": asdict(self.config),
             "dtype": self.dtype,
+            "held_out": self.held_out,
         }
         groups = {"weights": dict(self.model.state_dict()), "average": self.average, "optimiser": optimiser}
         # The generator's state is kept too, so a resumed job draws what an unbroken one would have drawn.
@@ -361,6 +362,7 @@ class Loop:
         torch.set_rng_state(load_tensors(path, "random")["torch"])
         self.step, self.seconds = facts["step"], facts["seconds"]
         self.tasks_seen, self.skipped = facts["tasks_seen"], facts["skipped"]
+        self.held_out = facts.get("held_out", {})  # older checkpoints have none
         if self.config.dtype == FASTER:  # as it began, whatever is faster here
             self.dtype = facts.get("dtype", self.dtype)
 

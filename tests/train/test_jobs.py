@@ -63,7 +63,10 @@ def predictor(tmp_path_factory) -> Path:
 def test_a_predictor_is_trained_and_its_held_out_loss_printed(tmp_path, capsys):
     config = write(tmp_path, folder=str(tmp_path / "job"), model=TINY, prior={"name": "bnn"})
     assert main(["predictor", "--config", config, "seed=3"]) == 0
-    assert "held-out own: loss" in capsys.readouterr().out
+    summary = capsys.readouterr().out.splitlines()
+    assert summary[1].startswith("held-out own: loss")
+    assert main(["predictor", "--config", config, "seed=3", "--resume"]) == 0  # there is nothing left to train
+    assert capsys.readouterr().out.splitlines()[1:] == summary[1:]
     steps = [line["step"] for line in log(tmp_path / "job") if "loss" in line]
     assert steps == [1, 2, 3, 4, 5, 6]
 
@@ -119,6 +122,14 @@ def test_a_job_stopped_by_control_c_says_where_it_is_saved_and_goes_on(tmp_path)
 def test_a_job_that_ends_by_itself_says_nothing_of_stopping(tmp_path, capsys):
     assert main(["predictor", "--config", write(tmp_path, folder=str(tmp_path / "job"), model=TINY)]) == 0
     assert "Stopped" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("beneath", ["", "job"])
+def test_a_file_where_a_folder_is_wanted_is_told(tmp_path, capsys, beneath):
+    (tmp_path / "taken").write_text("")
+    config = write(tmp_path, folder=str(tmp_path / "taken" / beneath), model=TINY)
+    assert main(["predictor", "--config", config]) == 2
+    assert f"A file is in the way of a folder: {tmp_path / 'taken' / beneath}. Name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
