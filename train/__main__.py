@@ -1,7 +1,8 @@
 """`python -m train JOB --config FILE [key=value …] [--resume]`; under `torchrun`, on several processes or GPUs.
 
-And `python -m train evaluate|reproduce|acquire|leg|benchmark|devices|answer_settings|held_out|long_cohorts|consistency|
-foreseen|informed_order|earlier_order|members|beside_the_paper|afabench …`, each with its own options instead of a config.
+And `python -m train evaluate|reproduce|acquire|leg|benchmark|devices|answer_settings|held_out|long_cohorts|bands|
+consistency|foreseen|informed_order|earlier_order|members|beside_the_paper|afabench …`, each with its own options
+instead of a config.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ COMMANDS = {
     "answer_settings": "train.study.answer_settings",
     "held_out": "train.study.held_out",
     "long_cohorts": "train.study.long_cohorts",
+    "bands": "train.study.bands",
     "consistency": "train.study.consistency",
     "foreseen": "train.study.foreseen",
     "informed_order": "train.study.informed_order",

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.answering.engine import Answer, ConditionedModel
+from l2m_core.answering.predictive import Predictive
 from l2m_core.errors import InputError
 
 # Answers from n rows scatter by about 1 / n^SCATTER. What is estimated from them alone would by 1 / √n, but of fewer rows the
-# model makes less. Answers of new cohorts of 400 to 2,000 rows, from mechanisms of five kinds, scattered 0.7 to 1.2 times as
-# much as samples of a tenth to a half of the rows tell (1.7 where a tenth was 40 rows); with 1 / √n 0.8 to 1.9 times (3.0), so
-# that the bands of large cohorts were mostly too narrow (a script outside this project).
+# model makes less: `python -m train bands` has samples of some of the rows beside new cohorts of as many as there are.
 SCATTER = 0.25
 
 
@@ -63,30 +62,30 @@ def resampled_band(
         raise InputError("There are no resampled cohorts to make a band of; give those of memory.resampled().")
     if not (isinstance(level, Real) and 0 < level < 1):
         raise InputError(f"level is {level!r}; it must lie strictly between 0 and 1.")
-    answers = [other.answer(x).prediction for other in resampled]
-    edge = (1 - level) / 2
-    if isinstance(answer.prediction, np.ndarray):
-        names, value = list(memory.classes), answer.prediction[0]
-    else:
-        names, value = ["mean"], answer.prediction.mean
-    drawn = np.stack([other[0] if isinstance(other, np.ndarray) else other.mean for other in answers])
-    drawn = _as_of_whole_cohorts(drawn, value, [other.rows_read / memory.rows_read for other in resampled])
-    if isinstance(answer.prediction, np.ndarray):
-        drawn = drawn.clip(0.0, 1.0)
-    low, high = np.quantile(drawn, [edge, 1 - edge], axis=0)
-    # The band holds the value itself, even where no resampled cohort reaches it.
-    return pd.DataFrame(
-        {"outcome": names, "low": np.minimum(low, value), "value": value, "high": np.maximum(high, value)}
-    )
+    value = shown_of(answer.prediction)[0]  # (K,)
+    drawn = np.stack([shown_of(other.answer(x).prediction)[0] for other in resampled])  # (count, K)
+    low, high = band_of(drawn, value, [other.rows_read / memory.rows_read for other in resampled], level)
+    names = list(memory.classes) if isinstance(answer.prediction, np.ndarray) else ["mean"]
+    # Moved towards the whole cohort's answer, a chance may leave its range.
+    low, high = (low.clip(0.0, 1.0), high.clip(0.0, 1.0)) if len(names) > 1 else (low, high)
+    return pd.DataFrame({"outcome": names, "low": low, "value": value, "high": high})
 
 
-def _as_of_whole_cohorts(drawn: np.ndarray, value: np.ndarray, share: Sequence[float]) -> np.ndarray:
-    """(count, K) answers of samples with a share of the cohort's rows → as samples of as many rows as it has would scatter.
+def shown_of(prediction: np.ndarray | Predictive) -> np.ndarray:
+    """(n, K) what a band is drawn around: the chances of K classes, or the mean of a continuous outcome."""
+    return prediction if isinstance(prediction, np.ndarray) else prediction.mean[:, None]
 
-    Answers of smaller samples scatter more, so they move towards each other, and to the answer of the whole cohort, which has
-    seen more than any of them.
+
+def band_of(
+    drawn: np.ndarray, value: np.ndarray, share: Sequence[float], level: float, scatter: float = SCATTER
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where a share `level` of other cohorts' answers lies; it holds `value`, the whole cohort's, wherever the others lie.
+
+    drawn: (count, ...) answers of samples, each of which has a share of the rows. Answers of fewer rows scatter more, so they
+    move towards each other, and to the answer of the whole cohort, which has seen more than any of them.
     """
-    narrower = np.minimum(share, 1.0)[:, None] ** SCATTER  # (count, 1)
-    if (narrower == 1).all():
-        return drawn
-    return value + narrower * (drawn - drawn.mean(0))
+    narrower = np.minimum(share, 1.0).reshape(-1, *[1] * value.ndim) ** scatter
+    if (narrower < 1).any():
+        drawn = value + narrower * (drawn - drawn.mean(0))
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.minimum(low, value), np.maximum(high, value)
