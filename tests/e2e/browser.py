@@ -36,9 +36,10 @@ expect.set_options(timeout=PATIENCE)
 
 @dataclass(frozen=True)
 class Served:
-    """Where the app answers, and all that it has printed so far."""
+    """Where the app answers, where it keeps its data, and all that it has printed so far."""
 
     address: str
+    data_dir: Path
     lines: list[str]
     pid: int
 
@@ -68,7 +69,7 @@ def serving(
             pytest.fail("The app ended before it served:\n" + "".join(lines))
         reader = threading.Thread(target=lambda: lines.extend(server.stdout or ()), daemon=True)
         reader.start()
-        yield Served(found.group().replace("localhost", "127.0.0.1"), lines, server.pid)
+        yield Served(found.group().replace("localhost", "127.0.0.1"), data_dir, lines, server.pid)
     finally:
         server.send_signal(signal.SIGTERM)
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.e2e.browser import chromium_running, new_page
+from tests.e2e.browser import Served, chromium_running, new_page, serving
 from tests.jobs.conftest import end_jobs_in
 
 
@@ -16,6 +16,13 @@ from tests.jobs.conftest import end_jobs_in
 def browser(chromium: Path) -> Iterator[Browser]:
     with chromium_running(chromium) as running:
         yield running
+
+
+@pytest.fixture(scope="package")
+def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One server for all journeys that need none of their own: each visitor is new, and sees nothing of the others."""
+    with serving(repository, tmp_path_factory.mktemp("data")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -18,17 +17,10 @@ from tests.e2e.browser import (
     new_page,
     page_names,
     press,
-    serving,
     settled,
 )
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(repository, tmp_path_factory.mktemp("data")) as found:
-        yield found
 
 
 def visit_everything(page: Page, address: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 
 from app.ui.charts.pictures import WIDTH
 from app.ui.charts.png import ZOOM
-from tests.e2e.browser import events, open_example, press, serving, settled
+from tests.e2e.browser import Served, events, open_example, press, settled
 
 pytestmark = pytest.mark.browser
 
@@ -39,17 +39,14 @@ def are_of_one_chart(page: Page, chart: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_one_press_saves_a_chart_as_svg_as_png_and_its_numbers_as_csv(
-    page: Page, repository: Path, tmp_path: Path, width: int
-) -> None:
+def test_one_press_saves_a_chart_as_svg_as_png_and_its_numbers_as_csv(page: Page, served: Served, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
-    with serving(repository, tmp_path) as served:
-        open_example(page, served.address)
-        are_of_one_chart(page, "recorded-map")  # drawn by Plotly
-        assert page.locator(".modebar").count() == 0, "the buttons below are the only ones"
-        for name in ("Start a step-through", "Fill in an example", "Begin"):
-            press(page, name)
-        events(page, 1)
-        settled(page)
-        for chart in ("step-history", "step-gains", "step-preview"):  # HTML
-            are_of_one_chart(page, chart)
+    open_example(page, served.address)
+    are_of_one_chart(page, "recorded-map")  # drawn by Plotly
+    assert page.locator(".modebar").count() == 0, "the buttons below are the only ones"
+    for name in ("Start a step-through", "Fill in an example", "Begin"):
+        press(page, name)
+    events(page, 1)
+    settled(page)
+    for chart in ("step-history", "step-gains", "step-preview"):  # HTML
+        are_of_one_chart(page, chart)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from tests.e2e.browser import begin_step_through, events, page_names, press, serving, settled, turn_to
+from tests.e2e.browser import Served, begin_step_through, events, page_names, press, settled, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -63,33 +63,32 @@ def look_in_the_dark(page: Page, name: str, folder: Path) -> None:
     page.emulate_media(color_scheme="light")
 
 
-def test_on_no_screen_is_a_page_too_wide_or_a_text_cut(page: Page, repository: Path, tmp_path: Path) -> None:
+def test_on_no_screen_is_a_page_too_wide_or_a_text_cut(page: Page, served: Served, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
     wrong = []
-    with serving(repository, tmp_path / "data") as served:
-        begin_step_through(page, served.address)
-        press(page, "Not available")
-        events(page, 2)
+    begin_step_through(page, served.address)
+    press(page, "Not available")
+    events(page, 2)
+    settled(page)
+    turn_to(page, "CRP")  # one of a panel: its form has the most to show
+    page.mouse.move(0, 0)
+    address = page.url
+    wrong += look(page, "step_through", folder)
+    look_in_the_dark(page, "step_through", folder)
+    page.set_viewport_size({"width": 820, "height": HEIGHT})
+    page.wait_for_timeout(700)
+    known, answer, next_test = (
+        page.locator(f".st-key-step-{part}").bounding_box() for part in ("known", "now", "next")
+    )
+    assert known and answer and next_test
+    assert answer["y"] == next_test["y"] < known["y"] and answer["width"] > 350 < next_test["width"]
+    for name in sorted(set(page_names()) - {"step_through"}):
+        page.goto(address.replace("/step_through", "" if name == "cohort" else f"/{name}"))
         settled(page)
-        turn_to(page, "CRP")  # one of a panel: its form has the most to show
-        page.mouse.move(0, 0)
-        address = page.url
-        wrong += look(page, "step_through", folder)
-        look_in_the_dark(page, "step_through", folder)
-        page.set_viewport_size({"width": 820, "height": HEIGHT})
-        page.wait_for_timeout(700)
-        known, answer, next_test = (
-            page.locator(f".st-key-step-{part}").bounding_box() for part in ("known", "now", "next")
-        )
-        assert known and answer and next_test
-        assert answer["y"] == next_test["y"] < known["y"] and answer["width"] > 350 < next_test["width"]
-        for name in sorted(set(page_names()) - {"step_through"}):
-            page.goto(address.replace("/step_through", "" if name == "cohort" else f"/{name}"))
-            settled(page)
-            wrong += look(page, name, folder)
-            look_in_the_dark(page, name, folder)
-        page.evaluate(SAMPLE)
-        assert page.evaluate(CUT) == ["a text that is cut"], "what is cut is not noticed"
+        wrong += look(page, name, folder)
+        look_in_the_dark(page, name, folder)
+    page.evaluate(SAMPLE)
+    assert page.evaluate(CUT) == ["a text that is cut"], "what is cut is not noticed"
     assert len(list(folder.glob("*.png"))) == len(page_names()) * (len(WIDTHS) + 1)
     assert wrong == [], "\n".join(wrong)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.axe import findings
-from tests.e2e.browser import Served, events, new_page, press, serving, settled
+from tests.e2e.browser import Served, events, new_page, press, settled
 from tests.e2e.test_layout import BEYOND, CUT
 
 pytestmark = pytest.mark.browser
@@ -29,12 +29,6 @@ COHORTS = (
     "metabric_pam50_wide",
     "breast_cancer_wisconsin",
 )
-
-
-@pytest.fixture(scope="module")
-def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(repository, tmp_path_factory.mktemp("data")) as found:
-        yield found
 
 
 def ward_csv(folder: Path) -> Path:

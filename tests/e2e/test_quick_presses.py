@@ -66,9 +66,10 @@ def _ends_a_run(message: str | bytes) -> bool:
     return isinstance(message, bytes) and ForwardMsg.FromString(message).WhichOneof("type") == "script_finished"
 
 
-def keep_for(page: Page, served: Served, data_dir: Path, marked: int = 0) -> tuple[str, int]:
+def keep_for(page: Page, served: Served, marked: int = 0) -> tuple[str, int]:
     """A step-through of this page's visitor, in which so many tests are not available: its id, and its last step."""
-    services = Services(AppSettings(data_dir, f"sqlite:///{data_dir / 'l2m.sqlite3'}"))
+    folder = served.data_dir
+    services = Services(AppSettings(folder, f"sqlite:///{folder / 'l2m.sqlite3'}"))
     visitor = services.signer.new_browser()
     stored = services.add_cohort(browser_owner(visitor), small_cohort())
     patient = memory_of(services, browser_owner(visitor), stored).start({})
@@ -87,7 +88,7 @@ def test_a_press_before_the_page_shows_the_last_one_is_a_step_of_its_own(
     page = new_page(browser)
     line = SlowLine(page)
     with serving(repository, tmp_path) as served:
-        kept, last = keep_for(page, served, tmp_path, marked=3)
+        kept, last = keep_for(page, served, marked=3)
         page.goto(f"{served.address}/traces?trace={kept}")
         expect(page.get_by_role("heading", name=f"Step {last} of {last}")).to_be_visible()
         settled(page)

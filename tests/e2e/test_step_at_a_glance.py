@@ -60,9 +60,9 @@ def places(page: Page, wanted: tuple[str, ...]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def wrong_on_screens(browser: Browser, served: Served, cohort: Cohort, data_dir: Path, pictures: Path) -> list[str]:
+def wrong_on_screens(browser: Browser, served: Served, cohort: Cohort, pictures: Path) -> list[str]:
     """What is wrong with a step on a phone, a tablet and a desk, light and dark."""
-    cookie, stored = visitor_with(cohort, data_dir)
+    cookie, stored = visitor_with(cohort, served.data_dir)
     page = new_page(browser, width=PHONE[0], height=PHONE[1])
     begin_on(page, served.address, cookie, stored)
     wrong = [
@@ -84,48 +84,39 @@ def wrong_on_screens(browser: Browser, served: Served, cohort: Cohort, data_dir:
 
 
 def test_the_bundled_cohorts_are_read_at_a_glance_on_every_screen(
-    browser: Browser, repository: Path, tmp_path: Path
+    browser: Browser, served: Served, tmp_path: Path
 ) -> None:
-    with serving(repository, tmp_path) as served:
-        wrong = [
-            each
-            for example in EXAMPLES
-            for each in wrong_on_screens(browser, served, example.make(), tmp_path, tmp_path)
-        ]
+    wrong = [each for example in EXAMPLES for each in wrong_on_screens(browser, served, example.make(), tmp_path)]
     assert wrong == [], "\n".join(wrong)
 
 
-def test_on_a_phone_a_step_through_begins_at_its_top(page: Page, repository: Path, tmp_path: Path) -> None:
+def test_on_a_phone_a_step_through_begins_at_its_top(page: Page, served: Served) -> None:
     """Its first step comes in place of a long form, whose button to begin lies far down."""
     page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    with serving(repository, tmp_path) as served:
-        begin_step_through(page, served.address)
-        expect(page.locator(".l2m-verdict")).to_be_in_viewport()
-        page.get_by_role("button", name="Stop").scroll_into_view_if_needed()
-        page.locator("[data-testid=stMain]").evaluate("main => main.scrollTo(0, 400)")
-        page.get_by_role("button", name="Pending").click()
-        events(page, 2)
-        settled(page)
-        # A step of the same patient leaves the page where its reader has it.
-        assert page.locator("[data-testid=stMain]").evaluate("main => main.scrollTop") > 0
+    begin_step_through(page, served.address)
+    expect(page.locator(".l2m-verdict")).to_be_in_viewport()
+    page.get_by_role("button", name="Stop").scroll_into_view_if_needed()
+    page.locator("[data-testid=stMain]").evaluate("main => main.scrollTo(0, 400)")
+    page.get_by_role("button", name="Pending").click()
+    events(page, 2)
+    settled(page)
+    # A step of the same patient leaves the page where its reader has it.
+    assert page.locator("[data-testid=stMain]").evaluate("main => main.scrollTop") > 0
 
 
 @pytest.mark.shared_data
 @pytest.mark.timeout(3600)
 def test_real_cohorts_of_many_shapes_are_read_at_a_glance_on_every_screen(
-    browser: Browser, repository: Path, tmp_path: Path, shared_data: Path
+    browser: Browser, served: Served, tmp_path: Path, shared_data: Path
 ) -> None:
     described = {
         entry["name"]: entry for entry in yaml.safe_load((shared_data / "manifest.yaml").read_text())["datasets"]
     }
     wrong = []
-    with serving(repository, tmp_path) as served:
-        for name in SHAPES:
-            entry = described[name]
-            cohort = Cohort.from_csv(
-                shared_data / entry["file"], entry["outcome"], entry["baseline_columns"], name=name
-            )
-            wrong += wrong_on_screens(browser, served, cohort, tmp_path, tmp_path)
+    for name in SHAPES:
+        entry = described[name]
+        cohort = Cohort.from_csv(shared_data / entry["file"], entry["outcome"], entry["baseline_columns"], name=name)
+        wrong += wrong_on_screens(browser, served, cohort, tmp_path)
     assert wrong == [], "\n".join(wrong)
 
 
@@ -137,20 +128,17 @@ def cohort_with_long_names() -> Cohort:
     return Cohort.from_frame(frame.assign(ill=np.where(frame[names[0]] > 0, "yes", "no")), outcome="ill", name="long")
 
 
-def test_long_names_are_read_whole_however_wide_the_letters_are(
-    browser: Browser, repository: Path, tmp_path: Path
-) -> None:
+def test_long_names_are_read_whole_however_wide_the_letters_are(browser: Browser, served: Served) -> None:
     wrong = []
-    with serving(repository, tmp_path) as served:
-        cookie, cohort = visitor_with(cohort_with_long_names(), tmp_path)
-        page = new_page(browser, width=PHONE[0], height=PHONE[1])
-        begin_on(page, served.address, cookie, cohort)
-        page.add_style_tag(content=WIDE_LETTERS)
-        for width, height in (PHONE, *LARGER):
-            page.set_viewport_size({"width": width, "height": height})
-            page.wait_for_timeout(700)
-            wrong += [f"at {width}: '{text}' is cut" for text in page.evaluate(CUT)]
-        page.close()
+    cookie, cohort = visitor_with(cohort_with_long_names(), served.data_dir)
+    page = new_page(browser, width=PHONE[0], height=PHONE[1])
+    begin_on(page, served.address, cookie, cohort)
+    page.add_style_tag(content=WIDE_LETTERS)
+    for width, height in (PHONE, *LARGER):
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(700)
+        wrong += [f"at {width}: '{text}' is cut" for text in page.evaluate(CUT)]
+    page.close()
     assert wrong == [], "\n".join(wrong)
 
 

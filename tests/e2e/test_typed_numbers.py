@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.axe import findings
-from tests.e2e.browser import begin_step_through, events, new_page, serving, settled
+from tests.e2e.browser import Served, begin_step_through, events, new_page, settled
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def stepping(browser: Browser, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def stepping(browser: Browser, served: Served) -> Iterator[Page]:
     """A page with a patient of whom nothing was measured yet."""
     page = new_page(browser)
-    with serving(repository, tmp_path_factory.mktemp("data")) as served:
-        page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=served.address)
-        begin_step_through(page, served.address)
-        yield page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=served.address)
+    begin_step_through(page, served.address)
+    yield page
     page.close()
 
 
