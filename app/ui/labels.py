@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from os.path import commonprefix
 
 # Numbers are said in the same words wherever a belief is said.
 from l2m_core.step_through.words import counted as counted
@@ -99,7 +100,15 @@ def card(text: str) -> str:
 
 def chart(text: object, longest: int | None = None) -> str:
     """The text for a Plotly chart, which reads tags, entities and `$…$`; shortened to `longest` characters if given."""
-    shown = short(text, longest) if longest else plain(text)
+    return _for_plotly(short(text, longest) if longest else plain(text))
+
+
+def chart_apart(names: Sequence[str], longest: int) -> list[str]:
+    """The same for names beside each other, see `short_apart`."""
+    return [_for_plotly(name) for name in short_apart(names, longest)]
+
+
+def _for_plotly(shown: str) -> str:
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return shown.replace("$", "$" + JOINER)
 
@@ -111,6 +120,35 @@ def short(text: object, longest: int = 28) -> str:
         return _apart(shown)
     head = (longest - 1) * 2 // 3
     return _apart(f"{shown[:head]}…{shown[-(longest - 1 - head) :]}")
+
+
+def short_apart(names: Sequence[str], longest: int = 28) -> list[str]:
+    """Each name as `short` has it; those that would then look the same are cut before the word that tells them apart."""
+    alike: dict[str, set[str]] = {}
+    for name in names:
+        alike.setdefault(short(name, longest), set()).add(bare(name))
+    cut = {name: text for same in alike.values() if len(same) > 1 for name, text in _cut_apart(same, longest).items()}
+    return [_apart(cut[bare(name)]) if bare(name) in cut else short(name, longest) for name in names]
+
+
+def _cut_apart(names: Collection[str], longest: int) -> dict[str, str]:
+    """names: more than one, all different and too long."""
+    same = commonprefix(sorted(names))
+    word = re.search(r"\w*$", same)
+    head = longest // 3
+    room = longest - head - 1
+    # A number cut in two would be read as another one; a long word has no room for what it begins with.
+    start = word.start() if word and len(same) - word.start() < room // 2 else len(same)
+    shown = {name: f"{name[:head]}…{_ended(name[start:], room)}" for name in names}
+    for text in set(shown.values()):
+        still = [name for name in names if shown[name] == text]
+        if len(still) > 1:
+            shown |= _cut_apart(still, longest)
+    return shown
+
+
+def _ended(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: room - 1] + "…"
 
 
 def ratio(value: float) -> str:

@@ -262,6 +262,16 @@ def test_the_heat_map_marks_states_by_signs_and_offers_each_row_for_clicking() -
     assert chart.table.iloc[:, 2].tolist() == ["known", "0.0100", "unavailable"]
 
 
+def test_rows_whose_names_differ_in_the_middle_can_be_told_apart() -> None:
+    names = [f"laboratory value number {number} of the first morning" for number in range(12)]
+    chart = charts.gain_map(names, [charts.Column("start", dict.fromkeys(names, 0.1), {}, names[0])])
+    assert isinstance(chart.spec, str)
+    rows = [part for part in ElementTree.fromstring(chart.spec) if part.get("data-pick")]
+    assert len({row[0].text for row in rows}) == len({row[0].get("title") for row in rows}) == 12
+    recorded = charts.recorded_map(np.ones((40, 12), dtype=bool), names)
+    assert len(set(recorded.spec["layout"]["yaxis"]["ticktext"])) == 12
+
+
 @pytest.mark.parametrize("top", [0.02, 0.27, 0.69, 1.0, 12.0])
 def test_small_gains_stay_apart_beside_one_large_gain_and_the_colour_bar_says_nats(top: float) -> None:
     gains = {"large": top, "small": top / 20, "smaller": top / 100, "noise": -top / 50}

@@ -134,6 +134,24 @@ def test_a_long_name_keeps_both_ends() -> None:
     assert labels.short("short", 20) == "short"
 
 
+def test_long_names_that_differ_in_the_middle_stay_apart() -> None:
+    names = [f"Laborwert Nr. {number:02d} – Überprüfung" for number in range(30)]
+    shown = labels.short_apart(["Alter", *names], 22)
+    assert shown[0] == "Alter" and shown[8:10] == ["Laborwe…07 – Überprüf…", "Laborwe…08 – Überprüf…"]
+    assert labels.short_apart(names[:1], 22) == [labels.short(names[0], 22)]  # alone it is cut as it always is
+
+
+@given(
+    st.sets(st.integers(0, 10**6), min_size=2),
+    st.text("ab .", max_size=40),
+    st.text("cd .", max_size=40),
+    st.integers(15, 44),
+)
+def test_no_two_names_are_cut_to_the_same_words(numbers: set[int], before: str, after: str, longest: int) -> None:
+    shown = labels.short_apart([f"a{before}{number}{after}d" for number in numbers], longest)
+    assert len(set(shown)) == len(numbers) and max(map(len, shown)) <= longest
+
+
 @pytest.mark.parametrize(
     ("probability", "percent", "frequency"),
     [

@@ -33,7 +33,8 @@ def recorded_map(recorded: np.ndarray, features: Sequence[str]) -> Chart:
         "hoverinfo": "skip",
     }
     share = recorded.mean(axis=0)
-    ticks = [f"{labels.chart(name, 22)}  {labels.percent(part)}" for name, part in zip(features, share, strict=True)]
+    names = labels.chart_apart(features, 22)
+    ticks = [f"{name}  {labels.percent(part)}" for name, part in zip(names, share, strict=True)]
     shown = f"{len(rows):,} rows" if len(rows) == len(recorded) else f"{len(rows)} of {len(recorded):,} rows"
     layout = layout_of(
         74 + 19 * len(features),

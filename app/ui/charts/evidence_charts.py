@@ -405,7 +405,7 @@ def _axis_of_names(names: Sequence[str]) -> dict[str, Any]:
     return axis_of(
         tickmode="array",
         tickvals=list(range(len(names))),
-        ticktext=[labels.chart(name, 24) for name in names],
+        ticktext=labels.chart_apart(names, 24),
         range=[len(names) - 0.5, -0.5],
         showgrid=False,
     )

@@ -60,7 +60,13 @@ def gain_map(
     top = max([LEAST_TOP, *(gain for gain in gains if gain is not None and gain == gain)])
     heads = "".join(f'<span title="{escape(labels.plain(column.title))}">{step}</span>' for step, column in drawn)
     head = f'<span class="head"><span>step</span>{heads}</span>'
-    marks = [head, *(_row(number, features[number], drawn, top) for number in rows), _most(drawn), _bar(top)]
+    shown = labels.short_apart(features, LONGEST)  # of all, so that a row is called the same at every step
+    marks = [
+        head,
+        *(_row(number, features[number], shown[number], drawn, top) for number in rows),
+        _most(drawn),
+        _bar(top),
+    ]
     best_now = f"Most promising now is {latest.suggested}." if latest.suggested else "Nothing is left to measure."
     alt = f"Expected gain in nats of {len(features)} features at {len(columns)} steps. {best_now}"
     html = html_chart("l2m-gains", alt, "".join(marks), f"--columns:{max(len(drawn), FEWEST_COLUMNS)}", name)
@@ -105,11 +111,10 @@ def _rows(features: Sequence[str], drawn: Sequence[tuple[int, Column]], most: in
     return best + closed
 
 
-def _row(number: int, feature: str, drawn: Sequence[tuple[int, Column]], top: float) -> str:
+def _row(number: int, feature: str, short: str, drawn: Sequence[tuple[int, Column]], top: float) -> str:
     name = escape(labels.plain(feature))
     cells = [_cell(step, name, feature, column, top) for step, column in drawn]
-    short = escape(labels.short(feature, LONGEST))
-    return f'<span class="row" data-pick="{number}"><span title="{name}">{short}</span>{"".join(cells)}</span>'
+    return f'<span class="row" data-pick="{number}"><span title="{name}">{escape(short)}</span>{"".join(cells)}</span>'
 
 
 def _cell(step: int, name: str, feature: str, column: Column, top: float) -> str:

@@ -47,7 +47,8 @@ def history(curve: BeliefCurve) -> Chart:
         for step, (number, point) in enumerate(zip(numbers, points, strict=True))
     ]
     legend = "".join(
-        f'<span class="s{line.kind}">{line.sign}</span> {escape(labels.short(line.name, 20))} ' for line in lines
+        f'<span class="s{line.kind}">{line.sign}</span> {escape(short)} '
+        for line, short in zip(lines, labels.short_apart([line.name for line in lines], 20), strict=True)
     )
     name = "probability" if curve.probability else curve.axis
     title = legend if len(lines) > 1 else escape(labels.short(name, 44))

@@ -49,7 +49,7 @@ def class_bars(
     A hollow mark shows the probability a step ago, a line the uncertainty band.
     """
     rows = []
-    for name, value in probabilities.items():
+    for short, (name, value) in zip(labels.short_apart(list(probabilities), 44), probabilities.items(), strict=True):
         words, marks = f"{name}: {labels.percent(value)}", f'<span class="bar" style="width:{100 * value:.1f}%"></span>'
         if band:
             low, high = band[name]
@@ -59,7 +59,7 @@ def class_bars(
             words += f", a step ago {labels.percent(before[name])}"
             marks += f'<span class="before" style="left:{100 * before[name]:.1f}%"></span>'
         rows.append(
-            f'<span class="row" title="{escape(labels.plain(words))}"><span>{escape(labels.short(name, 44))}</span>'
+            f'<span class="row" title="{escape(labels.plain(words))}"><span>{escape(short)}</span>'
             f'<span class="track">{marks}</span><span class="value">{escape(labels.percent(value))}</span></span>'
         )
     signs = [*(["◇ a step ago"] if before else []), *(["├─┤ under resampled cohorts"] if band else [])]

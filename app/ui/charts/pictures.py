@@ -12,6 +12,7 @@ WIDTH = 720  # pixels, as are all lengths here
 INK, FAINT, ACCENT, EMPTY = "#17252b", "#d4dde1", PAPER_COLOURS[0], PAPER_COLOURS[1]
 SIZE = 13  # of letters
 ROW = 24  # height of a row
+LONGEST = 30  # characters of a name or a result beside a row
 
 
 def picture(height: float, marks: Iterable[str], alt: str, width: float = WIDTH) -> str:
@@ -64,10 +65,11 @@ def bars(rows: Sequence[tuple[str, float, float | None, tuple[float, float] | No
     """rows: name, probability, probability a step ago, band."""
     left, right = 220.0, WIDTH - 60.0
     marks = []
-    for number, (name, value, before, band) in enumerate(rows):
+    names = labels.short_apart([name for name, *_ in rows], LONGEST)
+    for number, (_, value, before, band) in enumerate(rows):
         y = 10 + ROW * number + ROW / 2
         marks += [
-            words(left - 10, y, labels.short(name, 30), "end"),
+            words(left - 10, y, names[number], "end"),
             box(left, y - 8, right - left, 16, "#eef2f4"),
             box(left, y - 8, (right - left) * value, 16, ACCENT),
             words(WIDTH - 10, y, labels.percent(value), "end"),
@@ -97,7 +99,7 @@ def moves(rows: Sequence[tuple[str, float, str]], now: float, now_words: str, ax
         y, x = 10 + ROW * number + ROW / 2, across(value)
         is_up = value >= now
         marks += [
-            words(left - 10, y, labels.short(result, 30), "end"),
+            words(left - 10, y, labels.short(result, LONGEST), "end"),
             stroke(across(now), y, x, y, ACCENT, 3),
             dot(x, y, 5, ACCENT),
             words(x + (10 if is_up else -10), y, said, "start" if is_up else "end"),
@@ -121,9 +123,10 @@ def grid(
         words(left - 10, 16, "step", "end"),
         *(words(x, 16, head, "middle") for x, head in zip(middles, heads, strict=True)),
     ]
-    for number, (name, cells) in enumerate(rows):
+    names = labels.short_apart([name for name, _ in rows], LONGEST)
+    for number, (_, cells) in enumerate(rows):
         y = 30 + ROW * number
-        marks.append(words(left - 10, y + ROW / 2, labels.short(name, 30), "end"))
+        marks.append(words(left - 10, y + ROW / 2, names[number], "end"))
         for x, (colour, sign, ink) in zip(middles, cells, strict=True):
             if colour:
                 marks.append(box(x - cell / 2 + 1, y + 1, cell - 2, ROW - 2, colour))

@@ -34,13 +34,14 @@ def show(answers: StepAnswers) -> None:
     if not order:
         st.caption("Nothing yet.")
     with st.container(gap=None, key="known-values"):
-        for name in order:
-            _value(answers, name)
+        for name, short in zip(order, labels.short_apart(order, 26), strict=True):
+            _value(answers, name, short)
     if patient.state.statuses:
         st.markdown("**Not available, declined or pending**")
         with st.container(gap=None, key="known-statuses"):
-            for name, status in patient.state.statuses.items():
-                _status(answers, name, status)
+            statuses = patient.state.statuses
+            for name, short in zip(statuses, labels.short_apart(list(statuses), 30), strict=True):
+                _status(answers, name, short, statuses[name])
     title = f"Log ({labels.counted(answers.record.length, 'event')})"
     log = st.expander(title, key="step-log", type="compact", on_change="rerun")
     if log.open:
@@ -48,12 +49,12 @@ def show(answers: StepAnswers) -> None:
             _log(answers)
 
 
-def _value(answers: StepAnswers, name: str) -> None:
+def _value(answers: StepAnswers, name: str, short: str) -> None:
     patient = answers.patient
     cohort, state = patient.memory.cohort, patient.state
     value = wording.value_with_flag(cohort, name, state.values[name], state.limits.get(name))
     st.button(
-        f":small[{labels.markdown(labels.short(name, 26))}] {value}",
+        f":small[{labels.markdown(short)}] {value}",
         key=f"edit-{cohort.names.index(name)}",
         type="tertiary",
         icon=":material/edit:",
@@ -64,10 +65,10 @@ def _value(answers: StepAnswers, name: str) -> None:
     )
 
 
-def _status(answers: StepAnswers, name: str, status: str) -> None:
+def _status(answers: StepAnswers, name: str, short: str, status: str) -> None:
     index = answers.cohort.names.index(name)
     st.button(
-        f":small[{labels.markdown(labels.short(name, 30))}: {status}]",
+        f":small[{labels.markdown(short)}: {status}]",
         key=f"status-{index}",
         type="tertiary",
         icon=SIGNS[status],
