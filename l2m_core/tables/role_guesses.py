@@ -149,6 +149,8 @@ ENDINGS: tuple[tuple[str, str], ...] = (
 SHORTEST_WITH_ENDING = 6  # letters
 SHORTEST_NUMBERED = 4  # letters of a word whose number is no part of it
 PLURALS = (("s$", ""), ("en$", ""), ("ies$", "y"), ("ses$", "sis"))
+# 'in die Ambulanz': the German article before its noun, which says nothing of dying.
+ARTICLE = re.compile(r"\bdie (?=[A-Z])")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -262,6 +264,7 @@ def words_of_name(name: str) -> list[str]:
     """'HbA1c_first' → hba1c, first; 'unitType', 'unittype' → unit, type; without accents, numbers and plural endings."""
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
     plain = "".join(character for character in plain if not unicodedata.combining(character))
+    plain = ARTICLE.sub("", plain)
     words: list[str] = []
     for written in re.findall(r"[A-Za-z][A-Za-z0-9]*", plain):
         whole = _parts(_stem(written.casefold()))

@@ -94,6 +94,8 @@ YES_NO = ["yes", "no"] * 20
         ("days to death", "ignored"),
         ("discharge destination", "ignored"),
         ("Verweildauer", "ignored"),
+        ("did die in hospital", "ignored"),
+        ("Größe bei der Aufnahme in die Ambulanz", "baseline"),  # the German article, not dying
     ],
 )
 def test_the_words_of_a_name_tell_its_role(name: str, role: str) -> None:
