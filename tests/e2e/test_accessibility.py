@@ -133,8 +133,23 @@ def test_the_tab_key_goes_from_a_button_into_what_it_opens_and_back(browser: Bro
     assert focus_is_visible(page)
     page.keyboard.press("Shift+Tab")
     expect(page.get_by_role("button", name="Export")).to_be_focused()
+    opened.get_by_role("button", name="Trace as JSON").focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="New")).to_be_focused()
     page.keyboard.press("Escape")
     expect(opened).to_have_count(0)
+    page.close()
+
+
+def test_the_tab_key_passes_by_the_closed_sidebar_of_a_phone(browser: Browser, served: Served) -> None:
+    page = new_page(browser, width=390, height=844)
+    page.goto(served.address)
+    settled(page)
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Expand sidebar")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Traces")).to_be_in_viewport()
     page.close()
 
 

@@ -1,4 +1,5 @@
-// Tab goes from a button into what it opened, which is drawn at the page's end, and Shift+Tab goes back to the button.
+// Tab goes from a button into what it opened, which is drawn at the page's end, and on to what follows the button;
+// Shift+Tab goes back to the button.
 const BODY = "[data-testid=stPopoverBody]";
 const BUTTON = "[data-testid=stPopoverButton][aria-expanded=true]";
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
@@ -9,8 +10,13 @@ const stopsIn = (body) =>
 
 const nextOf = (from, backwards) => {
   const body = from.closest?.(BODY);
-  if (body && backwards && stopsIn(body)[0] === from) {
-    return [...document.querySelectorAll(BUTTON)].find((button) => opens(button, body));
+  const button = body && [...document.querySelectorAll(BUTTON)].find((each) => opens(each, body));
+  if (button && backwards && stopsIn(body)[0] === from) {
+    return button;
+  }
+  if (button && !backwards && stopsIn(body).at(-1) === from) {
+    const outside = stopsIn(document).filter((stop) => !stop.closest(BODY));
+    return outside[outside.indexOf(button) + 1];
   }
   if (from.matches?.(BUTTON) && !backwards) {
     const opened = [...document.querySelectorAll(BODY)].find((each) => opens(from, each));
