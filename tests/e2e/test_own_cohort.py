@@ -193,3 +193,18 @@ def test_the_range_of_large_numbers_is_read_whole(browser: Browser, served: Serv
     settled(page)
     assert page.evaluate(CUT) == []
     page.close()
+
+
+def test_a_phone_shows_why_a_file_is_not_taken(browser: Browser, served: Served, tmp_path: Path) -> None:
+    file = tmp_path / "ward.docx"
+    file.write_bytes(b"PK")
+    page = new_page(browser, width=390, height=844)
+    page.goto(served.address)
+    settled(page)
+    page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(str(file))
+    refusal = page.get_by_text("files are not allowed")
+    refusal.scroll_into_view_if_needed()
+    shown = refusal.bounding_box()
+    assert shown is not None and shown["width"] > 200 and shown["height"] > 15
+    expect(page.get_by_role("button", name="Add files")).to_be_in_viewport(ratio=1)
+    page.close()
