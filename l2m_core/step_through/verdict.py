@@ -294,7 +294,7 @@ def _move(patient: Patient, effect: Effect) -> str:
     if effect.key == "mean":
         unit = patient.memory.cohort.schema.outcome.unit
         ends = span(predicted(effect.low), predicted(effect.high))
-        return f"the mean {predicted(effect.now)} to {with_unit(ends, unit)}"
+        return f"the mean from {predicted(effect.now)} to {with_unit(ends, unit)}"
     whose = f"{effect.key} from " if len(patient.memory.classes) > 2 else ""
     return f"{whose}{percent(effect.now)} to {percents(effect.low, effect.high)}"
 

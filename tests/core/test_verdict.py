@@ -69,7 +69,7 @@ def test_of_many_classes_and_of_numbers_the_range_has_a_name(model) -> None:
     leading = str(classes.memory.classes[int(np.argmax(classes.answer.prediction[0]))])
     assert verdict(classes).sentence.startswith(f"Measure a: it could move {leading} from ")
     said = verdict(number).sentence
-    assert said.startswith("Measure a: it could move the mean ") and said.endswith(" days.")
+    assert said.startswith("Measure a: it could move the mean from ") and said.endswith(" days.")
 
 
 @pytest.mark.parametrize(
