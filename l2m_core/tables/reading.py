@@ -186,7 +186,7 @@ def _refuse_other_formats(data):
         )
     for magic, what in _FORMATS:
         if data.startswith(magic):
-            raise CohortError(f"This is {what}, not a table of text. Save it as CSV (UTF-8) and read that.")
+            raise CohortError(f"This is {what}, not a table of text. Save the table as CSV (UTF-8) and read that.")
     start = data[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
         raise CohortError("This is a web page or XML, not a table of text. Save the table as CSV (UTF-8).")
