@@ -150,7 +150,7 @@ SHORTEST_WITH_ENDING = 6  # letters
 SHORTEST_NUMBERED = 4  # letters of a word whose number is no part of it
 PLURALS = (("s$", ""), ("en$", ""), ("ies$", "y"), ("ses$", "sis"))
 # 'in die Ambulanz': the German article before its noun, which says nothing of dying.
-ARTICLE = re.compile(r"\bdie (?=[A-Z])")
+ARTICLE = re.compile(r"\bdie (?=[A-Z][a-z])")
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
