@@ -1,6 +1,7 @@
 """Every experiment runs from its command to its table, figure and verdict, and a second run repeats nothing."""
 
 import importlib.util
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -258,6 +259,12 @@ def test_settings_that_do_not_exist_are_refused_by_name():
         find("nothing")
     with pytest.raises(ConfigError, match="large"):
         experiment_settings("adaptivity", "large")
+
+
+@pytest.mark.parametrize("setting", ["families=[]", "families.0.tasks=0", "families.0.context=0", "steps=0"])
+def test_settings_that_leave_nothing_to_run_are_refused_by_name(setting: str):
+    with pytest.raises(ConfigError, match=re.escape(setting.partition("=")[0].split(".")[-1])):
+        experiment_settings("uncertainty", "small", [setting])
 
 
 def versions(tiny_model, folders, *overrides: str) -> dict[str, str]:

@@ -100,7 +100,10 @@ def experiment_settings(name: str, scale: str, overrides: Sequence[str] = ()) ->
     plain = scales[scale]
     for override in overrides:
         apply_override(plain, override)
-    return build_settings(find(name).SETTINGS, plain, name)
+    settings = build_settings(find(name).SETTINGS, plain, name)
+    if getattr(settings, "families", None) == ():
+        raise ConfigError(f"{name}.families is empty; name at least one family of tasks, or leave the setting out.")
+    return settings
 
 
 def version_of(job: Job, code_mark: Callable[[str], str] = code_version) -> str:

@@ -13,6 +13,7 @@ import torch
 
 from l2m_core.cohort import Cohort
 from l2m_core.errors import ConfigError
+from l2m_core.settings import check_least
 from l2m_core.tasks.registry import build_prior
 from train.prior_data import DataChoice, rows_of
 from train.study.evaluation.cells import Cell, Trial, draw_trial, task_trial
@@ -57,6 +58,9 @@ class Family:
     other rows (or pictures)."""
 
     def __post_init__(self) -> None:
+        check_least(
+            self, f"families ({self.name})", context=1, test_rows=1, tasks=1, first=0, missing=0, budget=0, pool=0
+        )
         if self.source not in SOURCES:
             raise ConfigError(
                 f"Family {self.name!r} has the source {self.source!r}; choose one of {', '.join(SOURCES)}."

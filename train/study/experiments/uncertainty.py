@@ -12,6 +12,7 @@ from l2m_core import metrics
 from l2m_core.acquire.random_order import random_positions
 from l2m_core.methods import make_method
 from l2m_core.methods.l2m import L2MMethod
+from l2m_core.settings import check_least
 from train.study.evaluation.cells import Trial
 from train.study.evaluation.scores import base_rate, with_floor
 from train.study.evaluation.trial_runs import load_model
@@ -56,6 +57,9 @@ class UncertaintySettings:
     steps: int = 10
     """Trajectories of 1 to so many features."""
     levels: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+    def __post_init__(self) -> None:
+        check_least(self, "uncertainty", steps=1)
 
 
 SETTINGS = UncertaintySettings
