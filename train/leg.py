@@ -47,6 +47,7 @@ from train.study.held_out import page, task_losses
 LONGEST_LOG = 200_000  # bytes of the learning curve that come back; every second line goes until it fits
 TRIAL_STEPS, TRIAL_SHAPES = 3, 4
 MARK = "leg.txt"  # in a folder that a leg made, and may remove
+KEPT = "kept.txt"  # beside it: the newest checkpoint that a state holds as well
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     goes_on = portable_state.has_state(given.state)
     if goes_on:
         step = portable_state.unpack(given.state, checkpoints, asdict(job.model))
+        note_kept(Path(job.folder))
         job = with_plan(job, json.loads((given.state / portable_state.STATE).read_text()))
         print(f"goes on from step {step:,} of {sum(stage.steps for stage in job.stages):,}", flush=True)
     if not job.loop.timed:  # whose minutes are too few to try anything, and whose schedule needs no plan
@@ -77,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
             job = replace(job, stages=fitted(job, 60 * given.plan_minutes, step if goes_on else 0))
             print("planned steps by stage:", ", ".join(f"{stage.steps:,}" for stage in job.stages), flush=True)
         print(f"arithmetic: {arithmetic.dtype}, compiled: {arithmetic.compile}, {seconds:.3f} s a step", flush=True)
-    run_predictor(job, resume=goes_on)
+    run_predictor(job, goes_on, f"The next leg goes on from there, with --state {given.out / 'state'}.")
     leave(given, job)
     return 0
 
@@ -105,9 +107,24 @@ def make_way(folder: Path) -> None:
     """An empty folder for this leg, which goes on from a state and not from what a leg before left here."""
     if folder.exists() and not (folder / MARK).is_file():
         raise ConfigError(f"{folder} is there and was made by no leg. Move it away, or name another folder (folder=…).")
+    if newest_checkpoint(folder) != (kept.read_text() if (kept := folder / KEPT).is_file() else ""):
+        raise ConfigError(
+            f"{folder} holds checkpoints of a leg that was cut short. `python -m train.portable_state pack STATE {folder}` "
+            "makes of them a state to go on from (--state STATE). Then, or to begin anew, remove the folder."
+        )
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     write_text(folder / MARK, "python -m train leg removes this folder when it begins again.\n")
+
+
+def newest_checkpoint(folder: Path) -> str:
+    """Its name; empty where there is none."""
+    return max((path.name for path in (folder / "checkpoints").glob("step-*")), default="")
+
+
+def note_kept(folder: Path) -> None:
+    """A state holds what the folder's newest checkpoint does, so the next leg may remove it."""
+    write_text(folder / KEPT, newest_checkpoint(folder))
 
 
 def job_of(given: argparse.Namespace) -> PredictorJob:
@@ -191,6 +208,7 @@ def leave(given: argparse.Namespace, job: PredictorJob) -> None:
     """State, learning curve and comparison, in `--out`."""
     given.out.mkdir(parents=True, exist_ok=True)
     portable_state.pack(Path(job.folder) / "checkpoints", given.out / "state")
+    note_kept(Path(job.folder))
     log = Path(job.folder) / LOG
     lines = fitting_lines(log.read_text().splitlines() if log.is_file() else [])
     write_text(given.out / f"curve-{len(list(given.state.parent.glob('curve-*'))) + 1}.jsonl", "\n".join(lines) + "\n")

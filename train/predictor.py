@@ -9,6 +9,7 @@ from torch import nn
 
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import evaluate
+from l2m_core.learn.loop import RESUME
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss
 from l2m_core.learn.precision import DTYPES, chosen_dtype
 from l2m_core.model.encoders import build_model
@@ -48,12 +49,12 @@ class PredictorJob(DrawnTasks):
         super().__post_init__()
 
 
-def run(job: PredictorJob, resume: bool) -> None:
+def run(job: PredictorJob, resume: bool, how_to_go_on: str = RESUME) -> None:
     prepare(job)
     model = load_initial_model(job.init, job.device) if job.init else build_model(job.model).to(job.device)
     changes = {**({"vote": True} if job.add_vote else {}), **job.grow}
     model = grow_model(model, changes).to(job.device) if changes else model
-    pretrain(job, model, predictor_loss(model, job), evaluate, resume)
+    pretrain(job, model, predictor_loss(model, job), evaluate, resume, how_to_go_on=how_to_go_on)
 
 
 def predictor_loss(model: nn.Module, job: PredictorJob) -> nn.Module:

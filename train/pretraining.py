@@ -12,7 +12,7 @@ from torch import nn
 from l2m_core.errors import ConfigError
 from l2m_core.learn.held_out import SHAPES, HeldOut, draw_held_out
 from l2m_core.learn.job_memory import check_memory
-from l2m_core.learn.loop import Loop, LoopConfig
+from l2m_core.learn.loop import RESUME, Loop, LoopConfig
 from l2m_core.learn.stages import Episode, EpisodeStream, Stage
 from l2m_core.model.interface import ModelConfig
 from l2m_core.settings import to_plain
@@ -65,6 +65,7 @@ def pretrain(
     evaluate: Callable[[nn.Module, tuple[HeldOut, ...]], dict[str, float]],
     resume: bool,
     rate_of: Callable[[str], float] | None = None,
+    how_to_go_on: str = RESUME,
 ) -> dict[str, float]:
     """Runs the job's loop to its end. Prints and returns the last evaluation on held-out tasks."""
     priors = priors_of(job.prior)
@@ -83,6 +84,7 @@ def pretrain(
         facts={"job": to_plain(job), "model": asdict(model.config)},  # type: ignore[call-overload]
         evaluate=lambda model: evaluate(model, held_out),
         rate_of=rate_of,
+        how_to_go_on=how_to_go_on,
     )
     if resume:
         loop.resume()

@@ -101,11 +101,15 @@ class LoopConfig:
             raise ConfigError("loop.timed is set, so loop.minutes must say how many minutes there are.")
 
 
+RESUME = "The same command with --resume goes on from there."
+
+
 class Loop:
     """Runs `loss_module(episode) → (loss, report)` over `draw(step)`. Only parameters that require a gradient move.
 
     folder: where checkpoints and logs go, None to keep nothing; rate_of: share of the learning rate by a parameter's
-    name; stopping: ends the run early, by what `evaluate` says of the averaged weights.
+    name; stopping: ends the run early, by what `evaluate` says of the averaged weights; how_to_go_on: what a run that
+    stopped before its end tells.
     """
 
     def __init__(
@@ -121,7 +125,9 @@ class Loop:
         rate_of: Callable[[str], float] | None = None,
         stopping: EarlyStopping | None = None,
         quiet: bool = False,
+        how_to_go_on: str = RESUME,
     ):
+        self.how_to_go_on = how_to_go_on
         self.loss_module, self.draw, self.stages, self.config = loss_module, draw, stages, config
         self.model: nn.Module = loss_module.model  # type: ignore[assignment]
         self.folder, self.facts, self.evaluate, self.quiet = folder, facts or {}, evaluate, quiet
@@ -194,7 +200,7 @@ class Loop:
         if not (has_ended or self.quiet or self.rank or self.folder is None):
             print(
                 f"Stopped after step {self.step:,} of {end:,}, which is saved in {self.folder / 'checkpoints'}. "
-                "The same command with --resume goes on from there.",
+                f"{self.how_to_go_on}",
                 file=sys.stderr,
                 flush=True,
             )

@@ -84,6 +84,18 @@ def test_a_leg_removes_no_folder_that_another_job_made(tmp_path: Path, capsys: p
     assert "was made by no leg" in capsys.readouterr().err and kept.is_dir()
 
 
+def test_what_a_leg_came_to_is_not_removed_before_a_state_holds_it(tmp_path: Path, capsys) -> None:
+    run_leg(tmp_path, 1)
+    said = capsys.readouterr().err
+    assert f"--state {tmp_path / 'out-1' / 'state'}" in said and "--resume" not in said
+    checkpoints = tmp_path / "run" / "checkpoints"
+    newer = checkpoints / "step-999999999"  # as of a leg whose process was killed
+    shutil.copytree(next(checkpoints.glob("step-*")), newer)
+    options = ["--config", str(CONFIG), "--state", str(tmp_path / "none"), "--out", str(tmp_path / "out-2")]
+    assert main(["leg", *options, "--minutes", "0.05", f"folder={tmp_path / 'run'}", *TINY]) == 2
+    assert f"pack STATE {tmp_path / 'run'}" in capsys.readouterr().err and newer.is_dir()
+
+
 def test_a_leg_may_begin_with_a_model_s_weights_and_fit_what_is_left(tmp_path: Path, capsys) -> None:
     run_leg(tmp_path, 1, "--plan-minutes", "0.3")
     begun = ["--minutes", "0.05", f"init={tmp_path / 'run'}", f"folder={tmp_path / 'next'}"]
