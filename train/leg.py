@@ -63,6 +63,8 @@ class Arithmetic:
 
 def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
+    for name in given.beside:  # before the minutes are spent, not after
+        load_initial_model(name, setting="--beside")
     job = job_of(given)
     checkpoints = Path(job.folder) / "checkpoints"
     make_way(Path(job.folder))
@@ -100,6 +102,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     given = parser.parse_intermixed_args(arguments)
     if given.minutes <= 0:
         parser.error("--minutes must be above 0")
+    given.beside = given.beside or ["general"]
     return given
 
 
@@ -214,7 +217,7 @@ def leave(given: argparse.Namespace, job: PredictorJob) -> None:
     write_text(given.out / f"curve-{len(list(given.state.parent.glob('curve-*'))) + 1}.jsonl", "\n".join(lines) + "\n")
     shapes = held_out_shapes(job, job.model.encoder)
     held_out = draw_held_out(priors_of(job.prior), job.device, job.held_out_pools, shapes, job.classes_by_frequency)
-    comparison = page(task_losses([*(given.beside or ["general"]), job.folder], held_out, job.device))
+    comparison = page(task_losses([*given.beside, job.folder], held_out, job.device))
     write_text(given.out / "held_out.md", comparison + "\n")
     write_text(given.out / "job.json", json.dumps(to_plain(job), indent=1))
     print(comparison)

@@ -96,6 +96,12 @@ def test_what_a_leg_came_to_is_not_removed_before_a_state_holds_it(tmp_path: Pat
     assert f"pack STATE {tmp_path / 'run'}" in capsys.readouterr().err and newer.is_dir()
 
 
+def test_a_model_to_compare_with_is_looked_for_before_the_leg_begins(tmp_path: Path, capsys) -> None:
+    options = ["--config", str(CONFIG), "--state", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
+    assert main(["leg", *options, "--beside", "nowhere", f"folder={tmp_path / 'run'}", *TINY]) == 2
+    assert "--beside: 'nowhere'" in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
 def test_a_leg_may_begin_with_a_model_s_weights_and_fit_what_is_left(tmp_path: Path, capsys) -> None:
     run_leg(tmp_path, 1, "--plan-minutes", "0.3")
     begun = ["--minutes", "0.05", f"init={tmp_path / 'run'}", f"folder={tmp_path / 'next'}"]
