@@ -7,7 +7,9 @@ values that YAML or JSON gives. It refuses what does not fit and names the setti
 from __future__ import annotations
 
 import dataclasses
+import json
 import reprlib
+import shlex
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,7 +68,15 @@ def apply_override(settings: dict[str, Any], text: str) -> None:
     try:
         replace_setting(settings, key, read_values(value, LARGEST_OVERRIDE))
     except YamlProblem as problem:
-        raise ConfigError(f"Override {key}: {problem}") from None
+        raise ConfigError(f"Override {key}: {problem}{_as_text(key, value)}") from None
+
+
+def _as_text(key: str, value: str) -> str:
+    """How a value is given that was meant as a text and is something else in YAML, such as a comma."""
+    if len(value) > LONGEST_QUOTE:
+        return ""
+    quoted = json.dumps(value, ensure_ascii=False)
+    return f" If it is meant as a text, quote it for YAML and the shell: {shlex.quote(f'{key}={quoted}')}"
 
 
 def replace_setting(settings: dict[str, Any], key: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,15 @@ def test_overrides_replace_single_settings(tmp_path: Path):
 def test_an_override_that_leads_nowhere_is_refused_in_words(override, message):
     with pytest.raises(ConfigError, match=message):
         apply_override({"loop": {"lr": 0.1}, "stages": [{"steps": 1}]}, override)
+
+
+def test_a_refused_override_says_how_it_is_given_as_a_text():
+    with pytest.raises(ConfigError) as refusal:
+        apply_override({}, "reading.decimal=,")
+    (told,) = shlex.split(str(refusal.value).rpartition("shell: ")[2])
+    settings: dict = {}
+    apply_override(settings, told)
+    assert settings == {"reading": {"decimal": ","}}
 
 
 def test_a_model_of_no_heads_is_refused_by_name():
