@@ -45,6 +45,7 @@ def test_the_page_has_each_size_and_share(tmp_path: Path, monkeypatch: pytest.Mo
     lines = (tmp_path / "bands.md").read_text().splitlines()
     assert [line[:24] for line in lines if line.startswith("| generated | signs")] == ["| generated | signs 1 | "] * 3
     (whole, double, half) = (line for line in lines if line.startswith("| generated |") and "[" in line)
+    assert "`python -m train bands --tasks 1 --rows 40 80`" in "\n".join(lines), "the command that gives these numbers"
     assert "| 40 | 1 | 1 |" in whole and "| 80 | 1 | 1 |" in double and "| 80 | 0.5000 | 1 |" in half
 
 

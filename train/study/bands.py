@@ -67,7 +67,8 @@ def main(arguments: Sequence[str]) -> int:
             for source in sources:
                 found += [{"tables": kind, **row} for row in judge(model, source, given.rows)]
                 print(f"{source.name}: {len(found)} widths so far", flush=True)
-    command = f"`python -m train bands --tasks {given.tasks}{' --data FOLDER' if given.data else ''}`"
+    rows = f" --rows {' '.join(map(str, given.rows))}" if tuple(given.rows) != ROWS else ""
+    command = f"`python -m train bands --tasks {given.tasks}{rows}{' --data FOLDER' if given.data else ''}`"
     publish(given.out / "bands.md", page_of(pd.DataFrame(found), f"{command}, model {model.fingerprint[:12]}."))
     return 0
 
