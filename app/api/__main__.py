@@ -26,6 +26,9 @@ from l2m_core.cli import port_number, program
 from l2m_core.errors import L2MError
 
 PORT = 8600
+# Seconds that a connection is kept for a next request: longer than clients keep it (httpx 5 s, as uvicorn would), so that none
+# asks on one that is being closed.
+KEEP_ALIVE = 15
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -93,7 +96,14 @@ def hosts_of(address: str, names: Sequence[str]) -> list[str]:
 
 
 def configure(app: object) -> uvicorn.Config:
-    config = uvicorn.Config(app, http=HeadLimit, ws="none", log_level="warning", timeout_graceful_shutdown=3)  # type: ignore[arg-type]
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http=HeadLimit,
+        ws="none",
+        log_level="warning",
+        timeout_graceful_shutdown=3,
+        timeout_keep_alive=KEEP_ALIVE,
+    )
     log_filter.install()
     # Request lines name a cohort, and who asks: they do not belong in a log.
     logging.getLogger("uvicorn.access").disabled = True

@@ -8,6 +8,7 @@ import socket
 import stat
 import time
 from contextlib import suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -147,6 +148,16 @@ def test_the_token_stays_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
 def test_it_listens_on_loopback_and_under_its_own_names(served: Served, client: httpx.Client) -> None:
     assert urlsplit(served.address).hostname == "localhost"
     assert client.get("/v1/cohorts", headers={"Host": "rebound.example"}).status_code == 400
+
+
+def test_a_connection_is_kept_for_longer_than_clients_keep_theirs(served: Served) -> None:
+    kept = HTTPConnection("127.0.0.1", urlsplit(served.address).port or 0, timeout=60)
+    kept.connect()
+    for _ in range(2):
+        kept.sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert kept.sock.recv(10_000).startswith(b"HTTP/1.1 200"), "what httpx asks within its five seconds is answered"
+        time.sleep(6)
+    kept.close()
 
 
 def test_only_shared_cohorts_are_there(client: httpx.Client, cohorts: dict[str, str]) -> None:

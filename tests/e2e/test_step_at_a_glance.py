@@ -147,7 +147,7 @@ def test_when_the_band_arrives_nothing_moves_and_the_test_looked_at_stays(
 ) -> None:
     page = new_page(browser, width=1280, height=1800)
     with serving(repository, tmp_path) as served:
-        cookie, cohort = visitor_with(EXAMPLES[0].make(), tmp_path)
+        cookie, cohort = visitor_with(EXAMPLES[0].make().rows(np.arange(300)), tmp_path)
         begin_on(page, served.address, cookie, cohort)
         press(page, "Not available")
         events(page, 2)

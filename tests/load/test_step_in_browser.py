@@ -16,7 +16,17 @@ from app.host.identity import COOKIE, browser_owner
 from app.host.services import Services
 from app.settings import AppSettings
 from l2m_core.cohort import Cohort
-from tests.e2e.browser import PATIENCE, begin_step_through, chromium_running, events, new_page, press, serving, settled
+from tests.e2e.browser import (
+    PATIENCE,
+    Served,
+    begin_step_through,
+    chromium_running,
+    events,
+    new_page,
+    press,
+    serving,
+    settled,
+)
 from tests.figures import Keep
 
 pytestmark = pytest.mark.browser
@@ -84,20 +94,31 @@ def browser(chromium: Path) -> Iterator[Browser]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def served(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(repository, tmp_path_factory.mktemp("data")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def visitor(served: Served) -> tuple[str, str]:
+    """Who has the large cohort: a cookie, and the cohort's id."""
+    return visitor_with(numbers_cohort(ROWS, FEATURES), served.data_dir)
+
+
 @pytest.fixture
-def page(browser: Browser, repository: Path, tmp_path: Path) -> Iterator[Page]:
+def page(browser: Browser, served: Served, visitor: tuple[str, str]) -> Iterator[Page]:
     """A step-through on the large cohort, just begun."""
-    with serving(repository, tmp_path) as served:
-        cookie, cohort = visitor_with(numbers_cohort(ROWS, FEATURES), tmp_path)
-        opened = new_page(browser, height=1400)
-        opened.context.add_cookies([{"name": COOKIE, "value": cookie, "url": served.address}])
-        opened.goto(f"{served.address}/step_through?cohort={cohort}")
-        press(opened, "Begin")
-        events(opened, 1)
-        settled(opened)
-        opened.get_by_text("being computed").wait_for(state="hidden", timeout=5 * PATIENCE)
-        yield opened
-        opened.close()
+    cookie, cohort = visitor
+    opened = new_page(browser, height=1400)
+    opened.context.add_cookies([{"name": COOKIE, "value": cookie, "url": served.address}])
+    opened.goto(f"{served.address}/step_through?cohort={cohort}")
+    press(opened, "Begin")
+    events(opened, 1)
+    settled(opened)
+    opened.get_by_text("being computed").wait_for(state="hidden", timeout=5 * PATIENCE)
+    yield opened
+    opened.close()
 
 
 def step_and_back(page: Page, deepest: int) -> list[float]:
