@@ -262,9 +262,9 @@ def test_settings_that_do_not_exist_are_refused_by_name():
 
 
 @pytest.mark.parametrize("setting", ["families=[]", "families.0.tasks=0", "families.0.context=0", "steps=0"])
-def test_settings_that_leave_nothing_to_run_are_refused_by_name(setting: str):
+def test_settings_that_leave_nothing_to_run_are_refused_by_name(folders: Folders, setting: str):
     with pytest.raises(ConfigError, match=re.escape(setting.partition("=")[0].split(".")[-1])):
-        experiment_settings("uncertainty", "small", [setting])
+        reproduce("uncertainty", "small", folders, "c", overrides=[setting])
 
 
 def versions(tiny_model, folders, *overrides: str) -> dict[str, str]:

@@ -75,7 +75,7 @@ def jobs(settings: ComparisonSettings, data: Path) -> list[Job]:
 
 def tasks_of(families: Sequence[Family], methods: tuple[str, ...]) -> list[Run]:
     """Task by task over all families, so that a run cut short has something of each."""
-    most = max(family.tasks for family in families)
+    most = max((family.tasks for family in families), default=0)
     return [Run(f, i, methods) for i in range(most) for f in families if i < f.tasks]
 
 

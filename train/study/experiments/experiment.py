@@ -100,10 +100,7 @@ def experiment_settings(name: str, scale: str, overrides: Sequence[str] = ()) ->
     plain = scales[scale]
     for override in overrides:
         apply_override(plain, override)
-    settings = build_settings(find(name).SETTINGS, plain, name)
-    if getattr(settings, "families", None) == ():
-        raise ConfigError(f"{name}.families is empty; name at least one family of tasks, or leave the setting out.")
-    return settings
+    return build_settings(find(name).SETTINGS, plain, name)
 
 
 def version_of(job: Job, code_mark: Callable[[str], str] = code_version) -> str:
@@ -241,6 +238,10 @@ def reproduce(
     check_models(models_of(to_plain(settings)))
     partial = ResumableTable(folders.partial / f"{name}-{scale}.jsonl", ("job", "version"))
     jobs = module.jobs(settings, folders.data)
+    if not jobs:
+        raise ConfigError(
+            f"The settings of {name} leave nothing to run; name at least one family of tasks in families."
+        )
     marks = [mark_of(job, partial) for job in jobs]
     gpus = int(getattr(settings, "device", "cpu").startswith("cuda"))
     spread = partial_of(fan_out, engine=engine, workers=workers, gpus=gpus)
