@@ -199,8 +199,8 @@ class Loop:
         has_ended = self.step >= end or is_time_up or (self.stopping is not None and self.stopping.is_over)
         if not (has_ended or self.quiet or self.rank or self.folder is None):
             print(
-                f"Stopped after step {self.step:,} of {end:,}, which is saved in {self.folder / 'checkpoints'}. "
-                f"{self.how_to_go_on}",
+                f"Stopped after step {self.step:,} of {end:,}, which is saved in {self.folder / 'checkpoints'}.",
+                self.how_to_go_on,
                 file=sys.stderr,
                 flush=True,
             )

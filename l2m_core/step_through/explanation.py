@@ -15,6 +15,7 @@ from l2m_core.errors import InputError
 
 # Answers from n rows scatter by about 1 / n^SCATTER. What is estimated from them alone would by 1 / √n, but of fewer rows the
 # model makes less: `python -m train bands` has samples of some of the rows beside new cohorts of as many as there are.
+# By its page bands of a tenth of 400 rows are rather too wide so, and would be too narrow by the root.
 SCATTER = 0.25
 
 
@@ -65,9 +66,11 @@ def resampled_band(
     value = shown_of(answer.prediction)[0]  # (K,)
     drawn = np.stack([shown_of(other.answer(x).prediction)[0] for other in resampled])  # (count, K)
     low, high = band_of(drawn, value, [other.rows_read / memory.rows_read for other in resampled], level)
-    names = list(memory.classes) if isinstance(answer.prediction, np.ndarray) else ["mean"]
-    # Moved towards the whole cohort's answer, a chance may leave its range.
-    low, high = (low.clip(0.0, 1.0), high.clip(0.0, 1.0)) if len(names) > 1 else (low, high)
+    names = ["mean"]
+    if isinstance(
+        answer.prediction, np.ndarray
+    ):  # moved towards the whole cohort's answer, a chance may leave its range
+        names, low, high = list(memory.classes), low.clip(0.0, 1.0), high.clip(0.0, 1.0)
     return pd.DataFrame({"outcome": names, "low": low, "value": value, "high": high})
 
 

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def generated(tasks: int, most_rows: int) -> Iterator[Source]:
-    """Of mechanisms of several kinds."""
+    """Tables of mechanisms of several kinds."""
     for kind in KINDS:
         family = Family(f"bands_{kind}", prior=kind, features=12, context=COHORTS * most_rows, test_rows=PATIENTS)
         for index in range(tasks):
@@ -83,7 +83,7 @@ def generated(tasks: int, most_rows: int) -> Iterator[Source]:
 
 
 def real(data: Path | None) -> Iterator[Source]:
-    """Those that have rows enough for the smallest cohorts, in random order."""
+    """All of the folder, each in random order; `judge` passes over sizes for which one has too few rows."""
     for source in read_manifest(data) if data else []:
         cohort = source.load()
         mixed = cohort.rows(np.random.default_rng(0).permutation(len(cohort)))

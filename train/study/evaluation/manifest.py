@@ -112,7 +112,7 @@ def _file(entry: dict[str, Any]) -> str:
 def _source(entry: dict[str, Any], folder: Path) -> Source:
     for key in ("name", "outcome", "task", "baseline_columns", "acquirable_columns"):
         if entry.get(key) is None:
-            raise ConfigError(f"manifest.yaml states no {key} for the cohort of {_file(entry)}. Add it.")
+            raise ConfigError(f"manifest.yaml states no {key} for the cohort of {entry['file']}. Add it.")
     name = str(entry["name"])
     if entry["task"] not in TASKS:
         raise ConfigError(
@@ -126,7 +126,7 @@ def _source(entry: dict[str, Any], folder: Path) -> Source:
     positive = entry.get("positive_label")
     return Source(
         name=name,
-        path=folder / _file(entry),
+        path=folder / entry["file"],
         outcome=str(entry["outcome"]),
         task=entry["task"],
         baseline=_names(entry, "baseline_columns"),
