@@ -4,6 +4,7 @@ import functools
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -25,10 +26,19 @@ PREREQUISITES: dict[str, Callable[[], Path]] = {
     "shared_data": prerequisites.shared_data,
 }
 
+LONG_FIRST = ("e2e", "load")  # folders whose files take minutes each
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--write-figures", action="store_true", help="write what long checks measure to docs/results")
     parser.addoption("--write-pictures", action="store_true", help="write the user guide's pictures to docs/pictures")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes minutes by itself comes first, then files of many tests: processes that share the files end together."""
+    tests_of = Counter(item.path for item in items)
+    folders = {name: place for place, name in enumerate(LONG_FIRST)}
+    items.sort(key=lambda item: (folders.get(item.path.parent.name, len(folders)), -tests_of[item.path], item.path))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
