@@ -357,6 +357,32 @@ def test_an_earlier_export_shows_what_came_since_and_what_was_cut(
     assert "another step-through" in checks.against_file(loaded, incoming)[0].sentence
 
 
+def test_an_imported_record_is_held_against_the_file_that_it_came_from(
+    shared_services: Services, owner: str, ward: StoredCohort, loaded: loading.LoadedTrace, someone_else: str
+) -> None:
+    incoming = exchange.read_file(exchange.to_json(loaded).encode())
+    shared_services.store.cohorts.share(owner, ward.id)
+    try:
+        copy = loading.load(someone_else, exchange.import_trace(someone_else, incoming).step_through.id)
+        found = checks.against_file(copy, incoming)
+    finally:
+        shared_services.store.cohorts.share(owner, ward.id, shared=False)
+    assert set(results(found).values()) == {"verified"}
+    assert "in another chain" in found[0].sentence
+
+
+def test_a_file_without_a_chain_is_held_against_its_record_by_its_steps(
+    shared_services: Services, owner: str, ward: StoredCohort, loaded: loading.LoadedTrace
+) -> None:
+    patient = memory_of(shared_services, owner, ward).start({"age": 50.0}).observe("lactate", 2.2)
+    incoming = exchange.read_file(patient.trace.to_json().encode())
+    imported = loading.load(owner, exchange.import_trace(owner, incoming).step_through.id)
+    found = checks.against_file(imported, incoming)
+    assert set(results(found).values()) == {"verified"} and "no chain" in found[0].sentence
+    (other,) = checks.against_file(loaded, incoming)
+    assert other.result == "failed" and "another step-through" not in other.sentence
+
+
 # -- whose ----------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import l2m_core as l2m
 from app.host import services
-from app.ui.traces.exchange import OTHER_BUILD, SAME_BUILD, Incoming, agree, installed, passes_through
+from app.ui import labels
+from app.ui.traces.exchange import OTHER_BUILD, SAME_BUILD, Incoming, agree, installed, passes_through, told_by
 from app.ui.traces.loading import LoadedTrace
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.devices import CPU, Device
@@ -170,37 +171,48 @@ def _suggested_to(patient: Patient) -> tuple[str | None, ...]:
     return patient.suggestion, patient.suggestion_by(Stopping())
 
 
+def _check_events(loaded: LoadedTrace, incoming: Incoming) -> Check:
+    """By the hashes of the record's chain where the file names it. Imported events are the same in another chain."""
+    if incoming.chain is not None and incoming.chain[0] == loaded.record.id:
+        _, length, head = incoming.chain
+        if passes_through(loaded.stored, incoming.chain):
+            return Check("File", "verified", _begins_with(length, len(loaded.stored) - length))
+        return Check(
+            "File",
+            "failed",
+            f"The record does not hold the {length} events of the file: it was cut or rewritten "
+            f"since the export (head {head[:16]}…).",
+        )
+    told = told_by(loaded.stored, incoming)
+    begins = told[: len(incoming.events)] == incoming.events
+    if incoming.chain is None:
+        basis = "It has no chain of events, so steps were compared, and no hashes."
+        reason = f"The record does not begin with the steps of the file. {basis}"
+    else:
+        basis = (
+            "It was exported from a copy in another chain, as importing makes one: events were compared, not hashes."
+        )
+        reason = "This file was exported from another step-through: the record does not begin with its events."
+    if not begins:
+        return Check("File", "failed", reason)
+    count = len(incoming.events)
+    return Check("File", "verified", f"{_begins_with(count, len(told) - count)} {basis}")
+
+
+def _begins_with(count: int, later: int) -> str:
+    since = f"; {later} came since" if later else ""
+    return f"The record begins with exactly the {labels.counted(count, 'event')} of the file{since}."
+
+
 def against_file(loaded: LoadedTrace, incoming: Incoming) -> tuple[Check, ...]:
     """Checks the record against a file exported earlier, which shows what was removed or rewritten since."""
-    if incoming.chain is None or incoming.chain[0] != loaded.record.id:
-        return (Check("File", "failed", "This file was exported from another step-through."),)
-    _, length, head = incoming.chain
-    if not passes_through(loaded.stored, incoming.chain):
-        return (
-            Check(
-                "File",
-                "failed",
-                f"The record does not hold the {length} events of the file: it was cut or rewritten "
-                f"since the export (head {head[:16]}…).",
-            ),
-        )
-    later = len(loaded.stored) - length
-    checks = [
-        Check(
-            "File",
-            "verified",
-            f"The record begins with exactly the {length} events of the file"
-            f"{f'; {later} came since' if later else ''}.",
-        )
-    ]
+    events = _check_events(loaded, incoming)
+    if events.result != "verified":
+        return (events,)
     same = [
         agree(now.posterior, was.posterior, SAME_BUILD)
         for was, now in zip(incoming.trace.steps, loaded.trace.steps, strict=False)
     ]
     result: Result = "verified" if all(same) else "failed"
-    checks.append(
-        Check(
-            "File's posteriors", result, f"{sum(same)} of {len(same)} posteriors in the file are those of the record."
-        )
-    )
-    return tuple(checks)
+    sentence = f"{sum(same)} of {len(same)} posteriors in the file are those of the record."
+    return (events, Check("File's posteriors", result, sentence))

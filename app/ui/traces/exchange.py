@@ -10,13 +10,13 @@ import hashlib
 import json
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from app.host import services
-from app.store import NewEvent, NotFound, StepThrough, StoreInputError, export_chain, import_chain
+from app.store import NewEvent, NotFound, StepThrough, StoredEvent, StoreInputError, export_chain, import_chain
 from app.store.inputs import require_text, require_uuid
 from app.ui import labels
 from app.ui.step_through.stored_events import BELIEVED, COUNCIL, SETTINGS, Rules, new_event
@@ -235,6 +235,15 @@ def passes_through(events: Any, chain: tuple[str, int, str] | None) -> bool:
     if chain is None or chain[1] > len(events) or chain[1] < 1:
         return False
     return bool(events[chain[1] - 1].hash == chain[2])
+
+
+def told_by(stored: Sequence[StoredEvent], incoming: Incoming) -> tuple[NewEvent, ...]:
+    """The stored events that a file such as this tells of: without a chain, changes of the rules are not in it."""
+    return tuple(
+        NewEvent(event.event_id, event.kind, event.payload)
+        for event in stored
+        if incoming.chain is not None or event.kind != SETTINGS
+    )
 
 
 def _model(owner: str, trace: Trace) -> L2M:
