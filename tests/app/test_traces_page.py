@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import takewhile
 
 import numpy as np
 import pytest
@@ -305,6 +306,21 @@ def test_without_its_model_a_trace_speaks_from_the_record(
     page = texts(app)
     assert "not installed any more" in page and "What was recorded at the time is shown" in page
     assert f"died: {believed:.0%}" in page and "model not installed" in page
+
+
+def test_without_its_cohort_a_trace_still_shows_what_was_known(
+    shared_services: Services, owner: str, ward: StoredCohort, kept: StepThrough
+) -> None:
+    before = known_then(open_trace(kept))
+    shared_services.store.cohorts.delete(owner, ward.id)
+    assert known_then(open_trace(kept)) == before != []
+
+
+def known_then(app: AppTest) -> list[str]:
+    """The lines below 'Known then', each with a name and its value."""
+    lines = [line.value for line in app.markdown]
+    first = next((number for number, line in enumerate(lines) if "Known then" in line), len(lines))
+    return list(takewhile(lambda line: line.startswith(":small[") and "] **" in line, lines[first + 1 :]))
 
 
 def test_verifying_against_a_file_finds_another_record(owner: str, kept: StepThrough, another: StepThrough) -> None:

@@ -26,6 +26,7 @@ def show(loaded: LoadedTrace) -> None:
         left, right = st.columns([1, 1.6], gap="large")
         with left:
             _event(loaded, at)
+            _known(loaded, at)
         with right:
             _as_recorded(loaded, at)
     else:
