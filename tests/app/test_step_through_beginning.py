@@ -53,6 +53,15 @@ def test_times_in_labels_are_told_to_be_utc(owner: str, ward: StoredCohort, shar
     assert re.search(r"· \d\d \w+ \d\d:\d\d UTC$", listed)
 
 
+def test_a_step_through_of_a_deleted_cohort_is_not_offered_to_be_continued(
+    owner: str, ward: StoredCohort, shared_services: Services
+) -> None:
+    press(open_app("step_through", cohort=ward.id), "start-submit")
+    assert "Continue a step-through" in texts(open_app("step_through", cohort=ward.id))
+    shared_services.store.cohorts.delete(owner, ward.id)
+    assert "Continue a step-through" not in texts(open_app("step_through"))
+
+
 def test_a_value_out_of_range_is_refused_in_words_and_what_was_typed_stays(owner: str, ward, shared_services) -> None:
     app = open_app("step_through", cohort=ward.id)
     key = f"start-{ward.id}-0"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -51,13 +51,14 @@ def show(owner: str) -> None:
         st.title("Step-through", anchor=False)
         st.write("A step-through needs a cohort: a table of earlier patients to learn from.")
         st.page_link("views/cohort.py", label="Open a cohort", icon=":material/table_chart:")
-        _earlier_step_throughs(store.step_throughs.list(owner, limit=50))
         return
     st.title("New step-through", anchor=False)
     notices.research_banner()
     left, right = st.columns([2.4, 1], gap="large")
     with right:
-        _earlier_step_throughs(store.step_throughs.list(owner, limit=50))
+        # Of a cohort that is gone or no longer shared nothing can be computed: Traces has these.
+        listed = store.step_throughs.list(owner, limit=50)
+        _earlier_step_throughs([step_through for step_through in listed if step_through.cohort_id in cohorts])
     with left:
         stored = _choose_cohort(cohorts)
         with notices.shown_refusals():
@@ -248,7 +249,7 @@ def _read_and_begin(owner: str) -> None:
     st.rerun()
 
 
-def _earlier_step_throughs(step_throughs: tuple[StepThrough, ...]) -> None:
+def _earlier_step_throughs(step_throughs: Sequence[StepThrough]) -> None:
     if not step_throughs:
         return
     st.subheader("Continue a step-through", anchor=False)
