@@ -388,6 +388,16 @@ def test_deleting_asks_and_then_erases(shared_services: Services, owner: str, wa
     assert shared_services.store.cohorts.list(owner) == () and "deleted" in texts(app)
 
 
+def test_deleting_tells_that_levels_stay_in_the_schema(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    app = open_app(cohort=ward.id)
+    app.session_state["cohort-tabs"] = "Manage"
+    assert "schema stay, with the names of its columns, levels" in texts(check(app.run()))
+    shared_services.store.cohorts.delete(owner, ward.id)
+    assert "dense" in shared_services.store.cohorts.get(owner, ward.id).schema_yaml, "a level of the scan"
+
+
 def test_an_address_of_a_cohort_that_is_gone_says_that_another_is_shown(owner: str, ward: StoredCohort) -> None:
     app = open_app(cohort=str(uuid.uuid4()))
     assert "The cohort of this address is not here" in texts(app)
