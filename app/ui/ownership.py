@@ -26,9 +26,16 @@ def show(
             args=(share, identifier, key),
             help="Programs that have the token of l2m serve may use it too, where that runs",
         )
-        with st.popover(f"Delete this {what}", icon=":material/delete:"):
+        # Keys of this very one: else the popover stays open for the next one, which a second press would delete too.
+        with st.popover(f"Delete this {what}", icon=":material/delete:", key=f"{what}-deleting-{identifier}"):
             st.write(erased)
-            st.button("Delete permanently", key=f"{what}-delete", type="primary", on_click=delete, args=(identifier,))
+            st.button(
+                "Delete permanently",
+                key=f"{what}-delete-{identifier}",
+                type="primary",
+                on_click=delete,
+                args=(identifier,),
+            )
 
 
 def _share(share: Callable[[str, bool], None], identifier: str, key: str) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import io
 import re
 import uuid
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -384,8 +385,20 @@ def test_a_yaml_file_that_is_none_is_refused_and_nothing_changes(shared_services
 def test_deleting_asks_and_then_erases(shared_services: Services, owner: str, ward: StoredCohort) -> None:
     app = open_app(cohort=ward.id)
     app.session_state["cohort-tabs"] = "Manage"
-    app = press(check(app.run()), "cohort-delete")
+    app = press(check(app.run()), f"cohort-delete-{ward.id}")
     assert shared_services.store.cohorts.list(owner) == () and "deleted" in texts(app)
+
+
+def test_a_second_press_does_not_delete_the_cohort_that_is_shown_next(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    other = shared_services.add_cohort(owner, replace(small_cohort(), name="other ward"))
+    app = open_app(cohort=ward.id)
+    app.session_state["cohort-tabs"] = "Manage"
+    asked = check(app.run()).button(key=f"cohort-delete-{ward.id}").proto.id
+    app = press(app, f"cohort-delete-{ward.id}")
+    assert app.button(key=f"cohort-delete-{other.id}").proto.id != asked, "a late press would mean this one"
+    assert [cohort.id for cohort in shared_services.store.cohorts.list(owner)] == [other.id]
 
 
 def test_deleting_tells_that_levels_stay_in_the_schema(
@@ -412,8 +425,6 @@ def test_what_another_owner_has_is_not_listed_and_not_opened(shared_services: Se
 
 
 def test_a_shared_cohort_can_be_used_and_not_deleted(shared_services: Services, owner: str) -> None:
-    from dataclasses import replace
-
     other = f"{owner}-other"
     theirs = shared_services.add_cohort(other, replace(small_cohort(), name="shared ward"))
     shared_services.store.cohorts.share(other, theirs.id)
@@ -423,7 +434,7 @@ def test_a_shared_cohort_can_be_used_and_not_deleted(shared_services: Services, 
         app = check(app.run())
         assert "shared with you" in texts(app)
         with pytest.raises(KeyError):
-            app.button(key="cohort-delete")
+            app.button(key=f"cohort-delete-{theirs.id}")
     finally:
         shared_services.store.cohorts.share(other, theirs.id, False)
 

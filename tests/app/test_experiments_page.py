@@ -224,6 +224,6 @@ def test_models_have_cards_and_those_trained_here_can_be_shared_and_deleted(
     app = check(app.selectbox(key="experiments-model").set_value("copied").run())
     app = check(app.toggle(key=f"share-{fingerprint}").set_value(True).run())
     assert shared_services.store.models.get("browser-" + "d" * 32, fingerprint).shared
-    app = press(app, "model-delete")
+    app = press(app, f"model-delete-{fingerprint}")
     assert "Model 'copied' is deleted" in texts(app)
     assert not folder.exists() and model_folders()["general"].exists()
