@@ -23,6 +23,8 @@ USABLE = ("final", "amended", "corrected", "preliminary")
 COMPARATORS = {"<": "below", "<=": "below", ">": "above", ">=": "above"}
 AGE = ("30525-0", "29553-5")  # age, and age calculated: a birth date tells them
 SEX = ("46098-0", "72143-1")  # sex as administrations record it: Patient.gender
+LETTERS = (("m", "f"), ("m", "w"), ("h", "f"), ("h", "m"))
+"""First letters of male and female, by language. One alone does not tell: M is a man in English, and mujer in Spanish."""
 Interval = tuple[datetime, datetime]
 
 
@@ -282,11 +284,18 @@ def _take_demographics(person: Person, cohort: Cohort, found: Mapping[str, list[
 def _take_sex(gender: str, feature: Feature, maker: RecordMaker) -> None:
     level = _level(feature, gender)
     if level is None and gender in ("male", "female"):
-        level = _level(feature, gender[0])
+        level = _letter(gender, feature)
     if level is None:
         maker.leave("Patient.gender", f"{shown(gender)!r} is none of: {', '.join(feature.levels)}.", "value")
     else:
         maker.take(feature.name, level)
+
+
+def _letter(gender: str, feature: Feature) -> str | None:
+    """The level that is the first letter of this gender, where the cohort has those of both."""
+    pairs = [[_level(feature, letter) for letter in pair] for pair in LETTERS]
+    whole = [pair for pair in pairs if None not in pair]
+    return whole[0][gender == "female"] if len(whole) == 1 else None
 
 
 def _take_age(born: str, feature: Feature, person: Person, maker: RecordMaker) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.patients import read_patients
 from l2m_core.schema import Feature, Outcome, Schema
@@ -40,6 +43,27 @@ def test_results_are_found_by_code_and_unit(cohort):
     )
     assert record.values == {"age": 70, "sex": "M", "lactate": 3.2, "scan": "dense"} and record.unused == ()
     assert record.notes == ("age is the age on 2026-02-28, the day of the newest result.",)
+
+
+@pytest.mark.parametrize(
+    ("levels", "male", "female"),
+    [
+        (("F", "M"), "M", "F"),
+        (("m", "w"), "m", "w"),
+        (("H", "M"), "H", "M"),  # hombre, mujer
+        (("F", "H"), "H", "F"),  # femme, homme
+        (("F", "N"), None, None),  # férfi is a man
+        (("F", "H", "M"), None, None),
+        (("1", "2"), None, None),
+    ],
+)
+def test_a_letter_stands_for_a_gender_only_beside_the_other_ones(levels, male, female):
+    sex = Feature("sex", kind="category", levels=levels, code="46098-0")
+    frame = pd.DataFrame({"sex": np.resize(levels, 40), "died": np.resize(["no", "yes", "yes"], 40)})
+    cohort = Cohort.from_frame(frame, schema=Schema((sex,), Outcome("died", classes=("no", "yes"))))
+    for gender, level in (("male", male), ("female", female)):
+        record = only(cohort, patient(gender=gender))
+        assert record.values.get("sex") == level and bool(record.unused) is (level is None)
 
 
 def test_without_a_time_the_age_is_todays(cohort):
