@@ -13,6 +13,7 @@ from app.store import NotFound, StoredCohort
 from l2m_core.cohort import Cohort
 from l2m_core.errors import InputError
 from l2m_core.patients import PatientRecord, from_plain
+from l2m_core.patients.fhir import unversioned
 from l2m_core.schema import Schema
 from l2m_core.step_through.words import RESEARCH_ONLY, percent, predicted
 from l2m_core.tables.cell_parsing import entered_text
@@ -67,26 +68,33 @@ def record_of(request: Mapping[str, Any], cohort: Cohort) -> tuple[PatientRecord
         raise NothingFetched(
             "Send the patient and the observations as prefetch, by the templates that discovery gives. This server asks nobody."
         )
+    if observations.get("resourceType") != "Bundle":
+        sent = str(observations.get("resourceType"))
+        raise NothingFetched(
+            f"The observations in the prefetch are a FHIR {sent:.40}, not a Bundle: what was measured is not known."
+        )
     if patient.get("resourceType") != "Patient" or patient.get("id") != patient_id:
         raise InputError("The patient in the prefetch is not the one whose chart is open.")
     own, foreign = _own(observations, patient_id)
-    bundle = {"resourceType": "Bundle", "entry": [{"resource": patient}, *own]}
-    found = from_plain(bundle, cohort)
-    notes = (f"Not read: {foreign} × resource of another patient.",) if foreign else ()
+    found = from_plain({**observations, "entry": [{"resource": patient}, *own]}, cohort)
+    notes = (f"Not read: {foreign} × resource of another patient, or of nobody who is named.",) if foreign else ()
     return found.patients[0], (*found.notes, *notes)
 
 
 def _own(observations: Mapping[str, Any], patient_id: str) -> tuple[list[dict[str, Any]], int]:
-    """The entries that are this patient's, called as the Patient is, and how many are somebody else's."""
+    """The entries that are this patient's, called as the Patient is, those that tell of the search, and how many are
+    somebody else's."""
     entries = observations.get("entry")
     own, foreign = [], 0
+    local = f"Patient/{patient_id}"
     for entry in entries if isinstance(entries, list) else []:
         resource = entry.get("resource") if isinstance(entry, Mapping) else None
         subject = resource.get("subject") if isinstance(resource, Mapping) else None
-        reference = subject.get("reference") if isinstance(subject, Mapping) else None
-        local = f"Patient/{patient_id}"
-        if isinstance(resource, Mapping) and (reference == local or str(reference).endswith(f"/{local}")):
+        reference = unversioned(str(subject.get("reference"))) if isinstance(subject, Mapping) else ""
+        if isinstance(resource, Mapping) and (reference == local or reference.endswith(f"/{local}")):
             own.append({"resource": {**resource, "subject": {"reference": local}}})
+        elif isinstance(resource, Mapping) and resource.get("resourceType") == "OperationOutcome":
+            own.append({"resource": resource})
         else:
             foreign += 1
     return own, foreign

@@ -92,7 +92,7 @@ def _people(bundle: Mapping[str, Any]) -> tuple[list[Person], list[str]]:
         resource = _mapping(entry.get("resource"))
         kind = _text(resource.get("resourceType")) or "entries without a resource"
         if kind == "Observation":
-            subject = _text(_mapping(resource.get("subject")).get("reference"))
+            subject = unversioned(_text(_mapping(resource.get("subject")).get("reference")))
             if subject and subject not in by_reference:
                 by_reference[subject] = people.setdefault(f"subject {subject}", Person())
             observations = by_reference[subject].observations if subject else homeless
@@ -100,6 +100,8 @@ def _people(bundle: Mapping[str, Any]) -> tuple[list[Person], list[str]]:
         elif kind != "Patient":
             others[kind] = others.get(kind, 0) + 1
     notes = [f"Not read: {count} × {shown(kind)}." for kind, count in others.items()]
+    if any(_mapping(link).get("relation") == "next" for link in _list(bundle.get("link"))):
+        notes.append("The Bundle goes on on a next page, which was not sent: results that stand there are not known here.")
     if homeless and not people:
         people["the only one"] = Person()
     if homeless and len(people) == 1:
@@ -107,6 +109,11 @@ def _people(bundle: Mapping[str, Any]) -> tuple[list[Person], list[str]]:
     elif homeless:
         notes.append(f"Not read: {len(homeless)} × Observation that says of no patient whose it is.")
     return list(people.values()), notes
+
+
+def unversioned(reference: str) -> str:
+    """A reference to whichever version there is of what it names."""
+    return reference.partition("/_history/")[0]
 
 
 def _names(entry: Mapping[str, Any], resource: Mapping[str, Any]) -> Iterator[str]:

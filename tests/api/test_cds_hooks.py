@@ -11,6 +11,8 @@ from app.api import cds_hooks
 from tests.api.conftest import refusal
 from tests.patients.ward import bundle, observation, patient
 
+OUTCOME = {"resourceType": "OperationOutcome", "issue": [{"severity": "error", "code": "timeout"}]}
+
 
 def chart(*entries: dict, **facts: Any) -> dict:
     return {
@@ -63,6 +65,31 @@ def test_without_its_resources_the_service_asks_nobody(
 ) -> None:
     answer = client.post(service(cohorts), json=chart(prefetch=prefetch))
     assert "This server asks nobody" in refusal(answer, 412)
+
+
+@pytest.mark.parametrize(
+    "sent", [OUTCOME, {"resourceType": "Observation", "status": "final"}, {}], ids=["outcome", "observation", "empty"]
+)
+def test_a_search_that_gave_no_bundle_is_not_read_as_a_patient_without_results(
+    client: httpx.Client, cohorts: dict[str, str], sent: dict
+) -> None:
+    prefetch = {"patient": patient(gender="male")["resource"], "observations": sent}
+    answer = client.post(service(cohorts), json=chart(prefetch=prefetch))
+    assert "not a Bundle: what was measured is not known" in refusal(answer, 412)
+
+
+def test_a_card_tells_what_a_search_said_and_that_it_goes_on(client: httpx.Client, cohorts: dict[str, str]) -> None:
+    sent = chart(observation("2524-7", 3.5), {"resource": OUTCOME, "search": {"mode": "outcome"}})
+    sent["prefetch"]["observations"]["link"] = [{"relation": "next", "url": "https://ehr.example/fhir?page=2"}]
+    (card,) = client.post(service(cohorts), json=sent).json()["cards"]
+    assert "1 × OperationOutcome" in card["detail"] and "another patient" not in card["detail"]
+    assert "goes on on a next page, which was not sent" in card["detail"] and "ehr" not in card["detail"]
+
+
+def test_a_result_may_name_the_version_of_its_patient(client: httpx.Client, cohorts: dict[str, str]) -> None:
+    plainly = client.post(service(cohorts), json=chart(observation("2524-7", 3.5)))
+    versioned = client.post(service(cohorts), json=chart(observation("2524-7", 3.5, of="Patient/a/_history/3")))
+    assert versioned.json() == plainly.json()
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,16 @@ def test_a_letter_stands_for_a_gender_only_beside_the_other_ones(levels, male, f
         assert record.values.get("sex") == level and bool(record.unused) is (level is None)
 
 
+def test_a_reference_to_a_version_of_a_patient_is_one_to_the_patient(cohort):
+    record = only(cohort, patient(gender="male"), observation("2524-7", 3.2, of="Patient/a/_history/2"))
+    assert record.values == {"sex": "M", "lactate": 3.2}
+
+
+def test_a_page_of_results_is_said_to_be_one(cohort):
+    page = bundle(patient(), observation("2524-7", 3.2)) | {"link": [{"relation": "self"}, {"relation": "next"}]}
+    assert "goes on on a next page" in read_patients(json.dumps(page), cohort).notes[0]
+
+
 def test_without_a_time_the_age_is_todays(cohort):
     born = datetime.now(UTC).year - 50
     assert only(cohort, patient(birthDate=f"{born}-01-01")).values["age"] == 50
