@@ -14,7 +14,10 @@ from torch import Tensor
 
 CHANNELS = 12
 LARGEST_SQUARED = 1e15  # of values whose squares are summed as they are: those of a million rows stay below 1e37
-LARGER_UNIT = 2.0**80
+SMALLEST_SQUARED = 1e-15  # below it, squares are less than a float32 holds with all its digits
+LARGER_UNIT, SMALLER_UNIT = 2.0**80, 2.0**-80
+LEAST_STD = 1e-6  # of what is alike but for rounding
+ROUNDING = 1e-5  # as a share of the size of numbers
 # Channels that a model with another setting of `values` does not see: those of the size, and those of the rank.
 HIDDEN = {"size and rank": (), "size": (1, 3, 4, 5, 6, 7), "rank": (0, 2)}
 
@@ -61,9 +64,7 @@ def fit_columns(x: Tensor, r: Tensor, categorical: Tensor) -> Columns:
 
 def mean_and_std(x: Tensor, r: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """(B, d) each, of the recorded values of x: (B, N, d) float32, finite and 0 where r is False. count: (B, d), from 1."""
-    # The square of a value beyond 1e19 is more than a float32 holds. Such columns are worked on in a unit 2^80 times
-    # as large; every other column keeps its own. A power of two changes no digit.
-    unit = torch.where(x.abs().amax(1) > LARGEST_SQUARED, LARGER_UNIT, 1.0)
+    unit = unit_to_square(x)
     x = x / unit[:, None]
     mean = x.sum(1) / count
     variance = torch.where(r, x - mean[:, None], torch.zeros_like(x)).square().sum(1) / count
@@ -71,11 +72,33 @@ def mean_and_std(x: Tensor, r: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     return (mean * unit).clamp(-most, most), (variance.sqrt() * unit).clamp_max(most)
 
 
+def unit_to_square(x: Tensor) -> Tensor:
+    """(B, …) of x: (B, N, …), what to divide values by before they are squared.
+
+    The square of a value beyond 1e19 is more than a float32 holds, and that of one below 1e-19 nearly nothing. Such columns
+    are worked on in a unit 2^80 times as large, or as small; every other column keeps its own. A power of two changes no
+    digit.
+    """
+    largest = x.abs().amax(1)
+    small = (largest > 0) & (largest < SMALLEST_SQUARED)
+    return torch.where(largest > LARGEST_SQUARED, LARGER_UNIT, torch.where(small, SMALLER_UNIT, 1.0))
+
+
+def is_small(mean: Tensor, std: Tensor) -> Tensor:
+    """Whether values that differ by as little as `std` are alike, but for rounding; in mol/L all differences are small."""
+    return (std <= LEAST_STD) & (std <= ROUNDING * (mean.abs() + std))
+
+
+def usable_std(mean: Tensor, std: Tensor) -> Tensor:
+    """What may be divided by."""
+    return torch.where(is_small(mean, std), LEAST_STD, std)
+
+
 def embed_values(columns: Columns, x: Tensor, known: Tensor) -> Tensor:
     """(B, n, d) values and mask → (B, n, d, CHANNELS); what is not known never shows."""
     # Unknown values are the mean only so that no NaN arises below; they are multiplied by 0 in the end.
     x = torch.where(known, x.float(), columns.mean[:, None].expand_as(x))
-    z = (x - columns.mean[:, None]) / columns.std.clamp_min(1e-6)[:, None]
+    z = (x - columns.mean[:, None]) / usable_std(columns.mean, columns.std)[:, None]
     z = torch.where(columns.std[:, None] > 0, z, torch.zeros_like(z)).clamp(-1e4, 1e4)
     # About linear near 0, logarithmic in the tails: an outlier stays visible and does not dominate.
     size = z.sign() * z.abs().log1p()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from l2m_core.errors import ConfigError
-from l2m_core.model.columns import HIDDEN
+from l2m_core.model.columns import HIDDEN, unit_to_square, usable_std
 from l2m_core.model.parallel import RunAll, in_turn
 from l2m_core.settings import check_least, check_most
 
@@ -197,4 +197,6 @@ def outcome_scale(context: Context) -> tuple[Tensor, Tensor]:
         ones = torch.ones(len(context.y), 1, device=context.y.device)
         return torch.zeros_like(ones), ones
     y = context.y.float()
-    return y.mean(1, keepdim=True), y.std(1, keepdim=True, correction=0).clamp_min(1e-6)
+    mean, unit = y.mean(1, keepdim=True), unit_to_square(y)[:, None]
+    std = (y / unit).std(1, keepdim=True, correction=0) * unit
+    return mean, usable_std(mean, std)

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from l2m_core.model.density import predictive
 from tests.model.examples import FEATURES, KINDS, answers, draw_example, tiny_model
 
 both = pytest.mark.parametrize("encoder, outcome", KINDS)
@@ -176,3 +177,26 @@ def test_a_model_of_ranks_alone_does_not_see_sizes(values, moved_by):
     difference = (stretched - ask(model, replace(example, a=known), plain)).abs()
     difference = difference[difference.isfinite()].max()
     assert difference < 1e-5 if moved_by == "nothing" else difference > 1e-3
+
+
+@both
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**-40, 2.0**-70, 2.0**70])
+def test_the_unit_of_values_does_not_matter(encoder, outcome, unit):
+    model, example = tiny_model(encoder, outcome, 3), draw_example(outcome, 3)
+    c = example.context
+    scaled = replace(c, x=c.x * unit)
+    close(ask(model, replace(example, x=example.x * unit), scaled), ask(model, example))
+
+
+@pytest.mark.parametrize("encoder", ["cells", "rows"])
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**-40, 2.0**-70])
+def test_the_unit_of_an_outcome_does_not_matter(encoder, unit):
+    model, example = tiny_model(encoder, "continuous", 3), draw_example("continuous", 3)
+    c = example.context
+    with torch.no_grad():
+        plain, small = (
+            predictive(model.query(memory, example.x, example.a), memory)
+            for memory in (model.condition(c), model.condition(replace(c, y=c.y * unit)))
+        )
+    close(small.mean / unit, plain.mean)
+    close(small.quantile(0.9) / unit, plain.quantile(0.9))

@@ -109,3 +109,13 @@ def test_the_same_rows_give_the_same_numbers_whether_gradients_are_kept_or_not()
         other = fitted(context).predict(context.x, told(context))
     np.testing.assert_array_equal(one.mean, other.mean)
     np.testing.assert_array_equal(one.std, other.std)
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**-60])
+def test_the_unit_of_values_and_outcome_does_not_matter(unit):
+    context = crossed(40)
+    small = replace(context, x=context.x * np.float32(unit), y=context.y * np.float32(unit))
+    told_plainly = fitted(context).predict(context.x, told(context))
+    told_small = fitted(small).predict(small.x, told(small))
+    np.testing.assert_allclose(told_small.mean / unit, told_plainly.mean, rtol=1e-4)
+    np.testing.assert_allclose(told_small.std / unit, told_plainly.std, rtol=1e-4)

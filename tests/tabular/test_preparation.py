@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,20 @@ def test_statistics_use_recorded_values_only():
     number = values[CONTEXT.r[:, 1], 1]
     assert abs(number.mean()) < 1e-5
     assert abs(number.std() - 1) < 1e-5
+
+
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**-60])
+def test_the_unit_of_numbers_does_not_matter(unit):
+    number = np.arange(CONTEXT.x.shape[1]) != LEVELS
+    scale = np.where(number, np.float32(unit), np.float32(1))
+    scaled = Encoding(replace(CONTEXT, x=CONTEXT.x * scale)).values(CONTEXT.x * scale)
+    np.testing.assert_allclose(scaled, Encoding(CONTEXT).values(CONTEXT.x), rtol=1e-5, atol=1e-6)
+
+
+def test_rounding_is_not_taken_for_values():
+    x = CONTEXT.x.copy()
+    x[:, 1] = np.where(np.arange(len(x)) % 2, 0.1, np.nextafter(np.float32(0.1), np.float32(1)))
+    assert np.abs(Encoding(replace(CONTEXT, x=x)).values(x)[:, 1]).max() < 1e-6
 
 
 def test_a_category_has_a_column_for_each_level_and_none_for_an_unseen_one():
