@@ -29,6 +29,12 @@ def main(arguments: list[str] | None = None) -> int:
     except L2MError as error:
         print(error, file=sys.stderr)
         return 2
+    except OSError as error:  # a full disk behind the output
+        print(
+            f"The output cannot be written ({error.strerror or error}), so what stands there is not whole.",
+            file=sys.stderr,
+        )
+        return 2
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -144,7 +150,7 @@ def _heads(url: str, choice: argparse.Namespace) -> int:
             signed.append(store.heads())
             print(f"Signed all heads in {signed.file}.")
             return 0
-        print(store.export_heads(), end="")
+        print(store.export_heads(), end="", flush=True)
     return 0
 
 

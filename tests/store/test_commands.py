@@ -203,3 +203,14 @@ def test_an_empty_store_beside_a_secret_is_a_warning(
     with closing(Store(f"sqlite:///{path}")) as store:
         begin(store)
     assert main(["--database", f"sqlite:///{path}", "verify"]) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="This system has no /dev/full, which plays a full disk.")
+def test_heads_that_a_full_disk_cuts_off_are_said_to_be_so(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'l2m.sqlite3'}"
+    assert main(["--database", url, "migrate"]) == 0
+    command = [sys.executable, "-P", "-m", "app.store", "--database", url, "heads"]
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 2 and "No space left" in done.stderr and "Traceback" not in done.stderr
