@@ -254,11 +254,15 @@ def _in_plain_words(error: SQLAlchemyError) -> StoreError:
         return Conflict("This was changed elsewhere in the meantime. Read it again, then decide.")
     if isinstance(error, PoolTimeout) or code in ("55P03", "40001", "40P01") or code.startswith("SQLITE_BUSY"):
         return Busy(f"The database was busy for {SECONDS_TO_WAIT} seconds ({code}). Try again.")
-    if code in ("SQLITE_FULL", "53100"):
+    if code in ("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "53100"):
         return StoreError(f"The disk of the database is full ({code}). Free some space; nothing stored was lost.")
-    if code in ("SQLITE_CORRUPT", "SQLITE_NOTADB"):
+    if code.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC")):
+        return StoreError(
+            f"The disk of the database refused to be written to ({code}). See whether it is full or damaged."
+        )
+    if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return StoreError(f"The database file is damaged ({code}). Restore a back-up.")
-    if code in ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "25006"):
+    if code.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")) or code == "25006":
         return StoreError(f"The database cannot be written to ({code}). Check the rights on its file and folder.")
     if isinstance(error, OperationalError) and not code.startswith("SQLITE"):
         return Unreachable(f"The database cannot be reached ({code}). Check that it runs, and L2M_DATABASE_URL.")

@@ -175,6 +175,19 @@ def test_a_disk_that_fills_up_ends_a_backup_in_words(tmp_path: Path, migrated_sq
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_database_whose_disk_is_full_is_said_to_be_so(tmp_path: Path, migrated_sqlite: Path) -> None:
+    """Not even the file beside it, by which its readers agree, can be made."""
+    path = tmp_path / "store.sqlite3"
+    path.write_bytes(migrated_sqlite.read_bytes())
+    script = (
+        "import resource, sys; from app.store.__main__ import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", script, "--database", f"sqlite:///{path}", "migrate"]
+    ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2 and "The disk of the database is full" in ended.stderr, ended.stderr
+
+
 # -- what verify is given -------------------------------------------------------------------------------------------
 
 
