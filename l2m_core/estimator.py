@@ -138,12 +138,19 @@ class L2MClassifier(ClassifierMixin, _InContext):
 
     def fit(self, X: Any, y: Any) -> L2MClassifier:
         X, y = validate_data(
-            self, self._learn_columns(X), y, ensure_all_finite="allow-nan", dtype=np.float64, ensure_min_samples=2
+            self,
+            self._learn_columns(X),
+            _labels(y),
+            ensure_all_finite="allow-nan",
+            dtype=np.float64,
+            ensure_min_samples=2,
         )
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only ({self.classes_[0]!r}); at least two classes are needed.")
+            raise ValueError(
+                f"y holds one class only ({self.classes_.tolist()[0]!r}); at least two classes are needed."
+            )
         kind = "binary" if len(self.classes_) == 2 else "multiclass"
         self._condition(_within_float32(X), codes, kind, [str(label) for label in self.classes_])
         return self
@@ -185,6 +192,22 @@ class L2MRegressor(RegressorMixin, _InContext):
 
     def predict(self, X: Any) -> np.ndarray:
         return self.predict_distribution(X).mean
+
+
+def _labels(y: Any) -> Any:
+    """Classes as scikit-learn takes them, of a series or array of objects: truth values as such, and no blanks."""
+    if y is None or not (pd.api.types.is_object_dtype(y) or isinstance(getattr(y, "dtype", None), pd.StringDtype)):
+        return y
+    labels = np.asarray(y, dtype=object)
+    if missing := int(pd.isna(labels).sum()):
+        raise ValueError(f"y is missing in {missing} of {labels.size} rows. Leave these rows out of the fit.")
+    if labels.size and all(isinstance(label, bool | np.bool_) for label in labels.flat):
+        return labels.astype(bool)
+    others = [label for label in labels.flat if not isinstance(label, str)]
+    if 0 < len(others) < labels.size:
+        other = others[0]
+        raise ValueError(f"y holds texts and others, such as {other!r}. Give all classes as texts: y.astype(str).")
+    return y
 
 
 def _names(estimator: _InContext, d: int) -> list[str]:

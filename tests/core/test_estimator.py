@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -244,3 +245,25 @@ def test_numbers_that_32_bits_change_are_announced():
         L2MClassifier().fit(seconds[:, None], np.arange(40) % 2)
     with pytest.warns(UserWarning, match="'outcome': .* are rounded to 32 bits"):
         L2MRegressor().fit(np.arange(40.0)[:, None], seconds)
+
+
+def test_truth_values_held_as_objects_are_classes():
+    x, y = np.arange(12.0)[:, None], np.arange(12) > 5
+    told = L2MClassifier().fit(x, y.astype(object))
+    assert told.classes_.tolist() == [False, True] and told.predict(x).dtype == bool
+    np.testing.assert_array_equal(told.predict_proba(x), L2MClassifier().fit(x, y).predict_proba(x))
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (pd.Series(["ill", None, "well", "ill"], dtype=object), "y is missing in 1 of 4 rows"),
+        (pd.Series(["ill", None, "well", "ill"], dtype="string"), "y is missing in 1 of 4 rows"),
+        (pd.Series([True, None, False, True], dtype=object), "y is missing in 1 of 4 rows"),
+        (pd.Series(["ill", 1, "well", 1], dtype=object), "texts and others, such as 1. Give all classes as texts"),
+        (pd.Series([0, 0, 0, 0]), "one class only (0)"),
+    ],
+)
+def test_classes_that_cannot_be_told_apart_are_refused_in_words(y, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        L2MClassifier().fit(np.arange(4.0)[:, None], y)
