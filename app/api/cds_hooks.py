@@ -81,11 +81,12 @@ def record_of(request: Mapping[str, Any], cohort: Cohort) -> tuple[PatientRecord
     return found.patients[0], (*found.notes, *notes)
 
 
-def _own(observations: Mapping[str, Any], patient_id: str) -> tuple[list[dict[str, Any]], int]:
+def _own(observations: Mapping[str, Any], patient_id: str) -> tuple[list[Mapping[str, Any]], int]:
     """The entries that are this patient's, called as the Patient is, those that tell of the search, and how many are
     somebody else's."""
     entries = observations.get("entry")
-    own, foreign = [], 0
+    own: list[Mapping[str, Any]] = []
+    foreign = 0
     local = f"Patient/{patient_id}"
     for entry in entries if isinstance(entries, list) else []:
         resource = entry.get("resource") if isinstance(entry, Mapping) else None

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
+
+Numbers = TypeVar("Numbers", Tensor, np.ndarray)
 
 CHANNELS = 12
 LARGEST_SQUARED = 1e15  # of values whose squares are summed as they are: those of a million rows stay below 1e37
@@ -84,14 +88,14 @@ def unit_to_square(x: Tensor) -> Tensor:
     return torch.where(largest > LARGEST_SQUARED, LARGER_UNIT, torch.where(small, SMALLER_UNIT, 1.0))
 
 
-def is_small(mean: Tensor, std: Tensor) -> Tensor:
+def is_rounding(mean: Numbers, std: Numbers) -> Numbers:
     """Whether values that differ by as little as `std` are alike, but for rounding; in mol/L all differences are small."""
-    return (std <= LEAST_STD) & (std <= ROUNDING * (mean.abs() + std))
+    return (std <= LEAST_STD) & (std <= ROUNDING * (abs(mean) + std))
 
 
 def usable_std(mean: Tensor, std: Tensor) -> Tensor:
     """What may be divided by."""
-    return torch.where(is_small(mean, std), LEAST_STD, std)
+    return torch.where(is_rounding(mean, std), LEAST_STD, std)
 
 
 def embed_values(columns: Columns, x: Tensor, known: Tensor) -> Tensor:

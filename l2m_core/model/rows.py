@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from l2m_core.errors import ConfigError
 from l2m_core.model.attention import FeedForward, SelfAttention
-from l2m_core.model.columns import is_small, mean_and_std
+from l2m_core.model.columns import is_rounding, mean_and_std
 from l2m_core.model.heads import Readout, keep_possible_classes, to_gain
 from l2m_core.model.interface import Context, Memory, ModelConfig, Output, Progress, ignore_progress, outcome_scale
 from l2m_core.model.parallel import RunAll, in_turn
@@ -134,7 +134,7 @@ class RowQueries(nn.Module):
         x, count = context.x.float(), context.r.sum(1).clamp_min(1)
         # Mean and variance of recorded values only: what is hidden must not leak into the scale.
         mean, std = mean_and_std(torch.where(context.r, x, 0.0), context.r, count)
-        return Scale(mean, torch.where(is_small(mean, std), 1.0, std)), *outcome_scale(context)
+        return Scale(mean, torch.where(is_rounding(mean, std), 1.0, std)), *outcome_scale(context)
 
     def embed_known(self, rows: Context, scale: Scale, shift: Tensor, spread: Tensor) -> Tensor:
         """Rows with outcomes: (B, 1, N, width)."""

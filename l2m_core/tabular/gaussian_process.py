@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from l2m_core.model.columns import usable_std
 from l2m_core.tabular.imputation import CELLS, Imputation, Imputed
 from l2m_core.tabular.predictions import Gaussian
-from l2m_core.tabular.preparation import LEAST_STD, Context, is_small
+from l2m_core.tabular.preparation import Context
 
 STEPS, RATE = 40, 0.1
 """Of the search for lengths and variances: a fixed number, so that the same rows give the same numbers."""
@@ -75,8 +76,7 @@ class GaussianProcess:
             context = context.rows(np.sort(random.permutation(len(context.y))[:MOST_ROWS]))
         self.rows = self.imputation(context.x, np.ones_like(context.x, dtype=bool))
         y = torch.from_numpy(np.asarray(context.y)).double()
-        mean, std = y.mean().numpy(), y.std().numpy()
-        self.shift, self.scale = float(mean), LEAST_STD if is_small(mean, std) else float(std)
+        self.shift, self.scale = float(y.mean()), float(usable_std(y.mean(), y.std()))
         y = ((y - self.shift) / self.scale)[:, None]
         some = torch.from_numpy(np.sort(random.permutation(len(y))[:SEARCH_ROWS]))
         self.kernel = _search(self.rows.rows(some), y[some])

@@ -8,14 +8,13 @@ import numpy as np
 
 from l2m_core.acquire.random_order import random_positions
 from l2m_core.errors import CohortError
+from l2m_core.model.columns import is_rounding
 from l2m_core.tabular.predictions import CohortLike, known_cells
 
 MOST_LEVELS = 12
 """Levels of a category that get a column of their own; rarer ones share "none of these"."""
 LARGEST_SCORE = 5.0
 """Standardised values are clipped here, so that one mistyped value cannot rule a fit."""
-LEAST_STD, ROUNDING = 1e-6, 1e-5
-"""What is alike but for rounding differs by less: by itself, and as a share of the size of numbers."""
 
 
 @dataclass(frozen=True)
@@ -142,11 +141,6 @@ def random_acquisitions(
     return (r & ~acquirable) | (candidates & (position < size[:, None])[:, groups])
 
 
-def is_small(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """Whether values that differ by as little as `std` are alike, but for rounding; in mol/L all differences are small."""
-    return (std <= LEAST_STD) & (std <= ROUNDING * (np.abs(mean) + std))
-
-
 class Encoding:
     """d features as D columns: numbers standardised, categories one column for each common level; unknown is 0.
 
@@ -165,7 +159,7 @@ class Encoding:
         count = np.maximum(recorded.sum(0), 1)
         self._mean = np.where(recorded, numbers, 0).sum(0) / count
         std = np.sqrt((np.where(recorded, numbers - self._mean, 0) ** 2).sum(0) / count)
-        self._scale = np.where(is_small(self._mean, std), 1.0, std)
+        self._scale = np.where(is_rounding(self._mean, std), 1.0, std)
         owners = [self._numbers] + [np.full(len(levels), j) for j, levels in self._levels.items()]
         self.owner = np.concatenate(owners).astype(np.int64)
         """(D,) the feature each column belongs to"""
