@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +49,18 @@ def test_the_page_has_each_size_and_share(tmp_path: Path, monkeypatch: pytest.Mo
     (whole, double, half) = (line for line in lines if line.startswith("| generated |") and "[" in line)
     assert "`python -m train bands --tasks 1 --rows 40 80`" in "\n".join(lines), "the command that gives these numbers"
     assert "| 40 | 1 | 1 |" in whole and "| 80 | 1 | 1 |" in double and "| 80 | 0.5000 | 1 |" in half
+
+
+def test_a_run_that_is_cut_short_leaves_what_it_has_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut(tasks: int, most_rows: int) -> Iterator[bands.Source]:
+        yield from itertools.islice(whole(tasks, most_rows), 1)
+        raise KeyboardInterrupt
+
+    whole = bands.generated
+    monkeypatch.setattr(bands, "generated", cut)
+    with pytest.raises(KeyboardInterrupt):
+        bands.main(["--tasks", "1", "--rows", "40", "--out", str(tmp_path)])
+    assert "| generated | synthetic 1 | 40 |" in (tmp_path / "bands.md").read_text()
 
 
 def test_real_tables_are_mixed_and_short_ones_left_out(tmp_path: Path, model: L2M) -> None:

@@ -20,12 +20,12 @@ import pandas as pd
 from l2m_core.cli import at_least, program, purpose
 from l2m_core.cohort import Cohort
 from l2m_core.errors import RangeWarning
+from l2m_core.learn.checkpoints import write_text
 from l2m_core.memory import L2M, CohortMemory, load
 from l2m_core.paths import folder_to_write
 from l2m_core.step_through.explanation import SCATTER, band_of, shown_of
 from train.study.answer_settings import known_in_part
 from train.study.evaluation.manifest import read_manifest
-from train.study.evaluation.report import publish
 from train.study.experiments.families import Family, draw
 from train.study.markdown import markdown_table
 
@@ -60,16 +60,21 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--data", type=Path, help="a folder of real cohorts with a manifest, whose long ones are added")
     parser.add_argument("--out", type=folder_to_write, default=Path("docs/results"))
     given = parser.parse_args(arguments)
-    model, found = load(given.model), []
+    model, found, page = load(given.model), [], ""
+    rows = f" --rows {' '.join(map(str, given.rows))}" if tuple(given.rows) != ROWS else ""
+    command = f"`python -m train bands --tasks {given.tasks}{rows}{' --data FOLDER' if given.data else ''}`"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangeWarning)
         for kind, sources in (("generated", generated(given.tasks, max(given.rows))), ("real", real(given.data))):
             for source in sources:
-                found += [{"tables": kind, **row} for row in judge(model, source, given.rows)]
-                print(f"{source.name}: {len(found)} widths so far", flush=True)
-    rows = f" --rows {' '.join(map(str, given.rows))}" if tuple(given.rows) != ROWS else ""
-    command = f"`python -m train bands --tasks {given.tasks}{rows}{' --data FOLDER' if given.data else ''}`"
-    publish(given.out / "bands.md", page_of(pd.DataFrame(found), f"{command}, model {model.fingerprint[:12]}."))
+                widths = [{"tables": kind, **row} for row in judge(model, source, given.rows)]
+                found += widths
+                print(f"{source.name}: {len(widths) or 'too few rows for any'} widths", flush=True)
+                page = page_of(pd.DataFrame(found), f"{command}, model {model.fingerprint[:12]}.")
+                given.out.mkdir(parents=True, exist_ok=True)
+                # After each table, so that a run that is cut short leaves what it has measured.
+                write_text(given.out / "bands.md", page)
+    print(page)
     return 0
 
 
