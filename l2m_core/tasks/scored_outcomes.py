@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from l2m_core.tasks.batch import Truth
-from l2m_core.tasks.draws import coin, log_uniform, normal, uniform
+from l2m_core.tasks.draws import coin, integers, log_uniform, normal, standardise, uniform
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,9 @@ class OutcomeRanges:
     """Range of a rare outcome's prevalence, log-uniform."""
     noise: tuple[float, float] = (0.05, 2.0)
     """Range of the noise of a continuous outcome, against a signal of unit variance."""
+    recorded_share: float = 0.0
+    """Share of tasks whose continuous outcome has the shape of a score, a count or a stay: skewed either way, bounded, capped,
+    rounded."""
 
 
 def draw_class_counts(generator, ranges: OutcomeRanges, tasks: int) -> Tensor:
@@ -119,6 +122,32 @@ def continuous_of(generator, ranges: OutcomeRanges, score: Tensor):
     mean, spread = score.masked_fill(skewed, float("nan")), std.masked_fill(skewed | heavy, float("nan"))
     scale = log_uniform(generator, (tasks, 1), 0.1, 100.0)
     shift = normal(generator, (tasks, 1)) * scale
-    y = shift + scale * torch.where(skewed, bent, y)
+    shown = torch.where(skewed, bent, y)
+    if ranges.recorded_share > 0:
+        recorded = coin(generator, (tasks, 1), ranges.recorded_share)
+        shown = torch.where(recorded, _as_recorded(generator, y), shown)
+        mean, spread = mean.masked_fill(recorded, float("nan")), spread.masked_fill(recorded, float("nan"))
+    y = shift + scale * shown
     truth = Truth(mean=shift + scale * mean, std=scale * spread)
     return y, truth, 1 / (1 + noise[:, 0].square())
+
+
+def _as_recorded(generator, y: Tensor) -> Tensor:
+    """(B, N) an outcome as it is written down: a shape either way up, at times cut off at one end, at times in steps."""
+    shape = (y.shape[0], 1)
+    z = standardise(y).clamp(-4.0, 4.0) * torch.where(coin(generator, shape, 0.5), 1.0, -1.0)
+    power = log_uniform(generator, shape, 0.2, 1.2)
+    kind = integers(generator, shape, 0, 3)
+    shown = z
+    for index, candidate in enumerate(((z * power).exp(), torch.special.ndtr(1.7 * z), z.sign() * torch.expm1(z.abs() * power))):
+        shown = torch.where(kind == index + 1, standardise(candidate), shown)
+    # Scores that many patients have in full, counts of which many are zero, stays that a study ended.
+    least = (uniform(generator, shape, 0.02, 0.4) * y.shape[1]).long()
+    limit = shown.sort(1).values.gather(1, least)
+    shown = torch.where(coin(generator, shape, 0.3), torch.maximum(shown, limit), shown)
+    shown = shown * torch.where(coin(generator, shape, 0.5), 1.0, -1.0)
+    step = log_uniform(generator, shape, 0.05, 1.0)
+    stepped = (shown / step).round() * step
+    # An outcome that nearly all patients share would have no spread in a short context.
+    shared = (stepped == stepped.median(1, keepdim=True).values).float().mean(1, keepdim=True)
+    return torch.where(coin(generator, shape, 0.5) & (shared < 0.7), stepped, shown)

@@ -25,6 +25,21 @@ def test_continuous_outcomes_scatter_as_the_truth_says_where_it_has_a_closed_for
     assert z.mean().item() == pytest.approx(0, abs=0.05) and z.std().item() == pytest.approx(1, abs=0.05)
 
 
+def test_recorded_outcomes_have_steps_and_limits_and_claim_no_closed_form():
+    recorded, plain = draw(outcome="continuous", recorded_share=1.0, tasks=100), draw(outcome="continuous", tasks=100)
+    assert recorded.truth.std.isnan().all() and recorded.y.isfinite().all()
+    # How many values there are of 300 rows, and how many rows share the most common one.
+    values, shared = zip(*(counted(y) for y in recorded.y), strict=True)
+    assert sum(count < 40 for count in values) > 10 and sum(60 < most < 210 for most in shared) > 10
+    assert all(most < 0.8 * 300 for most in shared), "there is a spread to be learned of"
+    assert sum(count > 290 for count in map(lambda y: counted(y)[0], plain.y)) > 90
+
+
+def counted(y: torch.Tensor) -> tuple[int, int]:
+    _, counts = y.unique(return_counts=True)
+    return len(counts), int(counts.max())
+
+
 def test_classes_and_prevalence_vary():
     batch = draw(tasks=200, rows=100)
     assert {2, 3, 10} <= set(batch.n_classes.tolist()) and batch.n_classes.max() == 10
