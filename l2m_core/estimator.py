@@ -57,6 +57,8 @@ class _InContext(BaseEstimator):
     memory_: CohortMemory
 
     def _condition(self, x: np.ndarray, y: np.ndarray, kind: str | None, classes) -> None:
+        if not isinstance(self.council, bool | np.bool_):
+            raise ValueError(f"council is {self.council!r}; it must be True or False.")
         model = _loaded(str(self.model), wanted(self.device), self.dtype)
         names = _names(self, x.shape[1])
         cohort = Cohort.from_arrays(
@@ -80,6 +82,9 @@ class _InContext(BaseEstimator):
         self.columns_: dict[int, tuple[Feature, ReadingRules]] = {}
         if not isinstance(X, pd.DataFrame):
             return X
+        if not X.columns.is_unique:
+            name = X.columns[X.columns.duplicated()][0]
+            raise ValueError(f"X has two columns of the name {name!r}. Rename one, or leave it out.")
         encoded, texts = X.copy(), {}
         for position, dtype in enumerate(X.dtypes):
             if not pd.api.types.is_numeric_dtype(dtype):

@@ -69,6 +69,9 @@ def check_file(out: Path, read: Iterable[Path | str] = (), option: str = "--out"
     """A file can be written there, and it takes the place of nothing that is read."""
     if out.is_dir():
         raise ConfigError(f"{out} is a folder. Name a file in it.")
+    # What is written takes the place of what has the name, which must not be a device, nor the system's name for one.
+    if (out.exists() and not out.is_file()) or out.absolute().parent == Path("/dev"):
+        raise ConfigError(f"{out} is no file but a device or a pipe. Name a file.")
     for path in map(Path, read):
         if out.resolve() == path.resolve():
             raise ConfigError(f"{option} would take the place of {path.name}, which is read. Choose another {option}.")

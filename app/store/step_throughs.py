@@ -94,14 +94,22 @@ class StepThroughs:
             return _step_through(_own(session, owner, step_through_id))
 
     def list(
-        self, owner: str, search: str = "", status: StepThroughStatus | None = None, limit: int = 200
+        self,
+        owner: str,
+        search: str = "",
+        status: StepThroughStatus | None = None,
+        limit: int = 200,
+        cohorts: Collection[str] | None = None,
     ) -> tuple[StepThrough, ...]:
-        """The owner's step-throughs whose title contains `search` (in any case), latest activity first."""
+        """The owner's step-throughs whose title contains `search` (in any case), latest activity first; of all cohorts, or of
+        those with these ids."""
         query = select(StepThroughRow).where(StepThroughRow.owner == owner, StepThroughRow.deleted_at.is_(None))
         if search:
             query = query.where(StepThroughRow.title.icontains(search, autoescape=True))
         if status is not None:
             query = query.where(StepThroughRow.status == status)
+        if cohorts is not None:
+            query = query.where(StepThroughRow.cohort_id.in_(cohorts))
         query = query.order_by(StepThroughRow.updated_at.desc(), StepThroughRow.id).limit(limit)
         with self._database.reading() as session:
             return tuple(_step_through(row) for row in session.scalars(query))

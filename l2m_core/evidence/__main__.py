@@ -18,6 +18,7 @@ from l2m_core.evidence.cross_fitting import gather
 from l2m_core.evidence.duration import expected_seconds, in_words
 from l2m_core.evidence.folds import EvidenceSettings
 from l2m_core.evidence.sentences import at_threshold, check_threshold
+from l2m_core.learn.checkpoints import write_text
 from l2m_core.memory import load
 from l2m_core.paths import check_file, file_to_write
 from l2m_core.tables import reading_options
@@ -151,7 +152,7 @@ def run(given: argparse.Namespace) -> int:
     if given.json:
         try:
             given.json.parent.mkdir(parents=True, exist_ok=True)
-            given.json.write_text(json.dumps(evidence.to_data(), indent=1), encoding="utf-8")
+            write_text(given.json, json.dumps(evidence.to_data(), indent=1))
         except OSError as error:
             raise ConfigError(f"The figures cannot be written to {given.json} ({error.strerror}).") from error
     return 0

@@ -80,12 +80,15 @@ def _people(bundle: Mapping[str, Any]) -> tuple[list[Person], list[str]]:
     entries = [_mapping(entry) for entry in _list(bundle.get("entry"))]
     people: dict[str, Person] = {}
     by_reference: dict[str, Person] = {}
+    placeless: dict[str, Person] = {}  # of whom no full address tells on which server they are
     for number, entry in enumerate(entries):
         resource = _mapping(entry.get("resource"))
         if resource.get("resourceType") != "Patient":
             continue
         person = people.setdefault(_text(resource.get("id")) or f"entry {number}", Person(resource))
-        by_reference |= {name: person for name in _names(entry, resource)}
+        names = {name: person for name in _names(entry, resource)}
+        by_reference |= names
+        placeless |= {} if entry.get("fullUrl") else names
     homeless: list[Mapping[str, Any]] = []
     others: dict[str, int] = {}
     for entry in entries:
@@ -94,14 +97,17 @@ def _people(bundle: Mapping[str, Any]) -> tuple[list[Person], list[str]]:
         if kind == "Observation":
             subject = unversioned(_text(_mapping(resource.get("subject")).get("reference")))
             if subject and subject not in by_reference:
-                by_reference[subject] = people.setdefault(f"subject {subject}", Person())
+                ending = "/".join(subject.split("/")[-2:])
+                by_reference[subject] = placeless.get(ending) or people.setdefault(f"subject {subject}", Person())
             observations = by_reference[subject].observations if subject else homeless
             observations.append(resource)
         elif kind != "Patient":
             others[kind] = others.get(kind, 0) + 1
     notes = [f"Not read: {count} × {shown(kind)}." for kind, count in others.items()]
     if any(_mapping(link).get("relation") == "next" for link in _list(bundle.get("link"))):
-        notes.append("The Bundle goes on on a next page, which was not sent: results that stand there are not known here.")
+        notes.append(
+            "The Bundle goes on on a next page, which was not sent: results that stand there are not known here."
+        )
     if homeless and not people:
         people["the only one"] = Person()
     if homeless and len(people) == 1:

@@ -37,7 +37,7 @@ def read_json(text: str, what: str, hint: str = HINT, repeats: bool = True) -> A
             f"{what} has '{refusal}' twice in one object, so it is not clear which counts. {hint}"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{what} is not valid JSON: {error}.") from error
+        raise InputError(f"{what} is not valid JSON: {error}. {hint}") from error
     return value
 
 

@@ -139,7 +139,9 @@ def _as_recorded(generator, y: Tensor) -> Tensor:
     power = log_uniform(generator, shape, 0.2, 1.2)
     kind = integers(generator, shape, 0, 3)
     shown = z
-    for index, candidate in enumerate(((z * power).exp(), torch.special.ndtr(1.7 * z), z.sign() * torch.expm1(z.abs() * power))):
+    for index, candidate in enumerate(
+        ((z * power).exp(), torch.special.ndtr(1.7 * z), z.sign() * torch.expm1(z.abs() * power))
+    ):
         shown = torch.where(kind == index + 1, standardise(candidate), shown)
     # Scores that many patients have in full, counts of which many are zero, stays that a study ended.
     least = (uniform(generator, shape, 0.02, 0.4) * y.shape[1]).long()

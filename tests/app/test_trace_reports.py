@@ -252,8 +252,10 @@ def test_a_report_says_what_its_answers_owe_to_the_cohort(
     release = replace(memory.release, tuned_on=ward.content_hash if tuned == "here" else tuned)
     record = replace(loaded.record, council=council and Recipe(council))
     conditioned = replace(loaded.conditioned, memory=replace(loaded.conditioned.memory, release=release))
-    limits = report.make(replace(loaded, record=record, conditioned=conditioned)).limits
-    assert any(limit.endswith(f"treated as they were. {said}") for limit in limits)
+    made = report.make(replace(loaded, record=record, conditioned=conditioned))
+    assert any(limit.endswith(f"treated as they were. {said}") for limit in made.limits)
+    heard = {"trees": "general with trees", "sharpened": "general sharpened to this cohort"}
+    assert dict(made.facts)["Model"] == next((words for key, words in heard.items() if key in said), "general")
 
 
 def test_a_report_says_nothing_of_a_model_that_is_gone(

@@ -201,6 +201,17 @@ def test_the_regressor_gives_a_whole_distribution():
     assert regressor.score(x[100:], y[100:]) > 0.5
 
 
+def test_a_council_that_is_neither_wanted_nor_not_is_refused():
+    with pytest.raises(ValueError, match="council is 'off'; it must be True or False"):
+        L2MClassifier(council="off").fit(np.eye(4), [0, 1, 0, 1])
+
+
+def test_two_columns_of_one_name_are_told_of():
+    x = pd.DataFrame(np.eye(4), columns=["age", "pulse", "age", "sex"])
+    with pytest.raises(ValueError, match="two columns of the name 'age'. Rename one"):
+        L2MClassifier().fit(x, [0, 1, 0, 1])
+
+
 def test_a_council_is_heard_where_one_is_wanted():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(150, 3))

@@ -31,6 +31,13 @@ def test_what_is_in_the_way_is_named(tmp_path: Path) -> None:
         folder_to_write(str(tmp_path / "file"))
 
 
+def test_no_device_is_replaced_by_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for place in ("/dev/null", "/dev/stdout", str(tmp_path / "pipe")):
+        with pytest.raises(argparse.ArgumentTypeError, match="no file but a device or a pipe"):
+            file_to_write(place)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="whoever is root may write anywhere")
 def test_a_folder_without_rights_is_named(tmp_path: Path) -> None:
     (tmp_path / "shut").mkdir(mode=0o500)

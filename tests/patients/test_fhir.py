@@ -200,6 +200,16 @@ def test_each_patient_has_their_own_results(cohort):
     )
 
 
+def test_a_full_address_means_the_patient_of_that_name_whose_own_address_is_not_told(cohort):
+    far = "https://there.example/fhir/Patient"
+    known, other = (
+        {"fullUrl": f"{far}/b", **patient("b")},
+        observation("2524-7", 5.0, of="https://else.example/fhir/Patient/b"),
+    )
+    found = read(cohort, patient("a"), known, observation("2524-7", 1.0, of=f"{far}/a"), other)
+    assert [dict(record.values) for record in found.patients] == [{"lactate": 1.0}, {}, {"lactate": 5.0}]
+
+
 def test_an_observation_of_the_only_patient_may_leave_out_whose_it_is(cohort):
     assert only(cohort, patient("a"), observation("2524-7", 2.0, of=None)).values == {"lactate": 2.0}
     assert only(cohort, observation("2524-7", 2.0, of=None)).values == {"lactate": 2.0}

@@ -153,6 +153,15 @@ def test_listing_searches_titles_literally_and_puts_the_latest_first(store: Stor
     assert len(store.step_throughs.list(OWNER, limit=1)) == 1
 
 
+def test_listing_may_be_of_some_cohorts_only(store: Store) -> None:
+    one, other = add_cohort(store, content="a"), add_cohort(store, content="b")
+    wanted = [store.step_throughs.create(OWNER, one.id, "model").id for _ in range(2)]
+    for _ in range(3):  # later ones of another cohort take none of the places
+        store.step_throughs.create(OWNER, other.id, "model")
+    assert {found.id for found in store.step_throughs.list(OWNER, limit=2, cohorts={one.id})} == set(wanted)
+    assert store.step_throughs.list(OWNER, cohorts=()) == ()
+
+
 def test_of_each_cohort_and_model_the_latest_step_through_is_known(store: Store) -> None:
     cohorts = [add_cohort(store, content=character) for character in "abc"]
     first = [store.step_throughs.create(OWNER, cohort.id, "model") for cohort in cohorts]

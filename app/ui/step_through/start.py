@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -57,8 +57,7 @@ def show(owner: str) -> None:
     left, right = st.columns([2.4, 1], gap="large")
     with right:
         # Of a cohort that is gone or no longer shared nothing can be computed: Traces has these.
-        listed = store.step_throughs.list(owner, limit=50)
-        _earlier_step_throughs([step_through for step_through in listed if step_through.cohort_id in cohorts])
+        _earlier_step_throughs(store.step_throughs.list(owner, limit=50, cohorts=cohorts))
     with left:
         stored = _choose_cohort(cohorts)
         with notices.shown_refusals():
@@ -249,7 +248,7 @@ def _read_and_begin(owner: str) -> None:
     st.rerun()
 
 
-def _earlier_step_throughs(step_throughs: Sequence[StepThrough]) -> None:
+def _earlier_step_throughs(step_throughs: tuple[StepThrough, ...]) -> None:
     if not step_throughs:
         return
     st.subheader("Continue a step-through", anchor=False)

@@ -70,7 +70,7 @@ def make(loaded: LoadedTrace, now: datetime | None = None) -> Report:
     facts = (
         ("Cohort", f"{record.cohort.name}, version {record.cohort.version}"),
         ("Outcome", labels.name_with_unit(outcome.name, outcome.unit)),
-        ("Model", trace.model or "not installed where this report was made"),
+        ("Model", record.answering(trace.model) if trace.model else "not installed where this report was made"),
         ("Recorded", f"{time_text(began)} to {time_text(ended)} UTC"),
         ("State", "stopped" if state.stopped else "not stopped"),
         ("Tests", f"{labels.counted(tests, 'test')}{against}, cost {labels.entered_text(trace.steps[-1].spent)}"),
