@@ -107,14 +107,16 @@ class Cohorts:
             return _cohort(row)
 
     def delete(self, owner: str, cohort_id: str) -> None:
-        """Erase a cohort's data and the evidence drawn from them. Name, schema and hash stay for its step-throughs."""
+        """Erase a cohort's data and the evidence drawn from them. Name and hash stay for its step-throughs, and while there
+        are any the schema that they are read by."""
         with self._database.writing() as session:
             row = _own_cohort(session, owner, cohort_id)
             row.deleted_at, row.shared = times.now(), False
             session.execute(delete(CohortDataRow).where(CohortDataRow.cohort_id == row.id))
             session.flush()
             _erase_orphaned_evidence(session, owner, row.content_hash)
-            record_act(session, owner, "cohort deleted", row.id, content_hash=row.content_hash)
+            erased = _erase_unread_schema(session, row)
+            record_act(session, owner, "cohort deleted", row.id, content_hash=row.content_hash, **erased)
         self._database.empty_journal()
 
     # For the server itself, whoever owns them.
@@ -133,6 +135,23 @@ class Cohorts:
             return frozenset()
         with self._database.reading() as session:
             return frozenset(session.scalars(query.where(column.in_(values))))
+
+
+def erase_unread_schemas(session: Session, cohort_ids: Collection[str]) -> None:
+    """Of those that were deleted: for when step-throughs of theirs were."""
+    gone = select(CohortRow).where(CohortRow.id.in_(cohort_ids), CohortRow.deleted_at.is_not(None))
+    for row in session.scalars(gone.order_by(CohortRow.id).with_for_update()).all():
+        if erased := _erase_unread_schema(session, row):
+            record_act(session, row.owner, "cohort's schema erased", row.id, **erased)
+
+
+def _erase_unread_schema(session: Session, row: CohortRow) -> dict[str, str]:
+    """A schema has words of cells, levels and classes. What the act tells of it where it goes."""
+    readers = exists().where(StepThroughRow.cohort_id == row.id, StepThroughRow.deleted_at.is_(None))
+    if not row.schema_yaml or session.scalar(select(readers)):
+        return {}
+    row.schema_yaml = ""
+    return {"schema": digest(row.id, "")}
 
 
 def _erase_orphaned_evidence(session: Session, owner: str, content_hash: str) -> None:
@@ -166,13 +185,14 @@ _SEEN_OR_USED = select(CohortRow).where(
 )
 
 
-def usable_cohort(session: Session, owner: str, cohort_id: str) -> CohortRow:
-    """A cohort whose data this owner may use."""
-    return _one(session, CohortRow.id == cohort_id, visible_to(owner), CohortRow.deleted_at.is_(None))
+def usable_cohort(session: Session, owner: str, cohort_id: str, held: bool = False) -> CohortRow:
+    """A cohort whose data this owner may use. held: nobody deletes it while this transaction lasts."""
+    return _one(session, CohortRow.id == cohort_id, visible_to(owner), CohortRow.deleted_at.is_(None), held=held)
 
 
-def _one(session: Session, *conditions: ColumnElement[bool]) -> CohortRow:
-    return _found(session.scalars(select(CohortRow).where(*conditions)).one_or_none())
+def _one(session: Session, *conditions: ColumnElement[bool], held: bool) -> CohortRow:
+    query = select(CohortRow).where(*conditions)
+    return _found(session.scalars(query.with_for_update(read=True) if held else query).one_or_none())
 
 
 def _found(row: CohortRow | None) -> CohortRow:

@@ -189,9 +189,9 @@ class Acts:
             self.cohorts[subject] = Told(owner, details)
         elif kind in ("cohort shared", "cohort unshared"):
             self.cohorts[subject].details["shared"] = kind == "cohort shared"
-        elif kind == "cohort deleted":
-            self.cohorts[subject].deleted = True
-            self.cohorts[subject].details["shared"] = False
+        elif kind in ("cohort deleted", "cohort's schema erased"):
+            told = self.cohorts[subject]
+            told.deleted, told.details = True, {**told.details, **details, "shared": False}
         elif kind == "step-through created":
             self.step_throughs[subject] = Told(owner, details)
         elif kind == "step-through renamed":

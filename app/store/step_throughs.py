@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from . import chain, times
 from .audit import CHAIN, audit_head, digest, record_act
-from .cohorts import usable_cohort
+from .cohorts import erase_unread_schemas, usable_cohort
 from .database import Database, lock_name
 from .errors import Conflict, NotFound
 from .inputs import new_id, require_text, require_uuid
@@ -61,7 +61,7 @@ class StepThroughs:
         step_through_id = require_uuid("The step-through's id", step_through_id or new_id())
         with self._database.writing() as session:
             lock_name(session, f"step-through {step_through_id}")
-            cohort = usable_cohort(session, owner, cohort_id)
+            cohort = usable_cohort(session, owner, cohort_id, held=True)
             known = session.get(StepThroughRow, step_through_id)
             if known is not None:
                 _require_same_beginning(known, owner, cohort_id, model_fingerprint)
@@ -214,6 +214,7 @@ class StepThroughs:
             rows = [_own(session, owner, name, lock=True, alive=False) for name in sorted(set(step_through_ids))]
             gone = [_erase(session, row) for row in rows if row.deleted_at is None]
             session.flush()
+            erase_unread_schemas(session, {row.cohort_id for row in rows})
             heads = {row.id: chain.Head(row.length, row.head_hash) for row in rows if row.deleted_at is not None}
             heads[CHAIN] = audit_head(session)
         if not gone:

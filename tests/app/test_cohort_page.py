@@ -401,12 +401,13 @@ def test_a_second_press_does_not_delete_the_cohort_that_is_shown_next(
     assert [cohort.id for cohort in shared_services.store.cohorts.list(owner)] == [other.id]
 
 
-def test_deleting_tells_that_levels_stay_in_the_schema(
+def test_deleting_tells_that_levels_stay_for_step_throughs(
     shared_services: Services, owner: str, ward: StoredCohort
 ) -> None:
+    shared_services.store.step_throughs.create(owner, ward.id, "model")
     app = open_app(cohort=ward.id)
     app.session_state["cohort-tabs"] = "Manage"
-    assert "schema stay, with the names of its columns, levels" in texts(check(app.run()))
+    assert "while there are any, so do the names of the columns, levels and classes" in texts(check(app.run()))
     shared_services.store.cohorts.delete(owner, ward.id)
     assert "dense" in shared_services.store.cohorts.get(owner, ward.id).schema_yaml, "a level of the scan"
 

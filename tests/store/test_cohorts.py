@@ -92,6 +92,24 @@ def test_deleting_erases_the_data_and_keeps_the_step_throughs(store: Store) -> N
         assert connection.execute(text("SELECT count(*) FROM cohort_data")).scalar() == 0
 
 
+def test_a_schema_goes_with_the_last_step_through_that_is_read_by_it(store: Store) -> None:
+    cohort = add_cohort(store, shared=True)
+    own, theirs = (store.step_throughs.create(owner, cohort.id, "model-1") for owner in (OWNER, STRANGER))
+    store.step_throughs.delete(OWNER, [own.id])
+    assert store.cohorts.get(OWNER, cohort.id).schema_yaml == SCHEMA, "the cohort is there"
+    last = store.step_throughs.create(OWNER, cohort.id, "model-1")
+    store.cohorts.delete(OWNER, cohort.id)
+    store.step_throughs.delete(OWNER, [last.id])
+    assert store.cohorts.get(STRANGER, cohort.id).schema_yaml == SCHEMA, "another is read by it"
+    assert store.verify().intact
+    store.step_throughs.delete(STRANGER, [theirs.id])
+    assert store.cohorts.get(OWNER, cohort.id).schema_yaml == ""
+    alone = add_cohort(store, content="b")
+    store.cohorts.delete(OWNER, alone.id)
+    assert store.cohorts.get(OWNER, alone.id).schema_yaml == ""
+    assert store.verify().intact, "the acts tell of both"
+
+
 def test_nothing_of_a_deleted_table_is_left_in_the_files_of_sqlite(tmp_path: Path) -> None:
     """Nor in the write-ahead log, although other connections are open."""
     path = tmp_path / "store.sqlite3"
