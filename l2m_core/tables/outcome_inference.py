@@ -44,6 +44,12 @@ def infer_outcome(reading: Reading, kept, overrides: Overrides, table) -> tuple[
             "If it is a quantity, state kind: continuous."
         )
     texts = merge_case(reading.as_texts(), warnings, stated.get("classes") or ())
+    if "kind" not in stated:  # what was joined is one class: Yes, yes, no and NO are two
+        kind = _outcome_kind(texts if reading.numbers is None else reading)
+    if texts.distinct == 1:
+        raise CohortError(
+            f"The outcome '{name}' has one and the same value in all rows, however it is spelled. Choose another column."
+        )
     doubts = _doubts_to_tell(texts if reading.numbers is None else reading, kept, stated, table)
     classes, notes = _classes(texts, stated, overrides.positive, doubts)
     codes = _class_codes(texts, classes, reading.numbers is not None, table.row_numbers[kept])

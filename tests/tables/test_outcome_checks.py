@@ -183,3 +183,14 @@ def test_ordinary_outcomes_are_read_without_a_word():
     ):
         cohort = ward(outcome)
         assert [warning for warning in cohort.warnings if "'died'" in warning and "whole numbers" not in warning] == []
+
+
+def test_two_classes_of_several_spellings_are_a_binary_outcome():
+    cohort = ward([("Yes", "no", "yes", "NO")[i % 4] for i in range(ROWS)])
+    assert cohort.kind == "binary"
+    assert [text.casefold() for text in cohort.classes] == ["no", "yes"]
+
+
+def test_one_class_of_several_spellings_is_no_outcome():
+    with pytest.raises(CohortError, match="one and the same value in all rows, however it is spelled"):
+        ward(["Yes", "yes"] * (ROWS // 2))
