@@ -16,6 +16,7 @@ import numpy as np
 from l2m_core.tables.cell_parsing import (
     DATE_ADVICE,
     EPOCHS,
+    LARGEST_WHOLE,
     are_epochs,
     is_compact_date,
     number_text,
@@ -95,6 +96,7 @@ def _read_codes(name, column, rows, rules, levels) -> Reading:
 
 
 _PLAIN_ALPHABET = re.compile(r"[^0-9+\-.eE\0]")
+_NO_DIGIT = re.compile(r"[^0-9\0]")
 _LEADING_ZERO = re.compile(r"(?:^|\0)0\d+(?=\0|$)")
 _DOT_CERTAIN = re.compile(r"(?:^|\0)(?![-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:\0|$))[^\0]*\.")  # not 1.234
 
@@ -110,6 +112,8 @@ def _read_plain(name, column, rows, rules) -> Reading | None:
         numbers = np.array([float(cell) if cell else np.nan for cell in column.cells()])
     except ValueError:
         return None
+    if not _NO_DIGIT.search(joined) and np.nanmax(numbers, initial=0) > LARGEST_WHOLE:
+        return None  # codes, perhaps, that floats do not tell apart
     told = "." in joined and rules.decimal is None
     if told and not _DOT_CERTAIN.search(joined):
         return None

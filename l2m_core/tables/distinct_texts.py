@@ -14,6 +14,8 @@ from l2m_core.tables.cell_parsing import (
     ADVICE,
     DATE_ADVICE,
     DISGUISED,
+    LARGEST_WHOLE,
+    LONGEST_NUMBER,
     has_thousands,
     in_ascii,
     in_need_of_advice,
@@ -110,6 +112,13 @@ class DistinctTexts:
             )
             self.notes.append(CellNote("code", next(text for text in self.texts if text[0] == "0")))
             return self.levels()
+        if kind is None and self._all_digits() and (alike := self._merged_by_floats()) is not None:
+            self.warnings.append(
+                f"Column '{self.name}' holds whole numbers so long that some, such as {alike[0]} and {alike[1]}, would become "
+                "one and the same, so it is read as codes. If it is a number, state kind: number."
+            )
+            self.notes.append(CellNote("code", alike[0]))
+            return self.levels()
         if len(self.texts) >= 5 and all(map(is_compact_date, self.texts)):
             return self._problem(f"'{self.texts[0]}' is a date. {DATE_ADVICE}", 0)
         if self.rules.units == "drop":
@@ -152,6 +161,14 @@ class DistinctTexts:
 
     def _all_digits(self) -> bool:
         return all(text.isdecimal() for text in self.texts)
+
+    def _merged_by_floats(self) -> tuple[str, str] | None:
+        """Two of its whole numbers that are one as 64-bit floats, if there are such."""
+        found: dict[float, str] = {}
+        for text in self.texts if max(map(len, self.texts)) < LONGEST_NUMBER else ():
+            if int(text) > LARGEST_WHOLE and (other := found.setdefault(float(text), text)) != text:
+                return other, text
+        return None
 
     def _written_numbers(self, kind) -> Reading:
         """Decimal commas, thousands separators, detection limits, and words among numbers."""

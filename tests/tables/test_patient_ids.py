@@ -93,3 +93,17 @@ def test_rows_of_a_part_are_of_the_same_patients():
     part = cohort.rows(index)
     same = part.patients[:, None] == part.patients[None]
     assert np.array_equal(same, (cohort.patients[:, None] == cohort.patients[None])[np.ix_(index, index)])
+
+
+def test_long_numbers_of_patients_who_have_one_row_each_tell_nobody_of_several():
+    cohort = ward(ids=[1234567890123456000 + 10 * i for i in range(ROWS)])  # as 64-bit floats a dozen or two are one
+    assert cohort.patient_column is None and cohort.patients is None
+    assert "patient_id" not in cohort.names
+    assert any("120 different values in 120 rows" in warning for warning in cohort.warnings)
+
+
+def test_long_numbers_of_patients_with_several_rows_keep_these_apart_from_others():
+    numbers = np.random.default_rng(0).integers(0, PATIENTS, ROWS)
+    cohort = ward(ids=[10**18 + int(number) for number in numbers])
+    assert cohort.patient_column == "patient_id"
+    assert len(np.unique(cohort.patients)) == len(np.unique(numbers))

@@ -162,3 +162,16 @@ def test_stated_levels_that_no_cell_writes_so_are_refused(written):
         Cohort.from_frame(frame, "ill", schema=stated)
     frame.loc[0, "grade"] = "2"
     assert Cohort.from_frame(frame, "ill", schema=stated).features[0].levels == ("1", "2", "3")  # said, as ever
+
+
+def test_whole_numbers_that_floats_do_not_tell_apart_are_codes_with_a_word():
+    cells = [str(2**60 + i) for i in range(4)]
+    cohort = ward(cells)
+    assert cohort.feature("a").levels == tuple(cells)
+    assert "would become one and the same, so it is read as codes" in warnings_of(cohort)
+
+
+def test_long_whole_numbers_that_floats_tell_apart_stay_numbers():
+    assert ward([str(2**60 * (i + 1)) for i in range(4)]).feature("a").kind == "number"
+    stated = {"features": [{"name": "a", "kind": "number"}, {"name": "b"}], "outcome": {"name": "y"}}
+    assert ward([str(2**60 + 512 * i) for i in range(4)], schema=stated).feature("a").kind == "number"
