@@ -152,3 +152,29 @@ def test_no_number_of_any_locale_changes_silently(figure):
         True,
     )
     assert read > TABLES / 2 and asked > TABLES / 20
+
+
+# Numbers in a form of their own
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("{},00,000", "digits in groups of two"),
+        ("{}2,34,567.5", "digits in groups of two"),
+        ("{}.5x10^3", "a power of ten"),
+        ("{} \u00d7 10^-2", "a power of ten"),
+        ("10**{}", "a power of ten"),
+    ],
+)
+def test_a_number_in_a_form_that_is_not_read_is_refused_and_not_made_a_level(written, problem):
+    cells = [written.format(digit) for digit in range(1, 8)]
+    with pytest.raises(CohortError, match=rf"Column 'a', row 2: .*{problem}.*state kind: category"):
+        ward(cells)
+    stated = ward(cells, schema={"features": [{"name": "a", "kind": "category"}]})
+    assert {*stated.feature("a").levels} == {*cells}
+
+
+def test_lists_of_codes_and_doses_stay_levels():
+    for cells in (("1,2,3", "1,3,5", "2,4,6"), ("2x10", "3x10", "1x20")):
+        assert {*ward(cells).feature("a").levels} == {*cells}
