@@ -116,10 +116,23 @@ class _Features:
         if not used:
             raise CohortError(
                 "No feature is left to use: every other column is constant, empty, an identifier or ignored."
+                + self._why_unused()
             )
         x = self._x if len(used) == len(features) else self._x[:, used]
         x.flags.writeable = False
         return features, x
+
+    def _why_unused(self) -> str:
+        """Each column that was left out without having been stated to be ignored, and what can be done about it."""
+        told = {name: note.written for name in self.names for note in self.notes.get(name, ()) if note.kind == "unused"}
+        if not told:
+            return ""
+        shown = first_few([f"Column '{name}' {reason}." for name, reason in told.items()])
+        guessed = any(reason.startswith("looks like") for reason in told.values())
+        remedy = (
+            " If one that looks like an identifier is a measurement, state its kind in the schema." if guessed else ""
+        )
+        return f"\n{shown}{remedy}"
 
 
 def _of_patients(name: str, patients: int, several: int, rows: int) -> str:
