@@ -10,6 +10,7 @@ import torch
 from l2m_core.answering.release import save_model
 from l2m_core.answering.trained_range import TrainedRange
 from l2m_core.cohort import Cohort
+from l2m_core.errors import TrainingError
 from l2m_core.learn.finetune import FinetuneConfig, start_finetuning
 from l2m_core.learn.inherited_settings import inherited
 from l2m_core.learn.job_memory import check_memory
@@ -76,7 +77,13 @@ def run(job: FinetuneJob, resume: bool) -> None:
     trained = TrainedRange(len(cohort.names), len(cohort.y), max(2, cohort.n_classes), (cohort.kind,))
     target = Path(job.folder) / "model"
     facts = {"job": to_plain(job), "loss": [before, after], "cohort_hash": cohort.content_hash}
-    save_model(target, tuned, tuned.config, trained, inference, facts)
+    try:
+        save_model(target, tuned, tuned.config, trained, inference, facts)
+    except OSError as error:
+        raise TrainingError(
+            f"The fine-tuned model could not be written to {target} ({error}). What it learned is kept in checkpoints: free "
+            "some space, then resume the job (on the command line with --resume)."
+        ) from error
     print(
         f"{target}: log loss of the rows that decided when to stop, with plain answers: {before:.4f} before, {after:.4f} after"
     )

@@ -1,5 +1,6 @@
 """The jobs from the command line: from fresh weights to a released model, resumed, and refused with a reason."""
 
+import errno
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import pytest
 import torch
 import yaml
 
+from l2m_core.answering import release as release_files
 from l2m_core.answering.release import load_release
 from l2m_core.cohort import Cohort
 from l2m_core.learn.checkpoints import load_checkpoint, load_tensors
@@ -176,7 +178,12 @@ def test_a_fresh_head_forgets_what_the_initial_model_was_taught(tmp_path, predic
     assert "policy.readout.hidden.weight" in moved and all(name.startswith("policy.") for name in moved)
 
 
-def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, capsys):
+def test_a_model_is_released_then_fine_tuned_on_a_cohort_also_after_a_full_disk(
+    tmp_path, predictor, capsys, monkeypatch
+):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     release = tmp_path / "release.yaml"
     release.write_text(yaml.safe_dump({"run": str(predictor), "folder": str(tmp_path / "model")}))
     assert main(["release", "--config", str(release)]) == 0
@@ -191,7 +198,12 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort(tmp_path, predictor, ca
     config.write_text(yaml.safe_dump(settings))
     assert main(["finetune", "--config", str(config)]) == 2
     assert "'folgt' is not a number" in capsys.readouterr().err
-    assert main(["finetune", "--config", str(config), "reading.missing=[folgt]"]) == 0
+    with monkeypatch.context() as change:
+        change.setattr(release_files, "save_tensors", full)
+        assert main(["finetune", "--config", str(config), "reading.missing=[folgt]"]) == 2
+    told = capsys.readouterr().err
+    assert str(tmp_path / "tuned" / "model") in told and "No space left" in told and "--resume" in told
+    assert main(["finetune", "--config", str(config), "reading.missing=[folgt]", "--resume"]) == 0
     assert "decided when to stop" in capsys.readouterr().out
     cohort = Cohort.from_file(tmp_path / "table.csv", "died", baseline=["age"], missing=["folgt"])
     assert load_release(tmp_path / "tuned" / "model").tuned_on == cohort.content_hash
