@@ -175,13 +175,17 @@ def acquire(
             if not job.target.is_file():
                 yield job
 
-    for number, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=settings.threads):
-        say(f"chunk {number + 1}: patients from row {first:,}")
-    with _partly(out).open("wb") as file:
-        for path in sorted(parts.glob("chunk-*.csv")):
-            with path.open("rb") as part:
-                shutil.copyfileobj(part, file)
-    _partly(out).replace(out)
+    try:
+        for number, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=settings.threads):
+            say(f"chunk {number + 1}: patients from row {first:,}")
+        with _written_whole(out) as draft, draft.open("wb") as file:
+            for path in sorted(parts.glob("chunk-*.csv")):
+                with path.open("rb") as part:
+                    shutil.copyfileobj(part, file)
+    except OSError:  # a full disk, most often
+        if any(parts.glob("chunk-*.csv")):
+            say(f"What is finished is kept in {parts.name}; the same command goes on from there.")
+        raise
     shutil.rmtree(parts)
     return total
 
@@ -198,8 +202,8 @@ def answer_chunk(job: ChunkJob) -> int:
     policy = make_policy(asked, first=job.first) if is_seeded(asked) else make_policy(asked)
     rollout = roll_out(memory, x, budget=job.settings.budget, policy=policy, stopping=stopping)
     table = plain_frame(_table(rollout, job.first, memory, kept))
-    table.to_csv(_partly(job.target), index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
-    _partly(job.target).replace(job.target)
+    with _written_whole(job.target) as draft:
+        table.to_csv(draft, index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
     return job.first
 
 
@@ -293,8 +297,8 @@ def _council(settings: AcquireSettings, cohort: Cohort, parts: Path, say: Callab
     if not kept.is_file():
         with _quietly():
             recipe = load(settings.model).condition(cohort, council=True, rank=False).recipe
-        _partly(kept).write_text("null" if recipe is None else json.dumps(recipe.to_data()))
-        _partly(kept).replace(kept)
+        with _written_whole(kept) as draft:
+            draft.write_text("null" if recipe is None else json.dumps(recipe.to_data()))
     found = json.loads(kept.read_text())
     say("council: " + (Recipe.from_data(found).in_words if found else "the model is heard alone"))
     return kept.read_text()
@@ -333,8 +337,20 @@ def _open_parts(parts: Path, run_id: str) -> None:
     if stamp.is_file() and stamp.read_text() != run_id:
         shutil.rmtree(parts)
     parts.mkdir(parents=True, exist_ok=True)
-    stamp.write_text(run_id)
+    try:
+        stamp.write_text(run_id)
+    except OSError:
+        shutil.rmtree(parts)  # a folder without its stamp would be in the way of the next run
+        raise
 
 
-def _partly(path: Path) -> Path:
-    return path.with_name(path.name + ".partly")
+@contextmanager
+def _written_whole(path: Path) -> Iterator[Path]:
+    """A draft to write, which then takes its place; one that fails is removed, as it would fill a full disk further."""
+    draft = path.with_name(path.name + ".partly")
+    try:
+        yield draft
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise

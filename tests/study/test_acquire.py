@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -134,6 +135,42 @@ def test_a_full_disk_is_told_with_the_file_that_was_to_be_written(files, tiny_mo
     options = ["--cohort", str(files[0]), "--outcome", "died", "--patients", str(files[1]), "--workers", "1"]
     with pytest.raises(OSError, match=r"No space left on device: '.*advice\.csv'"):
         main([*options, "--model", str(tiny_model), "--out", str(out), "--budget", "2"])
+
+
+def test_after_a_full_disk_what_is_finished_is_kept_and_told_and_no_draft_stays(
+    files, tiny_model, tmp_path, monkeypatch
+):
+    cohort, patients = files
+    said: list[str] = []
+
+    def full(_, file):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as change:
+        change.setattr(command.shutil, "copyfileobj", full)
+        with pytest.raises(OSError):
+            acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=5, say=said.append)
+    assert said[-1] == "What is finished is kept in out.csv.parts; the same command goes on from there."
+    assert not list(tmp_path.rglob("*.partly"))
+    monkeypatch.setattr(command, "answer_chunk", lambda job: 1 / 0)  # nothing is left to answer
+    assert acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv", chunk=5) == 25
+
+
+def test_a_disk_too_full_to_begin_leaves_nothing_in_the_way(files, tiny_model, tmp_path, monkeypatch):
+    cohort, patients = files
+    kept = Path.write_text
+
+    def full(path, text, *more):
+        if path.name == "run":
+            raise OSError(28, "No space left on device")
+        return kept(path, text, *more)
+
+    with monkeypatch.context() as change:
+        change.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match="No space left"):
+            acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv")
+    assert acquire(context(cohort, tiny_model), patients, tmp_path / "out.csv") == 25
 
 
 def test_parts_of_other_work_are_not_gone_on_with(files, tiny_model, tmp_path):
