@@ -18,9 +18,8 @@ FEWEST_ROWS = 10
 def infer_outcome(reading: Reading, kept, overrides: Overrides, table) -> tuple[Outcome, np.ndarray, list[str]]:
     name, stated = reading.name, overrides.outcome
     if reading.problem is not None:
-        problem = reading.problem.replace("state kind: category", "state kind: multiclass")
-        raise CohortError(f"The outcome cannot be read. {problem}")
-    warnings = list(reading.warnings)
+        raise CohortError(f"The outcome cannot be read. {_in_kinds_of_outcomes(reading.problem)}")
+    warnings = [_in_kinds_of_outcomes(warning) for warning in reading.warnings]
     if len(kept) < FEWEST_ROWS:
         raise CohortError(
             f"Only {len(kept)} of {table.rows} rows have a value of the outcome '{name}'; at least {FEWEST_ROWS} "
@@ -36,7 +35,7 @@ def infer_outcome(reading: Reading, kept, overrides: Overrides, table) -> tuple[
         if reading.numbers is None:
             raise CohortError(f"The outcome '{name}' holds texts such as '{reading.texts[0]}': it is not continuous.")
         warnings.extend(_doubts_to_tell(reading, kept, stated, table))
-        warnings.extend(of_rounding(name, reading.numbers))
+        warnings.extend(map(_in_kinds_of_outcomes, of_rounding(name, reading.numbers)))
         return Outcome(**{**stated, "kind": kind}), reading.numbers.astype(np.float32), warnings
     if "kind" not in stated and reading.numbers is not None and reading.distinct > 2:
         warnings.append(
@@ -56,6 +55,11 @@ def infer_outcome(reading: Reading, kept, overrides: Overrides, table) -> tuple[
     warnings.extend(doubts)
     outcome = Outcome(**{**stated, "kind": kind, "classes": classes})
     return outcome, codes, warnings + notes
+
+
+def _in_kinds_of_outcomes(sentence: str) -> str:
+    """What is said of any column, with the kinds that an outcome can have."""
+    return sentence.replace("kind: category", "kind: multiclass").replace("kind: number", "kind: continuous")
 
 
 def _doubts_to_tell(reading, kept, stated, table) -> list[str]:

@@ -194,3 +194,12 @@ def test_two_classes_of_several_spellings_are_a_binary_outcome():
 def test_one_class_of_several_spellings_is_no_outcome():
     with pytest.raises(CohortError, match="one and the same value in all rows, however it is spelled"):
         ward(["Yes", "yes"] * (ROWS // 2))
+
+
+def test_a_remedy_names_kinds_that_an_outcome_can_have():
+    rounded = ward([str(i * 10**20) for i in range(ROWS)])
+    assert any("If they are codes, state kind: multiclass" in warning for warning in rounded.warnings)
+    padded = ward([("001", "002", "003")[i % 3] for i in range(ROWS)])
+    assert any("If it is a number, state kind: continuous" in warning for warning in padded.warnings)
+    stated = ward([("001", "002", "003")[i % 3] for i in range(ROWS)], schema="outcome: {kind: continuous}")
+    assert stated.kind == "continuous" and stated.y.max() == 3
