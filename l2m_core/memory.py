@@ -150,8 +150,8 @@ class CohortMemory(ConditionedModel):
     def rank(self, X: Any) -> pd.DataFrame:
         """(n, acquirable features) estimated gains in nats; NaN where already known.
 
-        By the gain head, which answers for many patients at once; `Patient.ranking` computes those of the tests that could come
-        first from the model's answers, and a single estimate can be off from these by a factor of two or three.
+        By the gain head, which answers for many patients at once; `Patient.ranking` computes those of the tests that could
+        come first from the model's answers, and a single estimate can be off from these by a factor of two or three.
         """
         x = self.encode(X)
         gain = np.where(np.isnan(x), self.answer(x).gain, np.nan)

@@ -81,8 +81,8 @@ def run(job: FinetuneJob, resume: bool) -> None:
         save_model(target, tuned, tuned.config, trained, inference, facts)
     except OSError as error:
         raise TrainingError(
-            f"The fine-tuned model could not be written to {target} ({error}). What it learned is kept in checkpoints: free "
-            "some space, then resume the job (on the command line with --resume)."
+            f"The fine-tuned model could not be written to {target} ({error}). What it learned is kept in checkpoints: "
+            "free some space, then resume the job (on the command line with --resume)."
         ) from error
     print(
         f"{target}: log loss of the rows that decided when to stop, with plain answers: {before:.4f} before, {after:.4f} after"

@@ -114,8 +114,8 @@ class DistinctTexts:
             return self.levels()
         if kind is None and self._all_digits() and (alike := self._merged_by_floats()) is not None:
             self.warnings.append(
-                f"Column '{self.name}' holds whole numbers so long that some, such as {alike[0]} and {alike[1]}, would become "
-                "one and the same, so it is read as codes. If it is a number, state kind: number."
+                f"Column '{self.name}' holds whole numbers so long that some, such as {alike[0]} and {alike[1]}, "
+                "would become one and the same, so it is read as codes. If it is a number, state kind: number."
             )
             self.notes.append(CellNote("code", alike[0]))
             return self.levels()

@@ -47,7 +47,8 @@ def infer_outcome(reading: Reading, kept, overrides: Overrides, table) -> tuple[
         kind = _outcome_kind(texts if reading.numbers is None else reading)
     if texts.distinct == 1:
         raise CohortError(
-            f"The outcome '{name}' has one and the same value in all rows, however it is spelled. Choose another column."
+            f"The outcome '{name}' has one and the same value in all rows, however it is spelled. Choose another "
+            "column."
         )
     doubts = _doubts_to_tell(texts if reading.numbers is None else reading, kept, stated, table)
     classes, notes = _classes(texts, stated, overrides.positive, doubts)
