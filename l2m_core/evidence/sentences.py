@@ -8,11 +8,11 @@ from typing import Literal
 
 from l2m_core.errors import ConfigError
 from l2m_core.evidence.bootstrap import Estimate
-from l2m_core.evidence.figures import DecisionCurve, Difference, Figures, Recalibrated, Voice
+from l2m_core.evidence.figures import DecisionCurve, Difference, Figures, PatientGroup, Recalibrated, Voice
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.fold_answers import FIXED, MODEL, PER_COST, RANDOM
 from l2m_core.evidence.grade import FEW_OUTCOMES, Grade, grade
-from l2m_core.step_through.words import as_sentence
+from l2m_core.step_through.words import as_sentence, percent, predicted, with_unit
 
 LABELS = {
     MODEL: "the model's order",
@@ -208,9 +208,7 @@ def _about_groups(figures: Figures) -> list[Sentence]:
         ]
     worst = max(off, key=lambda group: abs(group.predicted - group.observed))
     told = "; ".join(
-        f"{group.feature} {group.group}: {_value(group.predicted, figures)} predicted, {_value(group.observed, figures)} "
-        f"observed ({_value(group.low, figures)} to {_value(group.high, figures)}, {group.rows} rows)"
-        for group in [worst, *(group for group in off if group is not worst)][:3]
+        _of_group(group, figures) for group in [worst, *(group for group in off if group is not worst)][:3]
     )
     return [
         Sentence(
@@ -221,9 +219,16 @@ def _about_groups(figures: Figures) -> list[Sentence]:
     ]
 
 
-def _value(value: float, figures: Figures) -> str:
-    unit = f" {figures.unit}" if figures.unit else ""
-    return f"{value:.3g}{unit}" if figures.kind == "continuous" else f"{value:.0%}"
+def _of_group(group: PatientGroup, figures: Figures) -> str:
+    believed, observed, low, high = (
+        value_of_group(value, figures) for value in (group.predicted, group.observed, group.low, group.high)
+    )
+    return f"{group.feature} {group.group}: {believed} predicted, {observed} observed ({low} to {high}, {group.rows} rows)"
+
+
+def value_of_group(value: float, figures: Figures) -> str:
+    """What was predicted or observed in a group of patients: '41%', '3,412 g'."""
+    return with_unit(predicted(value), figures.unit) if figures.kind == "continuous" else percent(value)
 
 
 def check_threshold(threshold: float) -> None:
@@ -278,9 +283,9 @@ def _score_words(figures: Figures) -> str:
     start, end = scores[0].value, scores[-1].value
     if start != start or end != end:
         return ""
-    unit = f" {figures.unit}" if name == "crps" and figures.unit else ""
-    digits = ".2f" if name == "auroc" else ".3g"
-    return f", {name.upper()} from {start:{digits}} to {end:{digits}}{unit}"
+    if name == "auroc":
+        return f", AUROC from {start:.2f} to {end:.2f}"
+    return f", CRPS from {predicted(start)} to {with_unit(predicted(end), figures.unit)}"
 
 
 def _about_calibration(figures: Figures) -> Sentence:

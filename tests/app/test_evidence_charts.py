@@ -104,6 +104,13 @@ def test_what_was_not_recorded_is_hatched(binary: Evidence) -> None:
     assert sum(recorded["x"]) + sum(not_recorded["x"]) == binary.decisions
 
 
+def test_large_scores_and_costs_are_told_with_their_digits(binary: Evidence) -> None:
+    large = replace(binary.curve.loss[0], value=1234.4)
+    curve = replace(binary.curve, cost=(0.0, 1500.0, 12500.0), scores={"crps": (large,) * 3})
+    assert "1,234 to 1,234" in drawings.by_tests([curve], "crps", "g").alt
+    assert "for 12,500." in drawings.by_cost([curve], "nats").alt
+
+
 def test_learning_curves_are_valid_and_bounded() -> None:
     loss, held_out = training_charts.training_loss(LOG, 1000), training_charts.held_out_loss(LOG, 1000)
     assert held_out is not None

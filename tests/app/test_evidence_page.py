@@ -19,6 +19,7 @@ from app.store import Job, StoredCohort
 from app.ui.evidence import gathering, standalone
 from l2m_core.cohort import Cohort
 from l2m_core.evidence import EvidenceSettings, ask_fold, gather, make_plan
+from l2m_core.evidence.figures import PatientGroup
 from l2m_core.schema import Feature
 from tests.app.conftest import PATIENCE, check, open_app, press, small_cohort, small_frame, texts
 from tests.app.elements import Elements
@@ -298,3 +299,20 @@ def test_the_page_that_stands_alone_fetches_nothing_and_holds_the_figures(
         assert told in words
     assert "each row is a different patient" in words
     assert page.count("<svg xmlns=") == 5 and "default-src 'none'" in page
+
+
+def test_groups_stand_alone_in_the_words_of_the_sentences(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered)
+    (kept,) = shared_services.store.evidence.list(owner, ward.content_hash)
+    groups = (PatientGroup("sex", "f", 60, 3456.2, 3111.7, 3001.0, 3222.0),)
+    weights = replace(gathered, kind="continuous", unit="g", decisions_at=(), recalibrated=None, groups=groups)
+    words = " ".join(Elements(standalone.to_html(ward, kept, with_crps(weights))).words)
+    assert "3,456 g" in words and "3,112 g (3,001 g to 3,222 g)" in words and "e+03" not in words
+
+
+def with_crps(found):
+    scores = {"crps": found.curve.loss}
+    curves = tuple(replace(curve, scores=scores) for curve in found.curves)
+    return replace(found, curves=curves, voices=tuple(replace(voice, scores=scores) for voice in found.voices))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from l2m_core.evidence.bootstrap import Estimate
-from l2m_core.evidence.figures import Difference
+from l2m_core.evidence.figures import Difference, PatientGroup
 
 
 def with_difference(evidence, low: float, high: float):
@@ -89,3 +89,15 @@ def test_how_many_were_asked_and_that_they_are_few_is_said(evidence):
 def test_the_report_has_a_line_for_each_number_of_tests(evidence):
     lines = evidence.text().splitlines()
     assert [line.split()[0] for line in lines[-5:-1]] == ["0", "1", "2", "3"]
+
+
+def test_a_large_outcome_is_told_with_its_digits_and_never_by_powers_of_ten(evidence):
+    scores = {"crps": (Estimate(1234.4, 1200.0, 1270.0), *[Estimate(1012.6, 990.0, 1040.0)] * 3)}
+    voices = tuple(replace(voice, scores=scores) for voice in evidence.voices)
+    groups = (PatientGroup("sex", "f", 60, 3456.2, 3111.7, 3001.0, 3222.0),)
+    weights = replace(
+        evidence, kind="continuous", unit="g", classes=(), asked_by_class=(), voices=voices, groups=groups
+    )
+    texts = " ".join(sentence.text for sentence in weights.summary())
+    assert "CRPS from 1,234 to 1,013 g" in texts
+    assert "sex f: 3,456 g predicted, 3,112 g observed (3,001 g to 3,222 g, 60 rows)" in texts

@@ -87,7 +87,7 @@ def _by_tests(each: Mapping[str, tuple[Sequence[Estimate], Look]], title: str, b
 def by_cost(curves: Sequence[Curve], unit: str) -> Chart:
     """Log loss against what was spent for it on average; one line for each order, one sign for each number of tests."""
     traces = [
-        _line(LABELS[curve.order], LOOKS[curve.order], list(curve.cost), curve.loss, "cost %{x:.4g}", interval=False)
+        _line(LABELS[curve.order], LOOKS[curve.order], list(curve.cost), curve.loss, "cost %{x:,.4~r}", interval=False)
         for curve in curves
     ]
     layout = layout_of(
@@ -441,4 +441,4 @@ def _or_none(value: float) -> float | None:
 
 
 def _number(value: float) -> str:
-    return "unknown" if value != value else f"{value:.3g}"
+    return "unknown" if value != value else labels.predicted(value)

@@ -86,10 +86,11 @@ def _metrics(evidence: Evidence) -> None:
             f"{curve.loss[0].value:.3f} before any; base rate {evidence.base.value:.3f}",
         )
         known = last.value == last.value
+        value, low, high, before = map(labels.predicted, (last.value, last.low, last.high, first.value))
         _metric(
             f"{drawings.NAMES[score]} {tests}",
-            labels.with_unit(f"{last.value:.3g}" if known else "—", unit),
-            f"{last.low:.3g} to {last.high:.3g}; {first.value:.3g} before any" if known else "one class only",
+            labels.with_unit(value, unit) if known else "—",
+            f"{low} to {high}; {before} before any" if known else "one class only",
         )
         _metric("Calibration error", f"{100 * end.error:.1f} points", f"{100 * end.by_chance:.1f} by chance alone")
 
@@ -201,7 +202,8 @@ def _groups(evidence: Evidence) -> None:
             "high": [group.high for group in evidence.groups],
         }
     )
-    look = st.column_config.NumberColumn(format="percent" if is_share else "%.3g")
+    whole = table[["predicted", "observed"]].abs().max(axis=None) >= 100  # as sentences tell such numbers
+    look = st.column_config.NumberColumn(format="percent" if is_share else "%.0f" if whole else "%.3g")
     st.dataframe(
         table,
         hide_index=True,

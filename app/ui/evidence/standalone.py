@@ -11,7 +11,7 @@ from app.ui.charts import Chart
 from app.ui.charts import evidence_charts as drawings
 from app.ui.html_page import page, terms, text
 from l2m_core.evidence import Evidence
-from l2m_core.evidence.sentences import LABELS, formula, grade_in_words
+from l2m_core.evidence.sentences import LABELS, formula, grade_in_words, value_of_group
 from l2m_core.step_through import words
 
 SAYS = {"good": "Shown", "open": "Undecided", "bad": "Beware", "note": "Note"}
@@ -96,10 +96,11 @@ def _picture(chart: Chart) -> str:
 def _groups(evidence: Evidence) -> list[str]:
     if not evidence.groups:
         return []
-    rows = [
-        [g.feature, g.group, str(g.rows), f"{g.predicted:.3g}", f"{g.observed:.3g} ({g.low:.3g} to {g.high:.3g})"]
-        for g in evidence.groups
-    ]
+    rows = []
+    for group in evidence.groups:
+        ends = (group.predicted, group.observed, group.low, group.high)
+        predicted, observed, low, high = (value_of_group(end, evidence) for end in ends)
+        rows.append([group.feature, group.group, f"{group.rows:,}", predicted, f"{observed} ({low} to {high})"])
     heads = ["feature", "group", "rows", "predicted", "observed"]
     note = "Intervals are so wide that well calibrated predictions lie outside any of them 5 times of 100."
     return ["<h2>Calibration in groups of patients</h2>", _table(heads, rows), f'<p class="note">{text(note)}</p>']
