@@ -214,16 +214,26 @@ def _about_groups(figures: Figures) -> list[Sentence]:
         Sentence(
             "groups",
             "bad",
-            f"In {len(off)} of {len(figures.groups)} groups of patients the predictions are off: {told}.",
+            f"In {len(off)} of {len(figures.groups)} groups of patients {what_of_groups(figures)} is off: {told}.",
         )
     ]
+
+
+def what_of_groups(figures: Figures) -> str:
+    """What is predicted of the patients of a group, and held against what was observed."""
+    if figures.kind == "continuous":
+        return f"the predicted mean of {figures.outcome}"
+    of = f"'{figures.classes[1]}'" if figures.kind == "binary" else "the likeliest class"
+    return f"the probability of {of}"
 
 
 def _of_group(group: PatientGroup, figures: Figures) -> str:
     believed, observed, low, high = (
         value_of_group(value, figures) for value in (group.predicted, group.observed, group.low, group.high)
     )
-    return f"{group.feature} {group.group}: {believed} predicted, {observed} observed ({low} to {high}, {group.rows} rows)"
+    return (
+        f"{group.feature} {group.group}: {believed} predicted, {observed} observed ({low} to {high}, {group.rows} rows)"
+    )
 
 
 def value_of_group(value: float, figures: Figures) -> str:

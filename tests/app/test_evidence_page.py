@@ -310,6 +310,7 @@ def test_groups_stand_alone_in_the_words_of_the_sentences(
     weights = replace(gathered, kind="continuous", unit="g", decisions_at=(), recalibrated=None, groups=groups)
     words = " ".join(Elements(standalone.to_html(ward, kept, with_crps(weights))).words)
     assert "3,456 g" in words and "3,112 g (3,001 g to 3,222 g)" in words and "e+03" not in words
+    assert "Held against what was observed: the predicted mean of died after all tests." in words
 
 
 def with_crps(found):

@@ -100,4 +100,16 @@ def test_a_large_outcome_is_told_with_its_digits_and_never_by_powers_of_ten(evid
     )
     texts = " ".join(sentence.text for sentence in weights.summary())
     assert "CRPS from 1,234 to 1,013 g" in texts
-    assert "sex f: 3,456 g predicted, 3,112 g observed (3,001 g to 3,222 g, 60 rows)" in texts
+    assert (
+        "the predicted mean of died is off: sex f: 3,456 g predicted, 3,112 g observed (3,001 g to 3,222 g, 60 rows)"
+        in texts
+    )
+
+
+def test_what_is_off_in_a_group_is_named(evidence):
+    off = (PatientGroup("sex", "f", 60, 0.7, 0.5, 0.4, 0.6),)
+    (told,) = (s.text for s in replace(evidence, groups=off).summary() if s.about == "groups")
+    assert told.startswith("In 1 of 1 groups of patients the probability of 'yes' is off: sex f: 70% predicted, 50% ")
+    several = replace(evidence, kind="multiclass", classes=("a", "b", "c"), asked_by_class=(8, 8, 8), groups=off)
+    (told,) = (s.text for s in several.summary() if s.about == "groups")
+    assert "the probability of the likeliest class is off" in told

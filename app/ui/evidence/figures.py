@@ -16,7 +16,7 @@ from app.ui.evidence import standalone
 from app.ui.metrics import boxes, metric
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
-from l2m_core.evidence.sentences import LABELS, Sentence, at_threshold, formula, grade_in_words
+from l2m_core.evidence.sentences import LABELS, Sentence, at_threshold, formula, grade_in_words, what_of_groups
 
 ICONS = {
     "good": ":green[:material/check_circle:]",
@@ -186,8 +186,8 @@ def _groups(evidence: Evidence) -> None:
         )
         return
     st.caption(
-        "By what is known at the start, numbers in thirds, after all tests. ⚠ marks groups whose interval, corrected for "
-        "their number, leaves the prediction out."
+        f"By what is known at the start, numbers in thirds: {labels.markdown(what_of_groups(evidence))} after all tests, "
+        "and what was observed. ⚠ marks groups whose interval, corrected for their number, leaves the prediction out."
     )
     is_share = evidence.kind != "continuous"
     table = pd.DataFrame(

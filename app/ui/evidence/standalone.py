@@ -11,7 +11,7 @@ from app.ui.charts import Chart
 from app.ui.charts import evidence_charts as drawings
 from app.ui.html_page import page, terms, text
 from l2m_core.evidence import Evidence
-from l2m_core.evidence.sentences import LABELS, formula, grade_in_words, value_of_group
+from l2m_core.evidence.sentences import LABELS, formula, grade_in_words, value_of_group, what_of_groups
 from l2m_core.step_through import words
 
 SAYS = {"good": "Shown", "open": "Undecided", "bad": "Beware", "note": "Note"}
@@ -102,7 +102,8 @@ def _groups(evidence: Evidence) -> list[str]:
         predicted, observed, low, high = (value_of_group(end, evidence) for end in ends)
         rows.append([group.feature, group.group, f"{group.rows:,}", predicted, f"{observed} ({low} to {high})"])
     heads = ["feature", "group", "rows", "predicted", "observed"]
-    note = "Intervals are so wide that well calibrated predictions lie outside any of them 5 times of 100."
+    note = f"Held against what was observed: {what_of_groups(evidence)} after all tests. "
+    note += "Intervals are so wide that well calibrated predictions lie outside any of them 5 times of 100."
     return ["<h2>Calibration in groups of patients</h2>", _table(heads, rows), f'<p class="note">{text(note)}</p>']
 
 
