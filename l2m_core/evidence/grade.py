@@ -77,7 +77,8 @@ def _about_others(figures: Figures) -> list[str]:
         return []
     if -best.against_shown.value < NOTABLE_LOSS * abs(figures.base.value):
         return []
-    return [f"{best.label(figures.kind)} predict better here"]
+    predicts = "predict" if best.name == "trees" else "predicts"
+    return [f"{best.label(figures.kind)} {predicts} better here"]
 
 
 def _about_groups(figures: Figures) -> list[str]:

@@ -321,13 +321,13 @@ def _about_positivity(figures: Figures) -> list[Sentence]:
     if unseen == 0:
         return [Sentence("positivity", "good", "Every test that the model asked for had been recorded.")]
     verdict: Verdict = "open" if unseen <= NOTABLE_UNRECORDED and thin <= NOTABLE_UNRECORDED else "bad"
-    few = f" In {thin:.0%} few patients like the one asked had the test." if thin >= 0.005 else ""
+    few = f" In {percent(thin)} few patients like the one asked had the test." if thin >= 0.005 else ""
     missing = max(figures.wishes, key=lambda wish: wish.wished - wish.recorded)
     return [
         Sentence(
             "positivity",
             verdict,
-            f"In {unseen:.0%} of its {decisions:,} decisions the model would first have asked for a test that had not been "
+            f"In {percent(unseen)} of its {decisions:,} decisions the model would first have asked for a test that had not been "
             f"recorded (most often '{missing.action}'); it took the best recorded one, and what it would have learned is "
             f"not known.{few}",
         )

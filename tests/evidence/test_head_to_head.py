@@ -301,3 +301,9 @@ def test_a_conventional_model_that_is_better_makes_it_fair(good):
         for voice in good.voices
     )
     assert replace(good, voices=changed).grade.reasons == ("boosted trees predict better here",)
+    without_trees = tuple(
+        replace(voice, against_shown=Estimate(-0.1, -0.15, -0.05)) if voice.name == "regression" else voice
+        for voice in good.voices
+        if voice.name != "trees"
+    )
+    assert replace(good, voices=without_trees).grade.reasons == ("logistic regression predicts better here",)

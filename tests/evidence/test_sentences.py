@@ -73,6 +73,9 @@ def test_what_was_wished_and_never_recorded_is_said(evidence):
     parts = tuple(replace(wish, recorded=wish.wished - (wish is most)) for wish in evidence.wishes)
     (found,) = (s for s in replace(evidence, wishes=parts).summary() if s.about == "positivity")
     assert f"had not been recorded (most often '{most.action}')" in found.text
+    often = tuple(replace(wish, wished=1000, recorded=1000 - (wish is most), thin=0) for wish in evidence.wishes)
+    (found,) = (s for s in replace(evidence, wishes=often).summary() if s.about == "positivity")
+    assert found.text.startswith("In <1% of its 3,000 decisions")
     whole = tuple(replace(wish, recorded=wish.wished) for wish in evidence.wishes)
     (found,) = (s for s in replace(evidence, wishes=whole).summary() if s.about == "positivity")
     assert found.verdict == "good"
