@@ -168,6 +168,20 @@ def test_how_a_job_ended_is_in_words(shared_services: Services, owner: str, stat
     assert app.button(key="job-resume") is not None
 
 
+@pytest.mark.parametrize("state", ["done", "cancelled"])
+def test_a_job_whose_files_are_erased_says_so_and_shows_no_progress_of_none(
+    shared_services: Services, owner: str, state: str
+) -> None:
+    stored_job(shared_services, owner, state, "Step 40 of 100.")
+    app = turn_to(open_app("experiments"), "Jobs")
+    assert "were erased" not in texts(app) and len(app.metric) == 4
+    app = press(app, "job-erase")
+    assert "Its files were erased" in texts(app) and "The log is empty" not in texts(app)
+    assert not app.metric
+    resume = [button.help for button in app.button if button.key == "job-resume"]
+    assert resume == (["Begins anew."] if state == "cancelled" else [])
+
+
 @pytest.mark.parametrize(
     ("key", "box"), [("job-use-start-model", "start-model"), ("job-use-evidence-model", "evidence-model")]
 )

@@ -95,8 +95,12 @@ def _show(job: Job) -> None:
         st.markdown("Stopping; the trainer writes a checkpoint first.")
     elif job.state == "queued":
         before = services.get().runner.jobs_before(job)
-        st.markdown(f"{labels.counted(before, 'job')} ahead of it.")
+        st.markdown(f"{labels.counted(before, 'job')} ahead of it." if before else "Starting.")
     _actions(job, folder)
+    if _is_erased(job, folder):
+        st.caption("Its files were erased: its log, and what it had written of checkpoints and results.")
+        _settings(job)
+        return
     if job.kind == training_job.KIND:
         _training(job, folder / training_run.RUN)
     elif job.active and job.state == "running":
@@ -104,6 +108,15 @@ def _show(job: Job) -> None:
     if job.kind in (study_jobs.EVALUATE, study_jobs.REPRODUCE) and job.state == "done":
         _results(job, folder / study_jobs.OUT)
     _log(folder)
+    _settings(job)
+
+
+def _is_erased(job: Job, folder: Path) -> bool:
+    """A job that never began has no files either."""
+    return not job.active and job.started_at is not None and not folder.is_dir()
+
+
+def _settings(job: Job) -> None:
     if "yaml" in job.config:
         with st.expander("Settings", key=f"job-settings-{job.id}"):
             st.code(job.config["yaml"], language=None)
@@ -131,7 +144,7 @@ def _actions(job: Job, folder: Path) -> None:
                 type="primary",
                 on_click=_resume,
                 args=(job.id,),
-                help="Continues where it stopped.",
+                help="Begins anew." if _is_erased(job, folder) else "Continues where it stopped.",
             )
             if job.kind == training_job.KIND and training_run.has_checkpoint(folder / training_run.RUN):
                 st.button(
