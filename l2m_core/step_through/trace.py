@@ -248,7 +248,8 @@ class Trace:
                 event.kind,
                 "; ".join(event.about),
                 values,
-                "; ".join(event.limits.values()),
+                # As many as there are values where one has a limit, so that they stand for each other.
+                "; ".join(event.limits.get(name, "") for name in event.values) if event.limits else "",
                 event.suggested or "",
                 event.reason,
             ]

@@ -249,6 +249,16 @@ def test_the_csv_has_one_row_for_each_step_and_opens_in_a_spreadsheet(loaded: lo
     assert rows[5]["limits"] == "below" and rows[1]["reason"] == "drawn already"
 
 
+def test_a_limit_in_the_csv_stands_where_its_value_stands(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    begun = memory_of(shared_services, owner, ward).start({})
+    patient = begun.observe({"sodium": 131.0, "potassium": 2.5}, limits={"sodium": "below"})
+    kept = loading.load(owner, keep(shared_services, owner, ward, patient).id)
+    row = list(csv.DictReader(io.StringIO(exports.to_csv(kept).removeprefix("\ufeff"))))[1]
+    assert (row["features"], row["values"], row["limits"]) == ("potassium; sodium", "2.5; 131.0", "; below")
+
+
 @pytest.mark.parametrize("start", ["=1+1", "+1+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1"])
 def test_no_reason_runs_as_a_formula(shared_services: Services, owner: str, ward: StoredCohort, start: str) -> None:
     patient = memory_of(shared_services, owner, ward).start({}).observe("lactate", 3.0, reason=start)
