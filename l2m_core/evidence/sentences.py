@@ -12,7 +12,7 @@ from l2m_core.evidence.figures import DecisionCurve, Difference, Figures, Patien
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
 from l2m_core.evidence.fold_answers import FIXED, MODEL, PER_COST, RANDOM
 from l2m_core.evidence.grade import FEW_OUTCOMES, Grade, grade
-from l2m_core.step_through.words import as_sentence, percent, predicted, with_unit
+from l2m_core.step_through.words import as_sentence, counted, percent, predicted, with_unit
 
 LABELS = {
     MODEL: "the model's order",
@@ -202,10 +202,10 @@ def _about_groups(figures: Figures) -> list[Sentence]:
         return []
     off = [group for group in figures.groups if group.is_off]
     if not off:
-        count = len(figures.groups)
-        return [
-            Sentence("groups", "good", f"In none of {count} groups of patients are the predictions shown to be off.")
-        ]
+        said = f"In none of {counted(len(figures.groups), 'group')} of patients are the predictions shown to be off"
+        if figures.calibration[-1].by_chance > TOO_FEW_TO_JUDGE:
+            return [Sentence("groups", "open", f"{said}; rows are too few to tell.")]
+        return [Sentence("groups", "good", f"{said}.")]
     worst = max(off, key=lambda group: abs(group.predicted - group.observed))
     told = "; ".join(
         _of_group(group, figures) for group in [worst, *(group for group in off if group is not worst)][:3]
@@ -217,6 +217,11 @@ def _about_groups(figures: Figures) -> list[Sentence]:
             f"In {len(off)} of {len(figures.groups)} groups of patients {what_of_groups(figures)} is off: {told}.",
         )
     ]
+
+
+def after_tests(figures: Figures) -> str:
+    """When the last figures are of: a cohort may have more tests than patients were asked."""
+    return f"after up to {counted(figures.budget, 'test')}"
 
 
 def what_of_groups(figures: Figures) -> str:
@@ -306,10 +311,18 @@ def _about_calibration(figures: Figures) -> Sentence:
     if end.by_chance > TOO_FEW_TO_JUDGE:
         return Sentence("calibration", "open", f"Too few rows to judge whether the {what} are calibrated: {measured}.")
     if end.error <= max(1.5 * end.by_chance, 0.01):
-        return Sentence("calibration", "good", f"After all tests the {what} are well calibrated: {measured}.")
+        return Sentence(
+            "calibration", "good", f"{as_sentence(after_tests(figures))}, the {what} are well calibrated: {measured}."
+        )
     if end.error - end.by_chance <= ECE_LIMIT:
-        return Sentence("calibration", "open", f"After all tests the {what} are roughly calibrated: {measured}.")
-    return Sentence("calibration", "bad", f"After all tests the {what} are not calibrated: {measured}.")
+        return Sentence(
+            "calibration",
+            "open",
+            f"{as_sentence(after_tests(figures))}, the {what} are roughly calibrated: {measured}.",
+        )
+    return Sentence(
+        "calibration", "bad", f"{as_sentence(after_tests(figures))}, the {what} are not calibrated: {measured}."
+    )
 
 
 def _about_positivity(figures: Figures) -> list[Sentence]:

@@ -310,10 +310,19 @@ def test_groups_stand_alone_in_the_words_of_the_sentences(
     weights = replace(gathered, kind="continuous", unit="g", decisions_at=(), recalibrated=None, groups=groups)
     words = " ".join(Elements(standalone.to_html(ward, kept, with_crps(weights))).words)
     assert "3,456 g" in words and "3,112 g (3,001 g to 3,222 g)" in words and "e+03" not in words
-    assert "Held against what was observed: the predicted mean of died after all tests." in words
+    assert "Held against what was observed: the predicted mean of died after up to 2 tests." in words
 
 
 def with_crps(found):
     scores = {"crps": found.curve.loss}
     curves = tuple(replace(curve, scores=scores) for curve in found.curves)
     return replace(found, curves=curves, voices=tuple(replace(voice, scores=scores) for voice in found.voices))
+
+
+def test_what_tells_classes_apart_is_said_of_several_as_of_two(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, replace(gathered, kind="multiclass"))
+    page = texts(open_app("evidence", cohort=ward.id))
+    assert "told apart from all others, averaged over the classes" in page
+    assert "patients with and without the outcome" not in page

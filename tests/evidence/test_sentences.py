@@ -66,6 +66,19 @@ def test_calibration_is_judged_beside_what_chance_would_show(evidence, error, by
     changed = replace(evidence, calibration=(*evidence.calibration[:-1], end))
     (found,) = (sentence for sentence in changed.summary() if sentence.about == "calibration")
     assert words in found.text
+    assert found.text.startswith("After up to 3 tests, the ") == (by_chance < 0.05), "a cohort may have more tests"
+
+
+def test_groups_of_too_few_rows_are_not_shown_to_be_well_predicted(evidence):
+    groups = (PatientGroup("sex", "f", 20, 0.5, 0.5, 0.1, 0.9),)
+    for by_chance, verdict, words in (
+        (0.12, "open", "rows are too few to tell"),
+        (0.02, "good", "In none of 1 group "),
+    ):
+        end = replace(evidence.calibration[-1], by_chance=by_chance)
+        changed = replace(evidence, groups=groups, calibration=(*evidence.calibration[:-1], end))
+        (found,) = (sentence for sentence in changed.summary() if sentence.about == "groups")
+        assert found.verdict == verdict and words in found.text
 
 
 def test_what_was_wished_and_never_recorded_is_said(evidence):

@@ -16,7 +16,15 @@ from app.ui.evidence import standalone
 from app.ui.metrics import boxes, metric
 from l2m_core.evidence import Evidence
 from l2m_core.evidence.fixed_order import FEWEST_RECORDED
-from l2m_core.evidence.sentences import LABELS, Sentence, at_threshold, formula, grade_in_words, what_of_groups
+from l2m_core.evidence.sentences import (
+    LABELS,
+    Sentence,
+    after_tests,
+    at_threshold,
+    formula,
+    grade_in_words,
+    what_of_groups,
+)
 
 ICONS = {
     "good": ":green[:material/check_circle:]",
@@ -77,7 +85,7 @@ def _metrics(evidence: Evidence) -> None:
     score = "auroc" if evidence.kind != "continuous" else "crps"
     unit = evidence.unit if score == "crps" else ""
     first, last = curve.scores[score][0], curve.scores[score][-1]
-    tests = f"after up to {labels.counted(evidence.budget, 'test')}"
+    tests = after_tests(evidence)
     with boxes():
         _metric("Rows predicted", f"{evidence.asked:,}", f"of {evidence.rows:,}, in {evidence.folds} folds")
         _metric(
@@ -127,11 +135,14 @@ def _scores(evidence: Evidence) -> None:
         score = str(picked or scores[0])
     else:
         st.subheader(f"{drawings.NAMES[score]} by number of tests", anchor=False)
-    st.caption(
-        "How well patients with and without the outcome are told apart: 0.5 by chance, 1 at best."
-        if score == "auroc"
-        else "Error of the prediction in the outcome's own unit: lower is better."
-    )
+    if score != "auroc":
+        st.caption("Error of the prediction in the outcome's own unit: lower is better.")
+    elif evidence.kind == "binary":
+        st.caption("How well patients with and without the outcome are told apart: 0.5 by chance, 1 at best.")
+    else:
+        st.caption(
+            "How well patients of a class are told apart from all others, averaged over the classes: 0.5 by chance, 1 at best."
+        )
     charts.draw(drawings.by_tests(evidence.curves, score, evidence.unit if score != "auroc" else ""), "evidence-scores")
 
 
@@ -186,8 +197,9 @@ def _groups(evidence: Evidence) -> None:
         )
         return
     st.caption(
-        f"By what is known at the start, numbers in thirds: {labels.markdown(what_of_groups(evidence))} after all tests, "
-        "and what was observed. ⚠ marks groups whose interval, corrected for their number, leaves the prediction out."
+        f"By what is known at the start, numbers in thirds: {labels.markdown(what_of_groups(evidence))} "
+        f"{after_tests(evidence)}, and what was observed. ⚠ marks groups whose interval, corrected for their number, "
+        "leaves the prediction out."
     )
     is_share = evidence.kind != "continuous"
     table = pd.DataFrame(

@@ -11,7 +11,7 @@ from app.ui.charts import Chart
 from app.ui.charts import evidence_charts as drawings
 from app.ui.html_page import page, terms, text
 from l2m_core.evidence import Evidence
-from l2m_core.evidence.sentences import LABELS, formula, grade_in_words, value_of_group, what_of_groups
+from l2m_core.evidence.sentences import LABELS, after_tests, formula, grade_in_words, value_of_group, what_of_groups
 from l2m_core.step_through import words
 
 SAYS = {"good": "Shown", "open": "Undecided", "bad": "Beware", "note": "Note"}
@@ -50,7 +50,7 @@ def _head_to_head(evidence: Evidence) -> list[str]:
         [voice.label(evidence.kind), _estimate(voice.overall), *(_estimate(each[-1]) for each in voice.scores.values())]
         for voice in evidence.voices
     ]
-    scores = [f"{name.upper()} after all tests" for name in evidence.voices[0].scores]
+    scores = [f"{name.upper()} {after_tests(evidence)}" for name in evidence.voices[0].scores]
     return [
         "<h2>Head to head: the same rows, the same known values</h2>",
         _picture(drawings.by_voice(evidence)),
@@ -68,7 +68,7 @@ def _calibration(evidence: Evidence) -> list[str]:
         rows.append(["recalibrated", f"{100 * after.error:.1f}", f"{100 * after.by_chance:.1f}", how])
         drawn += ["<h3>Recalibrated</h3>", _picture(drawings.calibration(after, evidence))]
     return [
-        "<h2>Calibration after all tests</h2>",
+        f"<h2>Calibration {after_tests(evidence)}</h2>",
         *drawn,
         _table(["", "off by, in points", "by chance", "how"], rows),
     ]
@@ -102,7 +102,7 @@ def _groups(evidence: Evidence) -> list[str]:
         predicted, observed, low, high = (value_of_group(end, evidence) for end in ends)
         rows.append([group.feature, group.group, f"{group.rows:,}", predicted, f"{observed} ({low} to {high})"])
     heads = ["feature", "group", "rows", "predicted", "observed"]
-    note = f"Held against what was observed: {what_of_groups(evidence)} after all tests. "
+    note = f"Held against what was observed: {what_of_groups(evidence)} {after_tests(evidence)}. "
     note += "Intervals are so wide that well calibrated predictions lie outside any of them 5 times of 100."
     return ["<h2>Calibration in groups of patients</h2>", _table(heads, rows), f'<p class="note">{text(note)}</p>']
 
