@@ -149,7 +149,10 @@ class Stopping:
     ) -> Iterator[tuple[np.ndarray, Callable[[int], str]]]:
         """The rules that apply, in order: for which of n patients each holds (n,), and the words for one of them."""
         if self.budget is not None:
-            yield taken >= self.budget, lambda i: f"The budget of {self.budget} tests is used."
+            yield (
+                taken >= self.budget,
+                lambda i: f"The budget of {self.budget:,} test{'' if self.budget == 1 else 's'} is used.",
+            )
         if (budget := self.cost_budget) is not None:
             yield (
                 spent >= budget * (1 - ROUNDING),
@@ -188,5 +191,6 @@ def _amount(count: float, prediction, unit: str) -> str:
     """So many points of a probability; hundredths of the spread of a number in the number's own unit."""
     if isinstance(prediction, np.ndarray):
         return points_in_words(count)
-    amount = f"{count / 100 * float(prediction.distribution.scale):.2g}"
+    # Two digits, and never as a power of ten: 200 is not 2e+02.
+    amount = f"{float(f'{count / 100 * float(prediction.distribution.scale):.2g}'):,.10g}"
     return f"{amount} {unit}" if unit else amount

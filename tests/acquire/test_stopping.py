@@ -24,8 +24,18 @@ RULES = [
         ["The likeliest outcome has reached 95.0%, at least the 92.5% asked for", None, "No test is left"],
     ),
     ({"most_entropy": 0.3}, ["What is left to know (0.199 nats)", None, "No test is left"]),
-    ({"budget": 1, "confidence": 0.9}, ["The budget of 1 tests", "The budget of 1 tests", "The budget of 1 tests"]),
+    ({"budget": 1, "confidence": 0.9}, ["The budget of 1 test is"] * 3),
 ]
+
+
+@pytest.mark.parametrize(
+    ("spread", "words"), [(20_000.0, "200 EUR."), (1_540_000.0, "15,000 EUR."), (3.2, "0.032 EUR.")]
+)
+def test_a_point_of_a_large_outcome_is_no_power_of_ten(spread: float, words: str) -> None:
+    prediction = SimpleNamespace(distribution=SimpleNamespace(scale=spread))
+    still = [SimpleNamespace(movement=0.0)]
+    said = l2m.Stopping(least_points=1).reason(prediction, 0.1, 0, 0.0, still, "EUR")  # type: ignore[arg-type]
+    assert said == f"Nothing left is likely to move this by more than {words}"
 
 
 @pytest.mark.parametrize(("rules", "words"), RULES)

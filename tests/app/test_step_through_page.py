@@ -373,7 +373,7 @@ def test_a_stop_against_the_advice_says_what_the_advice_was(app: AppTest) -> Non
 
 def test_a_stop_that_was_advised_says_so_at_the_end(app: AppTest) -> None:
     app = press(enter(set_rule(app, "budget", 1), "lactate", 2.2), "stop")
-    assert "**Why it ended:** Stopping was advised. The budget of 1 tests is used." in texts(app)
+    assert "**Why it ended:** Stopping was advised. The budget of 1 test is used." in texts(app)
 
 
 def test_all_tests_can_be_searched_and_are_folded_where_they_are_many(app: AppTest, monkeypatch) -> None:

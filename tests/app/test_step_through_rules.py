@@ -22,7 +22,7 @@ def test_rules_are_kept_with_the_step_through_and_give_the_reason_to_stop(owner:
     app = set_rule(app, "budget", 1)
     assert recorded(owner, app).settings.stopping.budget == 1 and kinds(owner, app) == ["start"]
     app = enter(app, "lactate", 2.2)
-    assert "Stop: the budget of 1 tests is used." in verdict_line(app)
+    assert "Stop: the budget of 1 test is used." in verdict_line(app)
     app = open_app("step_through", step=step_id(app))
     assert "Stop: the budget" in verdict_line(app)
 
