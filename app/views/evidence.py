@@ -100,9 +100,11 @@ def _pick(known: list[tuple[StoredEvidence, Evidence]]) -> tuple[StoredEvidence,
 def _name(kept: StoredEvidence) -> str:
     settings: dict[str, Any] = kept.settings
     patients = f", patients by {labels.plain(settings['patients'])}" if settings.get("patients") else ""
+    alone = "" if settings.get("conventional", True) else ", without conventional models"
+    ranked = labels.POLICIES.get(settings["policy"], settings["policy"])
     return (
         f"{kept.created_at:%d %b %Y, %H:%M} UTC: {settings['folds']} folds, up to {settings['budget']} tests, at most "
-        f"{settings['most_rows']:,} rows, by {settings['policy']}, seed {settings['seed']}{patients}"
+        f"{settings['most_rows']:,} rows, by {ranked}, seed {settings['seed']}{patients}{alone}"
     )
 
 

@@ -164,6 +164,16 @@ def test_the_newest_evidence_is_shown_and_earlier_ones_can_be_chosen(
     assert check(app.run()).metric[0].value == "12"
 
 
+def test_evidence_is_chosen_by_the_words_that_its_settings_have(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered, QUICK)
+    keep(shared_services, owner, ward, gathered, replace(QUICK, conventional=False))
+    names = open_app("evidence", cohort=ward.id).selectbox(key="evidence-shown").options
+    assert all("rows, by expected gain, seed 0" in name for name in names)
+    assert [name.endswith(", without conventional models") for name in names] == [True, False]
+
+
 def test_evidence_of_another_version_of_the_program_is_gathered_anew(
     shared_services: Services, owner: str, ward: StoredCohort
 ) -> None:
