@@ -448,3 +448,10 @@ def test_the_map_of_what_is_recorded_says_what_its_shades_mean_and_how_many_rows
         chart = charts.recorded_map(np.ones((rows, 3), dtype=bool), FEATURES)
         title = chart.spec["layout"]["xaxis"]["title"]["text"]
         assert words in title and "dark: recorded, light: missing" in title and words in chart.alt
+
+
+def test_a_large_prediction_is_told_with_its_digits_where_two_are_compared() -> None:
+    path = charts.Path("Bed 4", [0, 1], [12_345.0, 23_456.0], ["start", "scan"])
+    chart = charts.two_histories([path], "cost", "charges", False)
+    assert "12,345 to 23,456" in chart.alt
+    assert "%{y:,.4~r}" in chart.spec["data"][0]["hovertemplate"], "of 12,345 Plotly's .4g makes 1.235e+4"

@@ -38,7 +38,9 @@ def two_histories(paths: Sequence[Path], across: str, axis: str, probability: bo
                 "line": {"color": colour, "width": 2, "dash": dash, "shape": "hv"},
                 "marker": {"symbol": sign, "size": 8},
                 "customdata": [labels.chart(text, 40) for text in path.learned],
-                "hovertemplate": "%{customdata}<br>" + ("%{y:.1%}" if probability else "%{y:.4g}") + "<extra></extra>",
+                "hovertemplate": "%{customdata}<br>"
+                + ("%{y:.1%}" if probability else "%{y:,.4~r}")
+                + "<extra></extra>",
             }
         )
     furthest = max((position for path in paths for position in path.positions), default=0)
