@@ -17,6 +17,7 @@ from l2m_core.settings import NO_LINES
 
 EVALUATE, REPRODUCE = "evaluate", "reproduce"
 OUT, PARTIAL, FOLDER = "out", "partial", "folder"
+REAL = "real"  # the suite of an evaluation that names none
 _COUNT = re.compile(r"^(\d+)/(\d+) ")
 
 # Settings of `evaluate` that are a person's to choose; where files go and how many processes work is not.
@@ -46,16 +47,23 @@ def experiments() -> tuple[str, ...]:
 def options(text: str) -> list[str]:
     """The settings of `evaluate` as words of its command line."""
     words: list[str] = []
-    for name, value in trainer.read_mapping(text).items():
+    settings = trainer.read_mapping(text)
+    for name, value in settings.items():
         if name not in OPTIONS:
             raise ConfigError(f"There is no setting '{name}'. Known: {', '.join(OPTIONS)}.")
         values = value if isinstance(value, list) else [value]
         if (OPTIONS[name] is not list and isinstance(value, list)) or not values:
             raise ConfigError(f"'{name}' takes one value, not a list." if values else f"'{name}' needs a value.")
+        if OPTIONS[name] is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise ConfigError(f"'{name}' is {value!r}; it must be a whole number, 1 or more.")
         if not all(isinstance(each, str | int | float) and not str(each).startswith("-") for each in values):
             raise ConfigError(f"'{name}' must be a plain number or text, or a list of them.")
         _check_names(name, values)
         words += [f"--{name.replace('_', '-')}", *map(str, values)]
+    if settings.get("suite", REAL) == REAL and not _data_folder().is_dir():
+        raise ConfigError(
+            "There are no real cohorts on this computer. Write `suite: synthetic`, which draws its tasks."
+        )
     return words
 
 

@@ -243,6 +243,23 @@ def test_options_that_are_not_a_persons_to_choose_are_refused(text: str) -> None
         study_jobs.options(text)
 
 
+@pytest.mark.parametrize("value", ["many", "2.5", "-1", "0", "true"])
+def test_a_count_of_an_evaluation_that_is_none_is_refused_before_it_starts(value: str) -> None:
+    with pytest.raises(ConfigError, match="it must be a whole number, 1 or more"):
+        study_jobs.options(f"suite: synthetic\ntasks: {value}")
+
+
+@pytest.mark.parametrize("text", ["suite: real", "budget: 3"])
+def test_real_cohorts_that_are_not_here_are_refused_before_it_starts(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "home", lambda: tmp_path / "installed" / "train")
+    with pytest.raises(ConfigError, match="no real cohorts on this computer. Write `suite: synthetic`"):
+        study_jobs.options(text)
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    assert study_jobs.options(text)
+
+
 def test_the_experiments_of_the_study_are_known_without_importing_the_trainer() -> None:
     assert {"acquisition", "uncertainty", "ablations"} <= set(study_jobs.experiments())
     assert study_jobs.overrides("tasks: 3\nfamilies: [gp]") == ["tasks=3", "families=[gp]"]

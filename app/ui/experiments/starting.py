@@ -133,7 +133,9 @@ def _ask_settings(chosen: str) -> None:
         text,
         key=_settings_key(chosen),
         height=300,
-        help="Checked by the trainer before anything starts.",
+        help="Checked by the trainer before anything starts."
+        if chosen in trainer.DECIDED
+        else "The trainer checks them when the job begins.",
     )
 
 
