@@ -336,3 +336,14 @@ def test_what_tells_classes_apart_is_said_of_several_as_of_two(
     page = texts(open_app("evidence", cohort=ward.id))
     assert "told apart from all others, averaged over the classes" in page
     assert "patients with and without the outcome" not in page
+
+
+def test_that_groups_of_few_rows_are_left_out_is_said(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    found = replace(gathered, groups=(PatientGroup("sex", "f", 60, 0.6, 0.5, 0.4, 0.7),))
+    keep(shared_services, owner, ward, found)
+    (kept,) = shared_services.store.evidence.list(owner, ward.content_hash)
+    said = "Groups of fewer than 20 of the rows asked are left out."
+    assert said in texts(open_app("evidence", cohort=ward.id))
+    assert said in " ".join(Elements(standalone.to_html(ward, kept, found)).words)

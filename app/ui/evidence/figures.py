@@ -199,7 +199,7 @@ def _groups(evidence: Evidence) -> None:
     st.caption(
         f"By what is known at the start, numbers in thirds: {labels.markdown(what_of_groups(evidence))} "
         f"{after_tests(evidence)}, and what was observed. ⚠ marks groups whose interval, corrected for their number, "
-        "leaves the prediction out."
+        f"leaves the prediction out. {standalone.LEFT_OUT}"
     )
     is_share = evidence.kind != "continuous"
     table = pd.DataFrame(

@@ -11,9 +11,11 @@ from app.ui.charts import Chart
 from app.ui.charts import evidence_charts as drawings
 from app.ui.html_page import page, terms, text
 from l2m_core.evidence import Evidence
+from l2m_core.evidence.groups import FEWEST_ROWS
 from l2m_core.evidence.sentences import LABELS, after_tests, formula, grade_in_words, value_of_group, what_of_groups
 from l2m_core.step_through import words
 
+LEFT_OUT = f"Groups of fewer than {FEWEST_ROWS} of the rows asked are left out."
 SAYS = {"good": "Shown", "open": "Undecided", "bad": "Beware", "note": "Note"}
 
 
@@ -103,7 +105,8 @@ def _groups(evidence: Evidence) -> list[str]:
         rows.append([group.feature, group.group, f"{group.rows:,}", predicted, f"{observed} ({low} to {high})"])
     heads = ["feature", "group", "rows", "predicted", "observed"]
     note = f"Held against what was observed: {what_of_groups(evidence)} {after_tests(evidence)}. "
-    note += "Intervals are so wide that well calibrated predictions lie outside any of them 5 times of 100."
+    note += "Intervals are so wide that well calibrated predictions lie outside any of them 5 times of 100. "
+    note += LEFT_OUT
     return ["<h2>Calibration in groups of patients</h2>", _table(heads, rows), f'<p class="note">{text(note)}</p>']
 
 
