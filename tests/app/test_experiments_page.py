@@ -168,6 +168,24 @@ def test_how_a_job_ended_is_in_words(shared_services: Services, owner: str, stat
     assert app.button(key="job-resume") is not None
 
 
+@pytest.mark.parametrize(
+    ("kind", "words"), [("train", "the trainer writes a checkpoint first."), ("evaluate", "what is finished is kept.")]
+)
+def test_what_a_job_that_is_stopping_keeps_is_said(
+    shared_services: Services, owner: str, kind: str, words: str
+) -> None:
+    jobs = shared_services.store.jobs
+    job = stored_job(shared_services, owner, "running")
+    if kind == "evaluate":
+        jobs.finish(job.id, str(job.claim), "done")
+        job = jobs.add(owner, kind, {"model": "general", "yaml": ""})
+        jobs.claim(job.id)
+    jobs.request_cancel(owner, job.id)
+    page = texts(turn_to(open_app("experiments"), "Jobs"))
+    jobs.finish(job.id, str(jobs.get(owner, job.id).claim), "cancelled")
+    assert f"Stopping; {words}" in page
+
+
 @pytest.mark.parametrize("state", ["done", "cancelled"])
 def test_a_job_whose_files_are_erased_says_so_and_shows_no_progress_of_none(
     shared_services: Services, owner: str, state: str

@@ -92,7 +92,8 @@ def _show(job: Job) -> None:
     elif job.state in ("done", "cancelled"):
         st.markdown(labels.markdown(job.message))
     elif job.cancel_requested:
-        st.markdown("Stopping; the trainer writes a checkpoint first.")
+        trains = job.kind == training_job.KIND
+        st.markdown(f"Stopping; {'the trainer writes a checkpoint first' if trains else 'what is finished is kept'}.")
     elif job.state == "queued":
         before = services.get().runner.jobs_before(job)
         st.markdown(f"{labels.counted(before, 'job')} ahead of it." if before else "Starting.")
