@@ -340,9 +340,9 @@ def _about_positivity(figures: Figures) -> list[Sentence]:
         Sentence(
             "positivity",
             verdict,
-            f"In {percent(unseen)} of its {decisions:,} decisions the model would first have asked for a test that had not been "
-            f"recorded (most often '{missing.action}'); it took the best recorded one, and what it would have learned is "
-            f"not known.{few}",
+            f"In {percent(unseen)} of its {decisions:,} decisions the model would first have asked for a test that had "
+            f"not been recorded (most often '{missing.action}'); it took the best recorded one, and what it would have "
+            f"learned is not known.{few}",
         )
     ]
 
