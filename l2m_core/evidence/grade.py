@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,6 +12,8 @@ FEW_OUTCOMES = 30  # below it every figure is rough
 ENOUGH_OUTCOMES = 100  # asked rows of the rarest class (of all, for a continuous outcome) behind a strong grade
 LEAST_SKILL = 0.05  # of the base rate's log loss; what predicts less than that tells little of a patient
 NOTABLE_LOSS = 0.01  # of the base rate's log loss, by which a conventional model is better
+# That of a continuous outcome changes with its unit, differences do not: here it is a normal distribution's of spread 1.
+NORMAL_LOSS = 0.5 * math.log(2 * math.pi * math.e)
 
 Word = Literal["strong", "fair", "not to be relied on"]
 
@@ -75,7 +78,8 @@ def _about_others(figures: Figures) -> list[str]:
     best = figures.best_conventional
     if best is None or best.against_shown.high >= 0:
         return []
-    if -best.against_shown.value < NOTABLE_LOSS * abs(figures.base.value):
+    base = NORMAL_LOSS if figures.kind == "continuous" else figures.base.value
+    if -best.against_shown.value < NOTABLE_LOSS * base:
         return []
     predicts = "predict" if best.name == "trees" else "predicts"
     return [f"{best.label(figures.kind)} {predicts} better here"]

@@ -301,6 +301,12 @@ def test_a_conventional_model_that_is_better_makes_it_fair(good):
         for voice in good.voices
     )
     assert replace(good, voices=changed).grade.reasons == ("boosted trees predict better here",)
+    # In which unit an outcome is given moves the base rate's log loss, and no difference.
+    for base in (-3.0, 0.0, 9.0):
+        same = replace(good, voices=changed, kind="continuous", base=Estimate(base, base, base))
+        assert any(reason.endswith("predict better here") for reason in same.grade.reasons)
+        small = tuple(replace(voice, against_shown=Estimate(-0.01, -0.02, -0.005)) for voice in good.voices)
+        assert not any("better here" in reason for reason in replace(same, voices=small).grade.reasons)
     without_trees = tuple(
         replace(voice, against_shown=Estimate(-0.1, -0.15, -0.05)) if voice.name == "regression" else voice
         for voice in good.voices
