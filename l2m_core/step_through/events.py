@@ -6,7 +6,7 @@ A step-through *is* its list of events: undo, replay, audit and export all follo
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -120,15 +120,22 @@ class State:
 
 
 def effective(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events that are in effect: each undo removes the last of them, but never the start."""
-    in_effect: list[Event] = []
-    for event in events:
-        if event.kind == "undo":
-            if len(in_effect) > 1:
-                in_effect.pop()
-        else:
-            in_effect.append(event)
-    return tuple(in_effect)
+    """The events that are in effect: neither undone nor an undo."""
+    events = tuple(events)
+    undone = undone_by(events)
+    return tuple(event for number, event in enumerate(events) if event.kind != "undo" and number not in undone)
+
+
+def undone_by(events: Sequence[Event]) -> dict[int, int]:
+    """Number of each event that was taken back → number of the undo that did it: of the last in effect, but never the start."""
+    in_effect: list[int] = []
+    undone = {}
+    for number, event in enumerate(events):
+        if event.kind != "undo":
+            in_effect.append(number)
+        elif len(in_effect) > 1:
+            undone[in_effect.pop()] = number
+    return undone
 
 
 def fold(events: Iterable[Event]) -> State:

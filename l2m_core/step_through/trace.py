@@ -21,7 +21,7 @@ from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
 from l2m_core.council.council import Council, Recipe
 from l2m_core.errors import InputError
-from l2m_core.step_through.events import Event
+from l2m_core.step_through.events import Event, undone_by
 from l2m_core.step_through.strict_json import read_json
 from l2m_core.tables.spreadsheet_cells import plain_cell
 
@@ -237,7 +237,8 @@ class Trace:
         out = io.StringIO()
         writer = csv.writer(out)  # its own line ends: with others a carriage return in a text would begin a row
         outcomes = list(self.steps[0].posterior) if self.steps else []
-        head = ["step", "at", "event", "features", "values", "limits", "suggested_before", "reason", "regret", "spent"]
+        undone = undone_by([step.event for step in self.steps])
+        head = ["step", "at", "event", "undone_by", "features", "values", "limits", "suggested_before", "reason", "regret", "spent"]
         tail = ["suggested_next", "gain_next", "model_fingerprint", "cohort_hash"]
         writer.writerow([*head, *(plain_cell(f"posterior {name}") for name in outcomes), *tail])
         for number, (step, regret) in enumerate(zip(self.steps, self.regrets, strict=True)):
@@ -246,6 +247,7 @@ class Trace:
             cells = [
                 event.at,
                 event.kind,
+                str(undone.get(number, "")),
                 "; ".join(event.about),
                 values,
                 # As many as there are values where one has a limit, so that they stand for each other.

@@ -423,6 +423,7 @@ def test_regret_is_the_gain_of_the_suggested_test_minus_that_of_the_chosen_one(m
     assert overridden.trace.regrets == (None, pytest.approx(first[second] - first[other]), None, None)
     rows = list(csv.DictReader(io.StringIO(overridden.trace.to_csv())))
     assert float(rows[1]["regret"]) == overridden.trace.regrets[1] and rows[2]["regret"] == ""
+    assert [row["undone_by"] for row in rows] == ["", "", "3", ""]
 
 
 def test_csv_cells_never_run_as_formulas(memory):

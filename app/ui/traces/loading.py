@@ -15,7 +15,7 @@ from l2m_core.answering.devices import CPU
 from l2m_core.errors import L2MError
 from l2m_core.lazy import lazy
 from l2m_core.schema import Schema
-from l2m_core.step_through.events import Event, effective, fold
+from l2m_core.step_through.events import Event, effective, fold, undone_by
 from l2m_core.step_through.trace import Step, Trace, versions
 
 
@@ -66,14 +66,7 @@ class LoadedTrace:
     @property
     def undone_by(self) -> dict[int, int]:
         """Number of each event that was taken back → number of the undo that did it."""
-        counting: list[int] = []
-        taken = {}
-        for number, event in enumerate(self.events):
-            if event.kind != "undo":
-                counting.append(number)
-            elif len(counting) > 1:
-                taken[counting.pop()] = number
-        return taken
+        return undone_by(self.events)
 
 
 def load(
