@@ -78,6 +78,11 @@ def test_every_chart_of_evidence_is_valid_with_words_and_numbers(binary: Evidenc
         valid(chart)
 
 
+def test_tests_taken_are_marked_for_no_step_beyond_the_budget(binary: Evidence) -> None:
+    across = drawings.choices(binary).spec["layout"]["xaxis"]
+    assert across["range"][1] > 3 and across["tickvals"] == [1, 2] and across["ticktext"] == ["1", "2"]
+
+
 def test_orders_differ_in_dash_and_sign(binary: Evidence) -> None:
     lines = drawings.by_tests(binary.curves, "log loss", "nats").spec["data"]
     assert len(lines) == 4

@@ -72,6 +72,14 @@ def stored_job(services: Services, owner: str, state: str, message: str = "") ->
     return services.store.jobs.get(owner, job.id)
 
 
+def test_checkpoints_of_one_minute_can_be_told_apart(shared_services: Services, owner: str) -> None:
+    jobs = [stored_job(shared_services, owner, "done") for _ in range(2)]
+    for job in jobs:
+        (shared_services.runner.folder(job) / training_run.RUN / "checkpoints" / "step-40").mkdir(parents=True)
+    found = [label for label, start in starting.starts(owner).items() if start["name"] in {job.id for job in jobs}]
+    assert len(found) == 2 and all(" UTC" in label for label in found)
+
+
 # -- starting -------------------------------------------------------------------------------------------------------
 
 

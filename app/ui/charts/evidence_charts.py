@@ -235,7 +235,13 @@ def choices(evidence: Evidence) -> Chart:
     layout = layout_of(
         70 + 22 * len(names),
         xaxis=axis_of(
-            title={"text": "step"}, side="top", dtick=1, showgrid=False, range=[0.5, max(len(steps), 3) + 0.5]
+            title={"text": "step"},
+            side="top",
+            tickmode="array",
+            tickvals=list(steps),
+            ticktext=list(map(str, steps)),
+            showgrid=False,
+            range=[0.5, max(len(steps), 3) + 0.5],  # a single step is not as wide as the page
         ),
         yaxis=_axis_of_names(names),
     )

@@ -153,10 +153,10 @@ def starts(owner: str) -> dict[str, dict[str, str]]:
     for job in services.get().store.jobs.list(owner, training_job.KIND):
         folder = folders.folder_of(services.get().settings.jobs_dir, job.id) / training_run.RUN
         if job.config["job"] != "finetune" and training_run.has_checkpoint(folder):
-            known[f"checkpoint of {title(job)}, {job.created_at:%d %b, %H:%M}"] = {
-                "from": training_job.FROM_JOB,
-                "name": job.id,
-            }
+            label = f"checkpoint of {title(job)}, {job.created_at:%d %b, %H:%M} UTC"
+            if label in known:  # begun in the same minute
+                label += f", {job.id[:8]}"
+            known[label] = {"from": training_job.FROM_JOB, "name": job.id}
     return known
 
 
