@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.diagnostics import Diagnostics, diagnose
+from l2m_core.diagnostics import Diagnostics, diagnose, doubtful_values
 from l2m_core.errors import CohortError, FeatureError, InputError
 from l2m_core.lazy import lazy
 from l2m_core.schema import OTHER, Feature, Overrides, Schema, did_you_mean
@@ -453,6 +453,11 @@ class Cohort:
         outcome = self.y.copy() if self.kind == "continuous" else np.array(self.classes, dtype=object)[self.y]
         columns[self.schema.outcome.name] = outcome
         return pd.DataFrame(columns)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a command tells of the table that it has read: its warnings, and numbers that may mean 'not measured'."""
+        return (*self.warnings, *doubtful_values(self))
 
     def diagnostics(self) -> Diagnostics:
         """What to know before trusting an answer from this cohort."""

@@ -17,6 +17,7 @@ import pandas as pd
 from l2m_core.schema import OTHER
 from l2m_core.tables.cell_parsing import SENTINELS, parse_number
 from l2m_core.tables.feature_inference import looks_like_identifier
+from l2m_core.tables.how_to_state import how_to_state
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort
@@ -87,6 +88,11 @@ def diagnose(cohort: Cohort) -> Diagnostics:
     if cohort.kind == "continuous" and len(cohort):
         spread = (float(cohort.y.min()), float(np.median(cohort.y)), float(cohort.y.max()))
     return Diagnostics(len(cohort), cohort.kind, prevalence, spread, tuple(findings), features)
+
+
+def doubtful_values(cohort: Cohort) -> tuple[str, ...]:
+    """Of each number that may mean 'not measured', a sentence."""
+    return tuple(finding.sentence for finding in _about_values(cohort) if finding.code == SENTINEL)
 
 
 def _outcome_groups(cohort) -> tuple[np.ndarray, list[str]]:
@@ -365,8 +371,8 @@ def _sentinel(feature, text, count, how):
         "warning",
         SENTINEL,
         feature.name,
-        f"'{feature.name}' is {text} in {count} rows{how}. If that means 'not measured', say so where the file is "
-        f"uploaded, or read it with missing=['{text}'].",
+        f"'{feature.name}' is {text} in {count} rows{how}. If that means 'not measured', say so "
+        f"({how_to_state('missing', text)}).",
     )
 
 

@@ -160,7 +160,7 @@ def acquire(
     run_id = identity(settings, patients, chunk)
     cohort = _read_context(settings)
     _refuse_names_of_answers(settings, cohort)
-    for note in cohort.warnings:
+    for note in cohort.remarks:
         say(f"note: {note}")
     given = open_patients(patients, cohort, settings.keep, settings.patients_sheet)
     parts = out.with_name(out.name + ".parts")

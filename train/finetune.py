@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,6 +61,8 @@ def run(job: FinetuneJob, resume: bool) -> None:
     cohort = Cohort.from_file(
         job.cohort, job.outcome or None, baseline=job.baseline, schema=job.schema or None, **job.reading.keywords()
     )
+    for note in cohort.remarks:
+        print(f"note: {note}", file=sys.stderr)
     generator = torch.Generator().manual_seed(job.seed)
     inference = inherited(job.init)
     tuned, (before, after) = start_finetuning(

@@ -137,7 +137,7 @@ def run(given: argparse.Namespace) -> int:
             f"--threshold: the outcome '{cohort.schema.outcome.name}' is continuous, which has no probability to act on. "
             "Leave it out."
         )
-    for note in (*cohort.warnings, *model.check(cohort)):
+    for note in (*cohort.remarks, *model.check(cohort)):
         print(f"note: {note}", file=sys.stderr)
     if not given.quiet:
         print(model.release.device.sentence, file=sys.stderr)

@@ -238,7 +238,19 @@ class Trace:
         writer = csv.writer(out)  # its own line ends: with others a carriage return in a text would begin a row
         outcomes = list(self.steps[0].posterior) if self.steps else []
         undone = undone_by([step.event for step in self.steps])
-        head = ["step", "at", "event", "undone_by", "features", "values", "limits", "suggested_before", "reason", "regret", "spent"]
+        head = [
+            "step",
+            "at",
+            "event",
+            "undone_by",
+            "features",
+            "values",
+            "limits",
+            "suggested_before",
+            "reason",
+            "regret",
+            "spent",
+        ]
         tail = ["suggested_next", "gain_next", "model_fingerprint", "cohort_hash"]
         writer.writerow([*head, *(plain_cell(f"posterior {name}") for name in outcomes), *tail])
         for number, (step, regret) in enumerate(zip(self.steps, self.regrets, strict=True)):

@@ -24,6 +24,17 @@ def test_a_file_becomes_sentences_and_figures(tmp_path, capsys):
     assert found is not None and found.asked == 12
 
 
+def test_a_number_that_may_mean_not_measured_is_told(tmp_path, capsys):
+    table = tmp_path / "ward.csv"
+    small_frame().drop(columns="record").assign(sodium=lambda frame: frame.sodium.fillna(-999)).to_csv(
+        table, index=False
+    )
+    assert main([str(table), "--outcome", "died", "--baseline", "age", *QUICK]) == 0
+    assert "'sodium' is -999 in" in capsys.readouterr().err
+    assert main([str(table), "--outcome", "died", "--baseline", "age", *QUICK, "--missing", "-999"]) == 0
+    assert "-999" not in capsys.readouterr().err
+
+
 def test_figures_never_take_the_place_of_the_cohort(tmp_path, capsys):
     table = tmp_path / "ward.csv"
     small_frame().drop(columns="record").to_csv(table, index=False)

@@ -112,6 +112,8 @@ def test_a_marker_in_two_rows_is_found():
     cohort = ward("999", *(f"{i % 17}.5" for i in range(19)))
     (finding,) = [finding for finding in cohort.diagnostics().of("a") if finding.code == "sentinel"]
     assert "'a' is 999 in 2 rows" in finding.sentence
+    assert "for a command: --missing 999" in finding.sentence
+    assert cohort.remarks == (*cohort.warnings, finding.sentence), "commands tell it too"
 
 
 # Levels

@@ -190,7 +190,9 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort_also_after_a_full_disk(
     generator = np.random.default_rng(0)
     x = generator.normal(size=(80, 3))
     table = "\n".join(",".join(f"{v:.3f}" for v in row) + f",{int(row[1] > 0)}" for row in x)
-    (tmp_path / "table.csv").write_text("age,pulse,lactate,died\n" + table + "\n0.5,0.5,folgt,1\n")
+    (tmp_path / "table.csv").write_text(
+        "age,pulse,lactate,died\n" + table + "\n0.5,0.5,folgt,1\n0.5,-999,0.5,1\n0.2,-999,0.1,0\n"
+    )
     config = tmp_path / "finetune.yaml"
     paths = {"folder": tmp_path / "tuned", "init": tmp_path / "model", "cohort": tmp_path / "table.csv"}
     settings = {name: str(path) for name, path in paths.items()}
@@ -202,6 +204,7 @@ def test_a_model_is_released_then_fine_tuned_on_a_cohort_also_after_a_full_disk(
         change.setattr(release_files, "save_tensors", full)
         assert main(["finetune", "--config", str(config), "reading.missing=[folgt]"]) == 2
     told = capsys.readouterr().err
+    assert "note: 'pulse' is -999 in 2 rows" in told
     assert str(tmp_path / "tuned" / "model") in told and "No space left" in told and "--resume" in told
     assert main(["finetune", "--config", str(config), "reading.missing=[folgt]", "--resume"]) == 0
     assert "decided when to stop" in capsys.readouterr().out
