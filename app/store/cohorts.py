@@ -115,8 +115,8 @@ class Cohorts:
             session.execute(delete(CohortDataRow).where(CohortDataRow.cohort_id == row.id))
             session.flush()
             _erase_orphaned_evidence(session, owner, row.content_hash)
-            erased = _erase_unread_schema(session, row)
-            record_act(session, owner, "cohort deleted", row.id, content_hash=row.content_hash, **erased)
+            record_act(session, owner, "cohort deleted", row.id, content_hash=row.content_hash)
+            erase_unread_schemas(session, [row.id])
         self._database.empty_journal()
 
     # For the server itself, whoever owns them.
@@ -138,20 +138,13 @@ class Cohorts:
 
 
 def erase_unread_schemas(session: Session, cohort_ids: Collection[str]) -> None:
-    """Of those that were deleted: for when step-throughs of theirs were."""
-    gone = select(CohortRow).where(CohortRow.id.in_(cohort_ids), CohortRow.deleted_at.is_not(None))
-    for row in session.scalars(gone.order_by(CohortRow.id).with_for_update()).all():
-        if erased := _erase_unread_schema(session, row):
-            record_act(session, row.owner, "cohort's schema erased", row.id, **erased)
-
-
-def _erase_unread_schema(session: Session, row: CohortRow) -> dict[str, str]:
-    """A schema has words of cells, levels and classes. What the act tells of it where it goes."""
-    readers = exists().where(StepThroughRow.cohort_id == row.id, StepThroughRow.deleted_at.is_(None))
-    if not row.schema_yaml or session.scalar(select(readers)):
-        return {}
-    row.schema_yaml = ""
-    return {"schema": digest(row.id, "")}
+    """A schema has words of cells, levels and classes. It goes once its cohort and all step-throughs that are read by it are
+    deleted; to be called after the act that tells of the deletion, which waits for deletions that are not finished."""
+    read = exists().where(StepThroughRow.cohort_id == CohortRow.id, StepThroughRow.deleted_at.is_(None))
+    unread = select(CohortRow).where(CohortRow.id.in_(cohort_ids), CohortRow.deleted_at.is_not(None), ~read)
+    for row in session.scalars(unread.where(CohortRow.schema_yaml != "").order_by(CohortRow.id)).all():
+        row.schema_yaml = ""
+        record_act(session, row.owner, "cohort's schema erased", row.id, schema=digest(row.id, ""))
 
 
 def _erase_orphaned_evidence(session: Session, owner: str, content_hash: str) -> None:
