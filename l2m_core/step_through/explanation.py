@@ -15,8 +15,8 @@ from l2m_core.errors import InputError
 
 # Answers from n rows scatter by about 1 / n^SCATTER. What is estimated from them alone would by 1 / √n, but of fewer rows the
 # model makes less: `python -m train bands` has samples of some of the rows beside new cohorts of as many as there are.
-# By its page samples of a half and a tenth give bands about as wide as whole ones so; by the root they would be too narrow.
-SCATTER = 0.35
+# By its page bands of a tenth of 400 and of 1,000 rows are rather too wide so, and would be too narrow by the root.
+SCATTER = 0.25
 
 
 @dataclass(frozen=True)
