@@ -33,7 +33,7 @@ def in_two_processes(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, done.stderr[-12_000:]
     return done
 
 
