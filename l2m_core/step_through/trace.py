@@ -238,20 +238,8 @@ class Trace:
         writer = csv.writer(out)  # its own line ends: with others a carriage return in a text would begin a row
         outcomes = list(self.steps[0].posterior) if self.steps else []
         undone = undone_by([step.event for step in self.steps])
-        head = [
-            "step",
-            "at",
-            "event",
-            "undone_by",
-            "features",
-            "values",
-            "limits",
-            "suggested_before",
-            "reason",
-            "regret",
-            "spent",
-        ]
-        tail = ["suggested_next", "gain_next", "model_fingerprint", "cohort_hash"]
+        head = ["step", "at", "event", "features", "values", "limits", "suggested_before", "reason", "regret", "spent"]
+        tail = ["suggested_next", "gain_next", "model_fingerprint", "cohort_hash", "undone_by"]
         writer.writerow([*head, *(plain_cell(f"posterior {name}") for name in outcomes), *tail])
         for number, (step, regret) in enumerate(zip(self.steps, self.regrets, strict=True)):
             event = step.event
@@ -259,7 +247,6 @@ class Trace:
             cells = [
                 event.at,
                 event.kind,
-                str(undone.get(number, "")),
                 "; ".join(event.about),
                 values,
                 # As many as there are values where one has a limit, so that they stand for each other.
@@ -279,6 +266,7 @@ class Trace:
                     gain,
                     self.model_fingerprint,
                     self.cohort_hash,
+                    undone.get(number, ""),
                 ]
             )
         return out.getvalue()

@@ -72,6 +72,7 @@ def test_a_step_through_is_exported_as_it_was(app: inside.Services, number: int)
 def test_the_table_of_a_step_through_is_what_it_was(app: inside.Services, number: int) -> None:
     owner, _, name = stores.step_throughs(app)[number - 1]
     now, then = (rows_of(text) for text in (inside.csv_of(inside.load(owner, name)), kept(number, "csv")))
+    now = [row[: len(then[0])] for row in now]  # columns of later releases stand behind
     assert list(agreement.differences(now, then)) == []
     assert kept(number, "csv").startswith("\ufeff") and "\r\n" in kept(number, "csv")
 
