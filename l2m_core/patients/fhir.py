@@ -89,16 +89,20 @@ def _people(bundle: Mapping[str, Any]) -> tuple[list[Person], list[str]]:
         names = {name: person for name in _names(entry, resource)}
         by_reference |= names
         placeless |= {} if entry.get("fullUrl") else names
+    subjects = {_subject(_mapping(entry.get("resource"))) for entry in entries}
+    for name, person in placeless.items():
+        # Of two addresses with this ending, on two servers, one is somebody else's.
+        far = [subject for subject in subjects if subject.endswith(f"/{name}")]
+        by_reference |= {far[0]: person} if len(far) == 1 and far[0] not in by_reference else {}
     homeless: list[Mapping[str, Any]] = []
     others: dict[str, int] = {}
     for entry in entries:
         resource = _mapping(entry.get("resource"))
         kind = _text(resource.get("resourceType")) or "entries without a resource"
         if kind == "Observation":
-            subject = unversioned(_text(_mapping(resource.get("subject")).get("reference")))
+            subject = _subject(resource)
             if subject and subject not in by_reference:
-                ending = "/".join(subject.split("/")[-2:])
-                by_reference[subject] = placeless.get(ending) or people.setdefault(f"subject {subject}", Person())
+                by_reference[subject] = people.setdefault(f"subject {subject}", Person())
             observations = by_reference[subject].observations if subject else homeless
             observations.append(resource)
         elif kind != "Patient":
@@ -115,6 +119,11 @@ def _people(bundle: Mapping[str, Any]) -> tuple[list[Person], list[str]]:
     elif homeless:
         notes.append(f"Not read: {len(homeless)} × Observation that says of no patient whose it is.")
     return list(people.values()), notes
+
+
+def _subject(resource: Mapping[str, Any]) -> str:
+    """Whose a resource is, empty where it does not say."""
+    return unversioned(_text(_mapping(resource.get("subject")).get("reference")))
 
 
 def unversioned(reference: str) -> str:

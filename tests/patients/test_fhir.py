@@ -210,6 +210,12 @@ def test_a_full_address_means_the_patient_of_that_name_whose_own_address_is_not_
     assert [dict(record.values) for record in found.patients] == [{"lactate": 1.0}, {}, {"lactate": 5.0}]
 
 
+def test_of_two_servers_neither_patient_is_taken_for_one_whose_server_is_not_told(cohort):
+    here, there = (f"https://{name}.example/fhir/Patient/a" for name in ("here", "there"))
+    found = read(cohort, patient("a"), observation("2524-7", 1.0, of=here), observation("2524-7", 5.0, of=there))
+    assert [dict(record.values) for record in found.patients] == [{}, {"lactate": 1.0}, {"lactate": 5.0}]
+
+
 def test_an_observation_of_the_only_patient_may_leave_out_whose_it_is(cohort):
     assert only(cohort, patient("a"), observation("2524-7", 2.0, of=None)).values == {"lactate": 2.0}
     assert only(cohort, observation("2524-7", 2.0, of=None)).values == {"lactate": 2.0}
