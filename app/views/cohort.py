@@ -31,8 +31,8 @@ from l2m_core.tables.restoring import newer_readings
 STEP_PAGE = "views/step_through.py"
 NOT_HERE = "The cohort of this address is not here: it was deleted, or is not shared with you. Another one is shown."
 ERASED = (
-    "Its data and the evidence drawn from them are erased. Step-throughs stay, but cannot be continued; and while there are any, "
-    "so do the names of the columns, levels and classes by which they are read."
+    "Its data and the evidence drawn from them are erased. Step-throughs stay, but cannot be continued. The names of columns, "
+    "levels and classes stay as long as there are step-throughs, which are read by them."
 )
 
 

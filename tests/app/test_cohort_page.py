@@ -407,7 +407,7 @@ def test_deleting_tells_that_levels_stay_for_step_throughs(
     shared_services.store.step_throughs.create(owner, ward.id, "model")
     app = open_app(cohort=ward.id)
     app.session_state["cohort-tabs"] = "Manage"
-    assert "while there are any, so do the names of the columns, levels and classes" in texts(check(app.run()))
+    assert "names of columns, levels and classes stay as long as there are step-throughs" in texts(check(app.run()))
     shared_services.store.cohorts.delete(owner, ward.id)
     assert "dense" in shared_services.store.cohorts.get(owner, ward.id).schema_yaml, "a level of the scan"
 
