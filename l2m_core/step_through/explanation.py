@@ -67,9 +67,8 @@ def resampled_band(
     drawn = np.stack([shown_of(other.answer(x).prediction)[0] for other in resampled])  # (count, K)
     low, high = band_of(drawn, value, [other.rows_read / memory.rows_read for other in resampled], level)
     names = ["mean"]
-    if isinstance(
-        answer.prediction, np.ndarray
-    ):  # moved towards the whole cohort's answer, a chance may leave its range
+    if isinstance(answer.prediction, np.ndarray):
+        # Moved towards the whole cohort's answer, a chance may leave its range.
         names, low, high = list(memory.classes), low.clip(0.0, 1.0), high.clip(0.0, 1.0)
     return pd.DataFrame({"outcome": names, "low": low, "value": value, "high": high})
 

@@ -160,16 +160,20 @@ def test_a_file_that_is_no_database_is_not_backed_up(tmp_path: Path, capsys: pyt
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_disk_that_fills_up_ends_a_backup_in_words(tmp_path: Path, migrated_sqlite: Path) -> None:
-    """The limit on the size of files stands for the disk's end."""
-    path = tmp_path / "store.sqlite3"
-    path.write_bytes(migrated_sqlite.read_bytes())
+def where_files_end_at(size: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, whose limit on the size of files stands for the disk's end."""
     script = (
         "import resource, sys; from app.store.__main__ import main; "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000)); sys.exit(main(sys.argv[1:]))"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size})); sys.exit(main(sys.argv[1:]))"
     )
-    command = [sys.executable, "-c", script, "--database", f"sqlite:///{path}", "backup", str(tmp_path / "copy")]
-    ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", script, *arguments]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+
+
+def test_a_disk_that_fills_up_ends_a_backup_in_words(tmp_path: Path, migrated_sqlite: Path) -> None:
+    path = tmp_path / "store.sqlite3"
+    path.write_bytes(migrated_sqlite.read_bytes())
+    ended = where_files_end_at(40_000, "--database", f"sqlite:///{path}", "backup", str(tmp_path / "copy"))
     assert ended.returncode == 2, ended.stderr
     assert "cannot be written" in ended.stderr and "Traceback" not in ended.stderr
     assert list(tmp_path.iterdir()) == [path]
@@ -179,12 +183,7 @@ def test_a_database_whose_disk_is_full_is_said_to_be_so(tmp_path: Path, migrated
     """Not even the file beside it, by which its readers agree, can be made."""
     path = tmp_path / "store.sqlite3"
     path.write_bytes(migrated_sqlite.read_bytes())
-    script = (
-        "import resource, sys; from app.store.__main__ import main; "
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); sys.exit(main(sys.argv[1:]))"
-    )
-    command = [sys.executable, "-c", script, "--database", f"sqlite:///{path}", "migrate"]
-    ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    ended = where_files_end_at(20_000, "--database", f"sqlite:///{path}", "migrate")
     assert ended.returncode == 2 and "The disk of the database is full" in ended.stderr, ended.stderr
 
 
