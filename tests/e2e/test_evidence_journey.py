@@ -23,7 +23,7 @@ def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return
         open_example(page, served.address, number=2)
         page.get_by_role("link", name="Evidence").click()
         press(page, "Settings")
-        for name, value in (("Folds", 3), ("Tests, at most", 3), ("Rows to predict, at most", 30)):
+        for name, value in (("Folds", 2), ("Tests, at most", 2), ("Rows to predict, at most", 20)):
             set_number(page, name, value)
         page.keyboard.press("Escape")
         press(page, "Gather evidence")
@@ -39,13 +39,13 @@ def test_evidence_survives_a_reload_and_a_restart_and_is_shown_at_once_on_return
         page.goto(address)
         expect(page.get_by_text("Log loss by number of tests")).to_be_visible(timeout=LONG)
         settled(page)
-        expect(page.get_by_text("30 of 442 rows were asked")).to_be_visible()
+        expect(page.get_by_text("20 of 442 rows were asked")).to_be_visible()
         expect(page.get_by_text("On this cohort the model's order").first).to_be_visible()
         expect(page.locator(".js-plotly-plot")).to_have_count(7)
         with page.expect_download() as download:
             press(page, "Figures as JSON")
         figures = json.loads(Path(download.value.path()).read_text())
-        assert figures["asked"] == 30 and len(figures["curves"][0]["loss"]) == 4
+        assert figures["asked"] == 20 and len(figures["curves"][0]["loss"]) == 3
         page.reload()
         expect(page.get_by_text("Log loss by number of tests")).to_be_visible()
         assert page.get_by_text("Traceback").count() == 0

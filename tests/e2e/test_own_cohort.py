@@ -149,7 +149,7 @@ def test_the_columns_of_real_cohorts_fit_every_screen(
 ) -> None:
     wrong = []
     files = [ward_csv(tmp_path), *(shared_data / f"{name}.csv" for name in COHORTS)]
-    for file in files:
+    for file in files if scheme == "light" else files[:2]:  # what can be seen of a column is on each of them
         name = file.stem
         page = new_page(browser, scheme, WIDTHS[0], 1000)
         page.goto(served.address)

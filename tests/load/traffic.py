@@ -29,9 +29,9 @@ class Presses:
         return float(np.quantile(self.seconds, share)) if self.seconds else float("nan")
 
 
-async def begin(visitor: Visitor) -> None:
-    """From the first page to a step-through on the first bundled cohort."""
-    await visitor.press("open-example-0")
+async def begin(visitor: Visitor, example: int = 0) -> None:
+    """From the first page to a step-through on a bundled cohort."""
+    await visitor.press(f"open-example-{example}")
     await visitor.press("start-step-through")
     await visitor.press("start-example")
     await visitor.press("start-submit")
@@ -74,7 +74,7 @@ async def one_person(visitor: Visitor, presses: Presses, end: float, think: floa
         presses.errors.append(f"{type(problem).__name__}: {problem}")
 
 
-async def come_and_go(address: str, sessions: int, at_once: int = 4) -> list[str]:
+async def come_and_go(address: str, sessions: int, example: int = 0, at_once: int = 4) -> list[str]:
     """Sessions that begin a step-through, make one step and close; the errors met."""
     waiting, errors = asyncio.Semaphore(at_once), []
 
@@ -82,7 +82,7 @@ async def come_and_go(address: str, sessions: int, at_once: int = 4) -> list[str
         async with waiting:
             try:
                 async with Visitor(address) as visitor:
-                    await begin(visitor)
+                    await begin(visitor, example)
                     await step(visitor, 1)
             except (Failed, OSError, TimeoutError, ConnectionClosed) as problem:
                 errors.append(f"{type(problem).__name__}: {problem}")
