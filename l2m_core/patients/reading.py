@@ -18,6 +18,7 @@ from l2m_core.patients.records import BroughtPatients, PatientRecord, RecordMake
 from l2m_core.patients.results import columns_of_results, read_results
 from l2m_core.schema import did_you_mean
 from l2m_core.step_through.strict_json import read_json
+from l2m_core.tables.measurements import problem_of_results
 from l2m_core.tables.reading import DELIMITERS, read_table, sheets_of
 from l2m_core.tables.table import Column, Limits, NumberColumn, RefusedColumn, Table, TextColumn
 
@@ -70,6 +71,8 @@ def _from_table(table: Table, cohort: Cohort) -> BroughtPatients:
     if (named := columns_of_results(table, cohort)) is not None:
         usable = {name: values for name, values in cells.items() if not isinstance(values, RefusedColumn)}
         return BroughtPatients("results", tuple(read_results(usable, named, cohort)), table.warnings)
+    if not set(table.names) & set(cohort.names) and (problem := problem_of_results(table)):
+        raise FeatureError(problem)
     _check_names(table.names, cohort, "columns", "The first line must hold their names")
     makers = [RecordMaker(cohort, f"row {number}") for number in table.row_numbers.tolist()]
     for row, maker in enumerate(makers):

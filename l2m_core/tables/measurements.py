@@ -103,6 +103,16 @@ def columns_of_measurements(table: Table) -> Named | None:
     return replace(named, tests=tuple(tests), values=tuple(values))
 
 
+def problem_of_results(table: Table) -> str:
+    """Why what its name calls the results cannot be read; empty where nothing hinders it."""
+    refused = {
+        name: column.problem
+        for name, column in zip(table.names, table.columns, strict=True)
+        if isinstance(column, RefusedColumn)
+    }
+    return " ".join(refused[name] for name in _named(refused, _VALUE_NAME))
+
+
 def may_be_measurements(names: Sequence[str]) -> bool:
     """Whether columns of these names could make a table one of measurements of several patients."""
     named = _named_columns(names)
@@ -156,7 +166,8 @@ def one_row_each(
     found = found or find_measurements(table)
     if found is None:
         raise CohortError(
-            "The table has no row for each measurement: columns such as 'patient_id', 'test' and 'value', of which each "
+            problem_of_results(table)
+            or "The table has no row for each measurement: columns such as 'patient_id', 'test' and 'value', of which each "
             "patient has several rows, were not found."
         )
     return _Turned(table, found, which).table(limits)

@@ -26,12 +26,12 @@ from l2m_core.tables.table import (
     clean_names,
 )
 from l2m_core.tables.workbook_cells import Sheet, Value, letters, reference
-from l2m_core.tables.workbook_dates import Moment
+from l2m_core.tables.workbook_dates import Moment, Percentage
 from l2m_core.tables.workbook_parts import Workbook, reading_workbook
 
 ALONE = 1  # cells of a row that is a note
 NARROW = 3  # columns; in a narrower table a row with one cell may well be a patient
-MOST_NAMED = 5  # hidden columns, by name
+MOST_NAMED = 5  # columns that a sentence names
 
 
 def sheets_with_cells(data: bytes, limits: Limits) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class _SheetTable:
         columns = tuple(
             self._column(label, column, text) for label, column, text in zip(names, cells, texts, strict=True)
         )
-        warnings = warnings + self._hidden(names)
+        warnings = warnings + self._hidden(names) + self._percentages(names, cells, columns)
         return Table(names, columns, self.rows, tuple(warnings), name, repeated=repeated, sheet=self.title)
 
     # -- cells
@@ -126,6 +126,8 @@ class _SheetTable:
         written = [value for value in cells if value is not None]
         if any(isinstance(value, Moment) for value in written):
             return RefusedColumn(self._dates(name, cells))
+        if problem := self._percentages_among_others(name, cells):
+            return RefusedColumn(problem)
         if written and all(isinstance(value, float) for value in written):
             return NumberColumn(np.array([value if isinstance(value, float) else np.nan for value in cells]))
         if any(isinstance(value, str) and SEPARATOR in value for value in written):
@@ -143,6 +145,20 @@ class _SheetTable:
         return (
             f"Column '{name}', row {self.rows[at]}: '{cells[at]}' is a date among other values; a spreadsheet may have made it "
             "of a cell such as 1.2 or 3-4. Write what was meant, as text, or set the column's role to ignored."
+        )
+
+    def _percentages_among_others(self, name: str, cells: Sequence[Value | None]) -> str | None:
+        """Of 48 and 48% in one column, a sheet holds 48 and 0.48, which look alike there. 0 is the same in both."""
+        percentages = [value for value in cells if isinstance(value, Percentage)]
+        others = [
+            i for i, value in enumerate(cells) if value and not isinstance(value, Percentage) and _has_digit(value)
+        ]
+        if not percentages or not others:
+            return None
+        return (
+            f"Column '{name}', row {self.rows[others[0]]}: '{_text(cells[others[0]])}' stands among percentages, of which a "
+            f"workbook holds the hundredth part ({percentages[0]} is {number_text(percentages[0])}). Format all numbers of the "
+            "column as percentages, or none, or set its role to ignored."
         )
 
     # -- what would be read as something else
@@ -188,6 +204,22 @@ class _SheetTable:
     def _is_inside(self, row: int, place: int) -> bool:
         return self.first <= row <= self.rows[-1] and self.places[0] <= place <= self.places[-1]
 
+    def _percentages(
+        self, names: Sequence[str], cells: Sequence[list[Value | None]], columns: Sequence[Column]
+    ) -> list[str]:
+        """A sentence about the columns whose cells show a hundred times what was read."""
+        examples = {
+            f"'{name}'": next((value for value in written if isinstance(value, Percentage)), None)
+            for name, written, column in zip(names, cells, columns, strict=True)
+            if not isinstance(column, RefusedColumn)
+        }
+        found = {name: example for name, example in examples.items() if example is not None}
+        if not found:
+            return []
+        first = next(iter(found.values()))
+        said = f"Cells that are shown as percentages were read as they are stored, {first} as {number_text(first)}"
+        return [f"{said}: {_named(list(found))}."]
+
     def _hidden(self, names: Sequence[str]) -> list[str]:
         """Sentences about rows and columns that were read, and cannot be seen in the sheet."""
         said = []
@@ -200,9 +232,17 @@ class _SheetTable:
             if any(first <= place <= last for first, last in self.sheet.hidden_columns)
         ]
         if hidden:
-            more = f" and {len(hidden) - MOST_NAMED} more" if len(hidden) > MOST_NAMED else ""
-            said.append(f"Hidden columns were read too: {', '.join(hidden[:MOST_NAMED])}{more}.")
+            said.append(f"Hidden columns were read too: {_named(hidden)}.")
         return said
+
+
+def _named(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - MOST_NAMED} more" if len(columns) > MOST_NAMED else ""
+    return f"{', '.join(columns[:MOST_NAMED])}{more}"
+
+
+def _has_digit(value: Value) -> bool:
+    return isinstance(value, float) or any(sign.isdecimal() for sign in value)
 
 
 def _is_written(value: Value) -> bool:

@@ -1,7 +1,7 @@
 """The cells of one sheet of a workbook, and what they need: the texts that cells share, and how numbers are shown.
 
-Names are those of Office Open XML (ECMA-376, part 1). What a cell has is told apart by type: a float, a str, or a Moment;
-formulas are their stored results.
+Names are those of Office Open XML (ECMA-376, part 1). What a cell has is told apart by type: a float (a Percentage, where it
+is shown as one), a str, or a Moment; formulas are their stored results.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from array import array
 from dataclasses import dataclass, field
 
 from l2m_core.tables.cell_parsing import LARGEST_WHOLE
-from l2m_core.tables.workbook_dates import BUILT_IN, Moment, moment, shown_as
+from l2m_core.tables.workbook_dates import BUILT_IN, PERCENT, Moment, Percentage, moment, shown_as
 from l2m_core.tables.workbook_xml import Part, is_true
 
 LAST_ROW, LAST_COLUMN = 1_048_576, 16_384  # of a sheet
@@ -86,7 +86,7 @@ def place(text: str) -> tuple[int, int]:
 
 
 class Formats(Part):
-    """How the numbers of cells are shown, as far as it makes dates of them."""
+    """How the numbers of cells are shown, as far as it makes dates or percentages of them."""
 
     def __init__(self) -> None:
         self.own: dict[int, str | None] = {}
@@ -106,7 +106,7 @@ class Formats(Part):
             self._in_cells = False
 
     def shown(self) -> list[str | None]:
-        """Of each style: DATE, PASSED, or None."""
+        """Of each style: DATE, PASSED, PERCENT, or None."""
         return [self.own[number] if number in self.own else BUILT_IN.get(number) for number in self.of_styles]
 
 
@@ -228,6 +228,8 @@ class Cells(_Text):
             raise ValueError("a number that is none")
         number = float(text)
         shown = self._shown[self._style] if self._style < len(self._shown) else None
+        if shown == PERCENT:
+            return Percentage(number)
         if shown is not None:
             return moment(number, shown, self._from_1904) or number
         # A code of 17 digits, which some programs write, is no float.

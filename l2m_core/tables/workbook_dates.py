@@ -1,6 +1,7 @@
-"""Which numbers of a workbook are shown as dates, and as which.
+"""Which numbers of a workbook are shown as dates, and as which; and which as percentages.
 
 A cell holds a number of days; the format of its style, such as dd.mm.yyyy, makes a date, a time of day or a duration of it.
+So does 0% of a 0.48 what reads 48%.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ SECONDS = 86_400  # of a day
 _NOT_OF_DATES = re.compile(r'"[^"]*"|[\\_*].|\[(?!h+\]|m+\]|s+\])[^\]]*\]', re.IGNORECASE)
 _DATE_SIGNS = re.compile(r"[dmyhs]", re.IGNORECASE)
 _PASSED = re.compile(r"\[[hms]+\]", re.IGNORECASE)
-DATE, PASSED = "date", "passed"  # how a number is shown: a date or a time of day, or how much time has passed
-BUILT_IN = {number: DATE for number in (*range(14, 23), *range(27, 37), 45, 47, *range(50, 59))} | {46: PASSED}
+# How a number is shown: a date or a time of day, how much time has passed, or a percentage.
+DATE, PASSED, PERCENT = "date", "passed", "percent"
+BUILT_IN = {number: DATE for number in (*range(14, 23), *range(27, 37), 45, 47, *range(50, 59))} | {
+    46: PASSED,
+    9: PERCENT,
+    10: PERCENT,
+}
 
 
 class Moment(str):
@@ -25,9 +31,20 @@ class Moment(str):
     __slots__ = ()
 
 
+class Percentage(float):
+    """The number of a cell that shows a hundred times as much, and a sign of per cent."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"{100 * self:.6g}%"
+
+
 def shown_as(code: str) -> str | None:
-    """What a format such as dd.mm.yyyy makes of a number: DATE, PASSED ([h]:mm), or None (0.00)."""
+    """What a format such as dd.mm.yyyy makes of a number: DATE, PASSED ([h]:mm), PERCENT (0%), or None (0.00)."""
     signs = _NOT_OF_DATES.sub("", code).partition(";")[0]
+    if "%" in signs:
+        return PERCENT
     if not _DATE_SIGNS.search(signs) or signs.lower() == "general":
         return None
     return PASSED if _PASSED.search(signs) else DATE

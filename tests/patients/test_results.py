@@ -10,7 +10,7 @@ import pytest
 
 import l2m_core as l2m
 from l2m_core.cohort import Cohort
-from l2m_core.errors import InputError
+from l2m_core.errors import FeatureError, InputError
 from l2m_core.patients import read_patients
 from l2m_core.tables.unit_guesses import written_unit
 from tests.patients.ward import ward
@@ -104,6 +104,12 @@ def test_a_unit_that_the_schema_does_not_state_is_said():
     )
     (record,) = read_patients("test,value,unit\ncrp,12,mg/L\n", plain).patients
     assert record.values == {"crp": 12} and record.notes == ("crp: it is in mg/L; the schema states no unit.",)
+
+
+def test_a_list_whose_results_cannot_be_read_says_why(cohort):
+    rows = [["test", "result"], ["lactate", 3.6], ["sodium", date(2024, 2, 1)]]
+    with pytest.raises(FeatureError, match="'result', row 3: '2024-02-01' is a date among other values"):
+        read_patients(workbook(Results=rows), cohort)
 
 
 def test_a_list_may_come_as_a_workbook(cohort):

@@ -165,6 +165,8 @@ def test_other_namespaces_prefixes_and_a_table_that_begins_elsewhere():
         ("[$-409]mmm d, yyyy;@", "date"),
         ("h:mm AM/PM", "date"),
         ("[h]:mm:ss", "passed"),
+        ("0.0%", "percent"),
+        ('0"%"', None),
     ],
 )
 def test_formats_tell_dates_from_numbers(code, kind):
@@ -229,6 +231,52 @@ def test_hidden_rows_and_columns_are_read_and_said():
         "Hidden rows, such as those of a filter, were read too: 1.",
         "Hidden columns were read too: 'crp' (B).",
     )
+
+
+SHARES = [round(0.25 + i / 100, 2) for i in range(ROWS)]
+
+
+def with_shares(cells: list, others: tuple[int, ...] = ()) -> bytes:
+    """The column D shows its numbers as percentages, but for those of the rows `others`."""
+
+    def change(book):
+        for at in set(range(2, ROWS + 2)) - {*others}:
+            book["Data"].cell(at, 4).number_format = "0%"
+
+    return workbook(change, Data=[[*NAMES, "share"], *([*known, x] for known, x in zip(TABLE[1:], cells, strict=True))])
+
+
+def test_percentages_are_read_as_stored_and_said():
+    table = read_table(with_shares(SHARES))
+    assert table.column("share").cells() == SHARES
+    (said,) = table.warnings
+    assert said == "Cells that are shown as percentages were read as they are stored, 25% as 0.25: 'share'."
+
+
+@pytest.mark.parametrize("other", [48, 0.48, "48%", "<1%"])
+def test_a_number_among_percentages_is_refused(other):
+    """48 and 48% look alike in a sheet, which holds 48 and 0.48."""
+    data = with_shares([*SHARES[:2], other, *SHARES[3:]], others=(4,))
+    with pytest.raises(CohortError, match=f"'share', row 4: '{other}' stands among percentages.*25% is 0.25"):
+        l2m.Cohort.from_file(data, outcome="died", units="drop", censored="limit")
+
+
+def test_nothing_and_0_among_percentages_are_what_they_are():
+    data = with_shares([*SHARES[:2], 0, "NA", *SHARES[4:]], others=(4, 5))
+    cohort = l2m.Cohort.from_file(data, outcome="died")
+    np.testing.assert_allclose(cohort.x[:5, 2], [0.25, 0.26, 0, np.nan, 0.29], rtol=1e-6)
+
+
+def test_measurements_whose_results_cannot_be_read_say_why():
+    tests = [[patient, test, 0.3 if test == "ef" else 5 + patient] for patient in range(20) for test in ("crp", "ef")]
+
+    def change(book):
+        for at, (_, test, _) in enumerate(tests, 2):
+            book["Data"].cell(at, 3).number_format = "0%" if test == "ef" else "General"
+
+    data = workbook(change, Data=[["patient", "test", "result"], *tests])
+    with pytest.raises(CohortError, match="'result', row 2: '5' stands among percentages"):
+        l2m.Cohort.from_file(data, outcome="died", measurements="first")
 
 
 def test_a_title_above_and_a_note_below_are_refused():
