@@ -18,6 +18,7 @@ from l2m_core.schema import OTHER
 from l2m_core.tables.cell_parsing import SENTINELS, parse_number
 from l2m_core.tables.feature_inference import looks_like_identifier
 from l2m_core.tables.how_to_state import how_to_state
+from l2m_core.tables.precision import in_text
 
 if TYPE_CHECKING:
     from l2m_core.cohort import Cohort
@@ -100,7 +101,7 @@ def _outcome_groups(cohort) -> tuple[np.ndarray, list[str]]:
     if cohort.kind != "continuous":
         return cohort.y, list(cohort.classes)
     median = float(np.median(cohort.y)) if len(cohort) else 0.0
-    return (cohort.y > median).astype(np.int64), [f"up to {median:g}", f"above {median:g}"]
+    return (cohort.y > median).astype(np.int64), [f"up to {in_text(median)}", f"above {in_text(median)}"]
 
 
 def _describe_features(cohort, groups, labels) -> pd.DataFrame:

@@ -163,7 +163,8 @@ class Stopping:
             yield (
                 best_gain < self.least_gain,
                 lambda i: (
-                    f"The best test left promises {best_gain[i]:.2g} nats, less than the threshold of {self.least_gain:g}."
+                    f"The best test left promises {_in_digits(float(f'{best_gain[i]:.2g}'))} nats, less than the threshold "
+                    f"of {_in_digits(self.least_gain)}."
                 ),
             )
         if self.confidence is not None and isinstance(prediction, np.ndarray):
@@ -180,6 +181,11 @@ class Stopping:
                 left <= self.most_entropy,
                 lambda i: f"What is left to know ({left[i]:.3f} nats) is at most the {self.most_entropy:g} asked for.",
             )
+
+
+def _in_digits(gain: float) -> str:
+    """0.00003, not 3e-05; what no model tells from nothing is 0."""
+    return np.format_float_positional(round(gain, 9), trim="-")
 
 
 def _as_entered(share: float) -> str:

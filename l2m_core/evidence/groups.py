@@ -10,6 +10,7 @@ from l2m_core.cohort import Cohort
 from l2m_core.evidence.bootstrap import reach, wilson_interval
 from l2m_core.evidence.clustering import Clustering
 from l2m_core.evidence.figures import PatientGroup
+from l2m_core.tables.precision import in_text
 
 FEWEST_ROWS = 20  # asked rows of a group that is told of
 PARTS = 3  # of a number
@@ -40,8 +41,8 @@ def _thirds(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     for number in range(len(cuts) + 1):
         member = ~np.isnan(values) & (part == number)
         if member.any():
-            low, high = (float(end) for end in (values[member].min(), values[member].max()))
-            yield f"{low:g}" if low == high else f"{low:g} to {high:g}", member
+            low, high = (in_text(end) for end in (values[member].min(), values[member].max()))
+            yield low if low == high else f"{low} to {high}", member
 
 
 def calibration_of_groups(

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from l2m_core.tables.cell_parsing import number_text
+
 MOST_DECIMALS = 6  # of numbers that are written without a power of ten
 SMALLEST_DECIMALS = 40  # of the smallest 32-bit numbers
 NEARLY_ALL = 0.99  # of the numbers have no more decimals than those that count
@@ -28,6 +30,11 @@ def in_double(values: np.ndarray) -> np.ndarray:
         fits = left & (written.astype(values.dtype) == values)
         found[fits], left = written[fits], left & ~fits
     return found
+
+
+def in_text(value: float) -> str:
+    """A number of 32 bits with the seven digits that these hold, and no more: 1234567, 0.1, 0.3333333."""
+    return number_text(float(f"{value:.7g}"))
 
 
 def recorded_decimals(values: np.ndarray) -> int:

@@ -49,6 +49,11 @@ def test_the_reason_for_one_patient_is_given_exactly_where_the_rules_hold_for_th
     assert reached.tolist() == [reason is not None for reason in reasons]
 
 
+def test_gains_near_nothing_are_no_powers_of_ten() -> None:
+    reason = l2m.Stopping(least_gain=0.00005).reason(PREDICTION[:1], 0.0000312, 1, 3.0)
+    assert reason == "The best test left promises 0.000031 nats, less than the threshold of 0.00005."
+
+
 @pytest.mark.parametrize(("threshold", "said"), [(0.025, "2.5%"), (0.004, "0.4%"), (0.07, "7%")])
 def test_a_threshold_is_said_as_it_was_set(threshold: float, said: str) -> None:
     outlook = SimpleNamespace(crossing=lambda threshold: 0.0, movement=0.0)

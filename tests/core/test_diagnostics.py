@@ -126,6 +126,14 @@ def test_measuring_that_follows_a_continuous_outcome_is_found(rng):
     assert {finding.column for finding in with_code(diagnose(columns), "measuring_predicts_outcome")} == {"gas"}
 
 
+def test_halves_of_a_large_outcome_are_no_powers_of_ten(rng):
+    columns = draw(rng, 600)
+    columns["y"] = 3_000_000.0 + np.arange(600)
+    columns["gas"] = np.where(np.arange(600) > 299, rng.normal(size=600), np.nan)
+    (found,) = with_code(diagnose(columns), "measuring_predicts_outcome")
+    assert "y = up to 3000300" in found.sentence
+
+
 def test_columns_that_tell_rows_apart_are_named_even_if_stated(rng):
     columns = draw(rng, patient_id=lambda y: rng.permutation(5000)[:N])
     ignored = diagnose(columns)

@@ -230,6 +230,14 @@ def test_groups_are_levels_and_thirds_of_what_is_known_at_the_start():
     assert groups_of(cohort, np.arange(30)) == [], "too few rows of each"
 
 
+def test_ends_of_thirds_have_their_digits_and_no_power_of_ten():
+    numbers = [1_234_567 + np.arange(300), np.arange(1, 301) / 10]
+    x, y = np.stack(numbers, 1).astype(np.float32), np.arange(300) % 2
+    cohort = l2m.Cohort.from_arrays(x, y, names=["income", "weight"], acquirable=[False, False])
+    names = [name for _, name, _ in groups_of(cohort, np.arange(300))]
+    assert names[0] == "1234567 to 1234666" and names[3] == "0.1 to 10"
+
+
 def test_a_group_is_off_beyond_what_chance_shows_among_so_many():
     member = np.arange(200) < 100
     groups = [("sex", "f", member), ("sex", "m", ~member)]
