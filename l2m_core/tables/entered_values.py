@@ -139,7 +139,9 @@ def _code_of_number(feature, value, rules) -> float:
     if number in rules.missing_numbers:
         return np.nan
     if is_too_large(number):
-        raise FeatureError(f"'{feature.name}' must be a finite number{_range_hint(feature)}; {number:g} is not.")
+        raise FeatureError(
+            f"'{feature.name}' must be a number between -3.4e38 and 3.4e38{_range_hint(feature)}; {number:g} is not."
+        )
     if is_outside(number, feature):
         raise FeatureError(
             f"'{feature.name}' = {entered_text(number)} is outside the allowed range: {feature.range_text}. Check value and unit."

@@ -33,6 +33,11 @@ def test_a_number_is_refused_beyond_32_bits_or_the_range(number: float, too_larg
     assert is_refused(number, Feature("any")) == too_large
 
 
+def test_a_number_beyond_32_bits_is_not_said_to_be_infinite() -> None:
+    with pytest.raises(FeatureError, match=r"between -3\.4e38 and 3\.4e38; 1e\+39 is not"):
+        encode_value(Feature("any"), 1e39, DEFAULT_RULES)
+
+
 @pytest.mark.parametrize("number", [6.4, 8.1, 1e39])
 def test_cells_and_entered_values_are_refused_alike(number: float) -> None:
     with pytest.raises(FeatureError):
