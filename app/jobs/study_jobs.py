@@ -32,6 +32,7 @@ OPTIONS: dict[str, type] = {
     "test_rows": int,
     "tasks": int,
 }
+MAY_BE_0 = ("budget",)  # then only what is known at the start is predicted from
 TEMPLATE = """# Policies of one model on drawn tasks, where the truth is known. `suite: real` compares methods on real cohorts,
 # where this computer has them.
 suite: synthetic
@@ -54,8 +55,9 @@ def options(text: str) -> list[str]:
         values = value if isinstance(value, list) else [value]
         if (OPTIONS[name] is not list and isinstance(value, list)) or not values:
             raise ConfigError(f"'{name}' takes one value, not a list." if values else f"'{name}' needs a value.")
-        if OPTIONS[name] is int and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise ConfigError(f"'{name}' is {value!r}; it must be a whole number, 1 or more.")
+        least = 0 if name in MAY_BE_0 else 1
+        if OPTIONS[name] is int and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise ConfigError(f"'{name}' is {value!r}; it must be a whole number, {least} or more.")
         if not all(isinstance(each, str | int | float) and not str(each).startswith("-") for each in values):
             raise ConfigError(f"'{name}' must be a plain number or text, or a list of them.")
         _check_names(name, values)

@@ -249,6 +249,12 @@ def test_a_count_of_an_evaluation_that_is_none_is_refused_before_it_starts(value
         study_jobs.options(f"suite: synthetic\ntasks: {value}")
 
 
+def test_an_evaluation_may_ask_for_no_tests() -> None:
+    assert study_jobs.options("suite: synthetic\nbudget: 0") == ["--suite", "synthetic", "--budget", "0"]
+    with pytest.raises(ConfigError, match="'budget' is -1; it must be a whole number, 0 or more"):
+        study_jobs.options("suite: synthetic\nbudget: -1")
+
+
 @pytest.mark.parametrize("text", ["suite: real", "budget: 3"])
 def test_real_cohorts_that_are_not_here_are_refused_before_it_starts(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
