@@ -66,6 +66,8 @@ _PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
 # As spreadsheets of India group digits: 1,00,000. A number of thousands has three digits behind every sign.
 _LAKHS = re.compile(r"[-+]?[1-9]\d?(?:,\d\d)+,\d{3}(?:\.\d*)?")
 _POWER = re.compile(r"[-+]?\d[\d.,]*\s*[xX*\u00d7\u00b7]\s*10\s*(?:\^|\*\*)\s*[-+]?\d+|10\s*(?:\^|\*\*)\s*[-+]?\d+")
+# 1_000, as programs write it, and 1'23, whose sign stands before no thousand.
+_GROUPS = re.compile(r"[-+]?\d+(?:_\d+)+(?:\.\d*)?|[-+]?\d+(?:'\d+)+(?:[.,]\d*)?")
 _MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 # What spreadsheets make of 3-20 and 10-14.
 _SHORT_DATE = re.compile(
@@ -98,6 +100,7 @@ ADVICE = {
     f"({how_to_state('units', 'drop')}).",
     "mark": "is a number with a unit or a mark. Keep the number; the unit belongs in the schema.",
     "lakhs": "has its digits in groups of two. Write the number without signs between them, or state kind: category.",
+    "groups": "has signs between its digits that do not part thousands. Write the number without them, or state kind: category.",
     "power": "is a number with a power of ten. Write it as 1.5e3 or 1500, or state kind: category.",
     "trailing minus": "has its minus behind the number. Write it in front.",
 }
@@ -291,6 +294,8 @@ def in_need_of_advice(text: str) -> str | None:
         return "pair"
     if _LAKHS.fullmatch(text):
         return "lakhs"
+    if _GROUPS.fullmatch(text):
+        return "groups"
     if _POWER.fullmatch(text):
         return "power"
     return "unit" if number_and_unit(text) is not None else "mark" if _MEASURE.fullmatch(text) else None

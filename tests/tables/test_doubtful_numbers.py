@@ -165,6 +165,8 @@ def test_no_number_of_any_locale_changes_silently(figure):
         ("{}.5x10^3", "a power of ten"),
         ("{} \u00d7 10^-2", "a power of ten"),
         ("10**{}", "a power of ten"),
+        ("{}_000", "signs between its digits"),
+        ("{}'23", "signs between its digits"),
     ],
 )
 def test_a_number_in_a_form_that_is_not_read_is_refused_and_not_made_a_level(written, problem):
