@@ -65,7 +65,7 @@ def read_column(
 def _read_texts(name, column: TextColumn, rows, rules, kind, levels) -> Reading:
     if column.understood and kind != "number":
         return DistinctTexts.understood(name, column, rows, rules).levels()
-    if kind == "levels":
+    if kind == "levels" or (kind is None and column.are_levels):
         return DistinctTexts.of(name, column, rows, rules, levels).levels()
     if kind == "codes":
         return _read_codes(name, column, rows, rules, levels)

@@ -88,7 +88,8 @@ def _is_beyond_floats(series: pd.Series) -> bool:
 
 
 def _text_column(series, name, limits, left) -> TextColumn:
-    if isinstance(series.dtype, pd.CategoricalDtype):  # a few long texts can stand in many rows
+    is_categorical = isinstance(series.dtype, pd.CategoricalDtype)
+    if is_categorical:  # a few long texts can stand in many rows
         texts = [*(cell_text(value, name) for value in series.cat.categories), ""]
         codes = series.cat.codes.to_numpy()
         size = int(np.array([len(text) for text in texts])[codes].sum())
@@ -101,7 +102,8 @@ def _text_column(series, name, limits, left) -> TextColumn:
     cells = [texts[code] for code in codes]
     if any(SEPARATOR in cell for cell in cells):
         raise CohortError(f"Column '{name}' holds a NUL character. Remove it, or set its role to ignored.")
-    return TextColumn.of(cells, texts[:-1] if getattr(series.dtype, "ordered", False) else ())
+    order = texts[:-1] if is_categorical and series.cat.ordered else ()
+    return TextColumn.of(cells, order, is_categorical and pd.api.types.is_numeric_dtype(series.cat.categories.dtype))
 
 
 def cell_text(value: Any, name: str) -> str:

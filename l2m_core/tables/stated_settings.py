@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 from l2m_core.errors import CohortError, InputError, SchemaError
@@ -52,7 +53,8 @@ def combine(schema: Any, outcome: str | None, positive: str | None, baseline, co
     target = dict(stated.outcome)
     if outcome is not None:
         if not isinstance(outcome, str):
-            raise CohortError("outcome must be the name of a column.")
+            hint = f" Names of numbers are read as texts: outcome='{outcome}'." if isinstance(outcome, Integral) else ""
+            raise CohortError(f"outcome must be the name of a column.{hint}")
         if target.get("name", outcome) != outcome:
             raise SchemaError(f"The outcome is '{outcome}', but the schema states '{target['name']}'. Make them equal.")
         target["name"] = outcome

@@ -47,10 +47,11 @@ class TextColumn:
     length: int
     understood: bool = False  # the cells come from a stored cohort: what they mean was settled when it was stored
     order: tuple[str, ...] = ()  # of the texts, where the table has one: an ordered Categorical
+    are_levels: bool = False  # as the table says, whatever the texts look like: a Categorical of numbers
 
     @classmethod
-    def of(cls, cells: Sequence[str], order: Sequence[str] = ()) -> TextColumn:
-        return cls(SEPARATOR.join(cells), len(cells), order=tuple(order))
+    def of(cls, cells: Sequence[str], order: Sequence[str] = (), are_levels: bool = False) -> TextColumn:
+        return cls(SEPARATOR.join(cells), len(cells), order=tuple(order), are_levels=are_levels)
 
     def cells(self) -> list[str]:
         return self.joined.split(SEPARATOR) if self.length else []

@@ -17,7 +17,7 @@ from tests.core.ward import FRAME, N
     [
         ({"outcome": "dead"}, CohortError, "Did you mean"),
         ({"outcome": None}, CohortError, "State the outcome"),
-        ({"outcome": 3}, CohortError, "name of a column"),
+        ({"outcome": 3}, CohortError, "name of a column.*outcome='3'"),
         ({"decimal": ";"}, CohortError, "decimal"),
         ({"censored": "half"}, CohortError, "censored"),
         ({"missing": "-999"}, CohortError, "list"),
@@ -68,6 +68,22 @@ def test_nullable_and_categorical_columns_are_read():
     )
     assert [cohort.feature(name).kind for name in ("count", "flag", "band")] == ["number", "binary", "category"]
     assert (~cohort.r[:, -3:]).sum(axis=0).tolist() == [1, 10, 10]
+
+
+def test_numbers_that_pandas_holds_as_categories_are_levels_and_not_sizes():
+    codes = np.array([1, 2, 10, 2] * (N // 4))
+    frame = FRAME.assign(site=pd.Categorical(codes), dose=pd.Categorical(codes / 2))
+    cohort = Cohort.from_frame(frame, "died")
+    assert [(cohort.feature(name).kind, cohort.feature(name).levels) for name in ("site", "dose")] == [
+        ("category", ("1", "2", "10")),
+        ("category", ("0.5", "1", "5")),
+    ]
+    known = cohort.encode(pd.DataFrame({"site": [10, 1.0], "dose": [0.5, None]}))
+    assert np.array_equal(known[:, -2:], [[2, 0], [0, np.nan]], equal_nan=True)
+    by_site = Cohort.from_frame(frame, "site")
+    assert (by_site.kind, by_site.classes) == ("multiclass", ("1", "2", "10"))
+    stated = Cohort.from_frame(frame, "died", schema={"features": [{"name": "site", "kind": "number"}]})
+    assert stated.x[:4, stated.names.index("site")].tolist() == [1, 2, 10, 2]
 
 
 def test_an_ordered_categorical_keeps_its_order_in_levels_and_classes():
