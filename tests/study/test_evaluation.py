@@ -58,7 +58,7 @@ def test_the_command_writes_its_table_and_a_second_run_repeats_nothing(folder, c
 
 
 @pytest.mark.parametrize("rows", [None, 9000])
-def test_contexts_fit_the_rows_with_an_outcome_whatever_the_manifest_says(folder, rows):
+def test_contexts_fit_the_rows_with_an_outcome_whatever_the_manifest_says(folder, rows, capsys):
     frame = pd.read_csv(folder / "icu.csv")
     frame.loc[150:, "died"] = np.nan
     frame.to_csv(folder / "icu.csv", index=False)
@@ -66,6 +66,9 @@ def test_contexts_fit_the_rows_with_an_outcome_whatever_the_manifest_says(folder
     page = run(folder, "--contexts", "60", "200")
     table = pd.read_csv(folder / "results" / "real.csv")
     assert set(table["context"]) == {50, 60} and "error" not in table and "Left out" not in page
+    told = capsys.readouterr().err
+    assert "icu: no context of 200 of its 150 rows, which leaves fewer than 75 to test on; 50 rows instead" in told
+    assert "of 60" not in told
 
 
 def test_a_cohort_that_is_too_small_to_compare_on_is_named_with_the_reason(folder, capsys):

@@ -21,7 +21,7 @@ from l2m_core.settings import read_settings, refuse_unknown
 from train.data_plugins import PluggedSource, offered_loaders
 from train.engines import ENGINES, cores, fan_out
 from train.study.evaluation.advice import measure_first_advice
-from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small
+from train.study.evaluation.cells import Cell, draw_trial, real_cells, too_small, unfitting_contexts
 from train.study.evaluation.manifest import MOST_FEATURES, Source, default_data_folder, read_manifest
 from train.study.evaluation.report import read_table_of_records, write_report
 from train.study.evaluation.scores import score
@@ -223,6 +223,9 @@ def evaluate_real(given: argparse.Namespace, command: str) -> str:
     skipped = too_small(sizes) | ({} if given.cohorts else too_wide(manifest))
     for name, reason in skipped.items():
         print(f"left out: {name}: {reason}", file=sys.stderr, flush=True)
+    if given.contexts != CONTEXTS:  # not those that are taken where they fit
+        for name, reason in unfitting_contexts(sizes, given.contexts).items():
+            print(f"{name}: {reason}", file=sys.stderr, flush=True)
     cells = real_cells(sizes, given.contexts, given.missing, given.seeds)
     table = ResumableTable(given.partial / "real.jsonl", KEYS)
     if not given.report_only:

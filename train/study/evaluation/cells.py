@@ -67,6 +67,21 @@ def fitting_contexts(rows: int, contexts: Sequence[int]) -> list[int]:
     return sorted(c for c in fitting if rows > c)
 
 
+def unfitting_contexts(sizes: dict[str, int], contexts: Sequence[int]) -> dict[str, str]:
+    """Name → what becomes of the context sizes that leave too few of its rows to test on."""
+    told = {}
+    for name, rows in sizes.items():
+        fitting = fitting_contexts(rows, contexts)
+        unfitting = [str(context) for context in sorted({*contexts} - {*fitting})]
+        if unfitting and rows > SMALL_CONTEXT:
+            instead = f"; {SMALL_CONTEXT} rows instead" if SMALL_CONTEXT in fitting else ""
+            told[name] = (
+                f"no context of {' or '.join(unfitting)} of its {rows:,} rows, which leaves fewer than {LEAST_TEST_ROWS} to test "
+                f"on{instead}"
+            )
+    return told
+
+
 def too_small(sizes: dict[str, int]) -> dict[str, str]:
     """Name → why a cohort has no cell, whatever contexts are asked for."""
     return {
