@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
 from typing import Any
 
 from l2m_core.errors import ConfigError
@@ -40,7 +41,7 @@ def find_plugin(group: str, name: str, fits: Callable[[Any], bool], shape: str) 
                 f"{name!r} names code to import, which is not done here. Use a name that an installed package offers"
                 f" ({', '.join(offered(group)) or 'none does'}), or run it from the command line."
             )
-        found = _load(EntryPoint(name, name, group), f"{name!r}")
+        found = _load(EntryPoint(name, name, group), f"{name!r}", fits)
     else:
         entries = {entry.value: entry for entry in entry_points(group=group, name=name)}
         if len(entries) > 1:
@@ -50,13 +51,13 @@ def find_plugin(group: str, name: str, fits: Callable[[Any], bool], shape: str) 
         if not entries:
             return None
         value, entry = next(iter(entries.items()))
-        found = _load(entry, f"{name!r}, which an installed package offers as {value!r},")
+        found = _load(entry, f"{name!r}, which an installed package offers as {value!r},", fits)
     if not fits(found):
         raise ConfigError(f"{name!r} is {_what(found)}; it must be {shape}.")
     return found
 
 
-def _load(entry: EntryPoint, called: str) -> Any:
+def _load(entry: EntryPoint, called: str, fits: Callable[[Any], bool]) -> Any:
     try:
         module = importlib.import_module(entry.module)
     except ModuleNotFoundError as error:
@@ -69,10 +70,17 @@ def _load(entry: EntryPoint, called: str) -> Any:
     found: Any = module
     for part in entry.attr.split("."):
         if not hasattr(found, part):
-            known = ", ".join(name for name in vars(module) if not name.startswith("_"))
-            raise ConfigError(f"{called} cannot be found: {entry.module} has no {entry.attr!r}. It has {known}.")
+            public = {name: value for name, value in vars(module).items() if not name.startswith("_")}
+            fitting = [name for name, value in public.items() if fits(value) and _is_own(value, module)]
+            such = f"It has {', '.join(fitting)}." if fitting else "Nothing in it would do."
+            raise ConfigError(f"{called} cannot be found: {entry.module} has no {entry.attr!r}. {such}")
         found = getattr(found, part)
     return found
+
+
+def _is_own(value: Any, module: ModuleType) -> bool:
+    """Whether a class or function is the module's, and not one that it imports."""
+    return not callable(value) or getattr(value, "__module__", module.__name__) == module.__name__
 
 
 def _what(found: Any) -> str:
