@@ -44,7 +44,7 @@ class Asked:
 
     def about(self, cohort: Cohort) -> BroughtPatients:
         if self.is_bundle and "resourceType" not in self.subject:
-            raise InputError("'bundle' is not a FHIR Bundle: it has no resourceType.")
+            raise InputError("This is not a FHIR Bundle: it has no resourceType.")
         found = from_plain(self.subject, cohort)
         if not self.is_bundle:
             _refuse_misfits(found.patients)
@@ -53,7 +53,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class AskedAsText:
-    """A table, or a Bundle by itself."""
+    """A table."""
 
     body: bytes
     rules: AnsweredBy = AnsweredBy()
@@ -66,7 +66,7 @@ def question(body: bytes, content_type: str) -> Asked | AskedAsText:
     """content_type: of the request's header; other types than those of JSON, CSV and FHIR are a KeyError."""
     kind = content_type.partition(";")[0].strip().lower()
     readers: dict[str, Callable[[bytes], Asked | AskedAsText]]
-    readers = {"application/json": from_json, "text/csv": AskedAsText, "application/fhir+json": AskedAsText}
+    readers = {"application/json": from_json, "text/csv": AskedAsText, "application/fhir+json": from_fhir}
     return readers[kind](body)
 
 
@@ -87,6 +87,11 @@ def from_json(body: bytes) -> Asked:
             f"This is a FHIR resource. Give it as 'bundle', or with the type application/fhir+json. {HINT}"
         )
     return Asked(subject, given[0] == "bundle", _rules(plain))
+
+
+def from_fhir(body: bytes) -> Asked:
+    """A Bundle by itself."""
+    return Asked(read_object(body), True, AnsweredBy())
 
 
 def read_object(body: bytes) -> dict[str, Any]:

@@ -76,6 +76,17 @@ def test_a_bundle_is_read_by_codes_and_what_was_not_used_is_told(client: httpx.C
         assert [(left["what"], left["kind"]) for left in said["not_used"]] == [("2160-0", "unknown")]
 
 
+def test_what_is_sent_as_fhir_and_is_none_gets_no_answer_about_nobody(
+    client: httpx.Client, cohorts: dict[str, str]
+) -> None:
+    headers = {"content-type": "application/fhir+json"}
+    for body in ({}, {"patient": KNOWN}):
+        answer = client.post(advice(cohorts["ward"]), content=json.dumps(body), headers=headers)
+        assert "not a FHIR Bundle: it has no resourceType" in refusal(answer, 422)
+    table = client.post(advice(cohorts["ward"]), content="age,lactate\n71,2\n", headers=headers)
+    assert "not valid JSON" in refusal(table, 422)
+
+
 def test_rules_and_what_cannot_be_had_are_kept_to(client: httpx.Client, cohorts: dict[str, str]) -> None:
     asked = {"patient": KNOWN, "unavailable": ["scan"], "stopping": {"budget": 0}, "policy": "gain per cost"}
     (said,) = holds(client.post(advice(cohorts["ward"]), json=asked), "Advice")["patients"]
