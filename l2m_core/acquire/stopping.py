@@ -159,12 +159,12 @@ class Stopping:
                 lambda i: f"The cost budget of {entered_text(budget)} is used ({entered_text(spent[i])} spent).",
             )
         yield ~np.isfinite(best_gain), lambda i: "No test is left to ask for."
-        if self.least_gain is not None:
+        if (least := self.least_gain) is not None:
             yield (
-                best_gain < self.least_gain,
+                best_gain < least,
                 lambda i: (
-                    f"The best test left promises {_in_digits(float(f'{best_gain[i]:.2g}'))} nats, less than the threshold "
-                    f"of {_in_digits(self.least_gain)}."
+                    f"The best test left promises {_in_digits(best_gain[i], 2)} nats, less than the threshold of "
+                    f"{_in_digits(least, 6)}."
                 ),
             )
         if self.confidence is not None and isinstance(prediction, np.ndarray):
@@ -183,9 +183,10 @@ class Stopping:
             )
 
 
-def _in_digits(gain: float) -> str:
-    """0.00003, not 3e-05; what no model tells from nothing is 0."""
-    return np.format_float_positional(round(gain, 9), trim="-")
+def _in_digits(gain: float, digits: int) -> str:
+    """With so many digits that count: 0.000031, not 3.1e-05; what no model tells from nothing is 0."""
+    told = round(float(gain), 9) + 0.0  # no -0
+    return np.format_float_positional(told, precision=digits, fractional=False, trim="-")
 
 
 def _as_entered(share: float) -> str:

@@ -66,8 +66,8 @@ _PAIR = re.compile(r"\d+(?:[.,]\d+)?\s*/\s*\d+(?:[.,]\d+)?")
 # As spreadsheets of India group digits: 1,00,000. A number of thousands has three digits behind every sign.
 _LAKHS = re.compile(r"[-+]?[1-9]\d?(?:,\d\d)+,\d{3}(?:\.\d*)?")
 _POWER = re.compile(r"[-+]?\d[\d.,]*\s*[xX*\u00d7\u00b7]\s*10\s*(?:\^|\*\*)\s*[-+]?\d+|10\s*(?:\^|\*\*)\s*[-+]?\d+")
-# 1_000, as programs write it, and 1'23, whose sign stands before no thousand.
-_GROUPS = re.compile(r"[-+]?\d+(?:_\d+)+(?:\.\d*)?|[-+]?\d+(?:'\d+)+(?:[.,]\d*)?")
+# 1'23, whose sign stands before no thousand, and 5'11, of feet and inches. 101_042 is a site's patient rather than a number.
+_GROUPS = re.compile(r"[-+]?\d+(?:'\d+)+(?:[.,]\d*)?")
 _MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 # What spreadsheets make of 3-20 and 10-14.
 _SHORT_DATE = re.compile(
