@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from l2m_core.tabular.bins import MOST_BINS, Bins
 from l2m_core.tabular.partial_models import PartialModel, ResidualSpread, all_classes, gaussian, masked_copies
 from l2m_core.tabular.predictions import Prediction, known_cells
 from l2m_core.tabular.preparation import Context
@@ -45,7 +46,9 @@ class FittedTrees:
         codes = np.where(context.r, context.x, 0).max(0)
         self.categorical = (context.categorical & (codes < MOST_CODES))[self.used]
         rows = masked_copies(context, settings.copies, random)
-        inputs = self._inputs(rows.x, rows.a)
+        hidden = self._hidden(rows.x, rows.a)
+        self.bins = Bins(hidden, rows.weight, self.categorical)
+        inputs = self.bins.of(hidden)
         choices = dict(
             learning_rate=settings.rate,
             max_iter=settings.rounds,
@@ -54,7 +57,7 @@ class FittedTrees:
             min_samples_leaf=settings.leaf * (settings.copies + 1),
             l2_regularization=settings.penalty,
             max_features=settings.features,
-            max_bins=63,
+            max_bins=MOST_BINS,
             early_stopping=False,
             categorical_features=self.categorical if self.categorical.any() else None,
             random_state=int(random.integers(2**31)),
@@ -66,13 +69,14 @@ class FittedTrees:
         else:
             self.model = HistGradientBoostingClassifier(**choices).fit(inputs, rows.y, sample_weight=rows.weight)
 
-    def _inputs(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
+    def _hidden(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """What the trees may see: (n, columns with a value), NaN where unknown."""
         hidden = np.where(known_cells(x, a), x, np.nan)[:, self.used]
         # A level beyond those the trees can hold is unknown to them.
         return np.where(self.categorical & (hidden >= MOST_CODES), np.nan, hidden)
 
     def predict(self, x: np.ndarray, a: np.ndarray) -> Prediction:
-        inputs = self._inputs(x, a)
+        inputs = self.bins.of(self._hidden(x, a))
         if self.spread is not None:
             return gaussian(self.model.predict(inputs), self.spread, known_cells(x, a))
         return all_classes(self.model.predict_proba(inputs), self.model.classes_, self.n_classes, self.n_rows)
