@@ -365,6 +365,17 @@ def test_who_stops_is_told_what_it_came_to_and_can_take_it_away(owner: str, app:
     }
 
 
+def test_who_stops_is_told_what_was_corrected_and_what_that_changed(owner: str, app: AppTest) -> None:
+    app = press(enter(app, "lactate", 3.6), f"edit-{NAMES.index('lactate')}")
+    next(number for number in app.number_input if number.key and number.key.startswith("correct-")).set_value(1.2)
+    app = press(app, "correct-save")
+    before, after = (view.step.posterior["yes"] for view in step_answers.load(owner, step_id(app)).views[-2:])
+    moved = round(100 * after) - round(100 * before)
+    page = texts(press(press(press(app, "edit-0"), "correct-take-back"), "stop"))
+    amount = f"{'+' if moved > 0 else '−'}{abs(moved)} points" if moved else ""
+    assert f"**Corrected:** lactate 1.2 mmol/L ({amount}" in page and "; age taken back (" in page
+
+
 def test_a_stop_against_the_advice_says_what_the_advice_was(app: AppTest) -> None:
     assert "**Why it ended:** It was stopped by hand. The advice then was to go on: Measure " in texts(
         press(app, "stop")

@@ -10,6 +10,7 @@ from app.ui import labels, posterior_words, state, wording
 from app.ui.headings import heading
 from app.ui.step_through.step_answers import StepAnswers, measured_against_advice
 from app.ui.traces import exports
+from l2m_core.step_through.events import Event
 from l2m_core.step_through.verdict import verdict
 from l2m_core.step_through.words import as_sentence
 
@@ -23,12 +24,14 @@ def show(answers: StepAnswers) -> None:
 
 def summary(answers: StepAnswers) -> list[str]:
     """Lines of markdown."""
-    return [
-        f"**Believed:** {labels.markdown(_believed(answers))}",
-        f"**Measured:** {labels.markdown(_measured(answers))}",
-        f"**Spent:** {labels.markdown(_spent(answers))}",
-        f"**Why it ended:** {labels.markdown(_why(answers))}",
-    ]
+    parts = {
+        "Believed": _believed(answers),
+        "Measured": _measured(answers),
+        "Corrected": _corrected(answers),
+        "Spent": _spent(answers),
+        "Why it ended": _why(answers),
+    }
+    return [f"**{part}:** {labels.markdown(words)}" for part, words in parts.items() if words]
 
 
 def _believed(answers: StepAnswers) -> str:
@@ -40,20 +43,36 @@ def _believed(answers: StepAnswers) -> str:
 
 def _measured(answers: StepAnswers) -> str:
     """Each result in order, and how it moved what is believed at the end."""
+    missing = [f"{labels.plain(name)} {status}" for name, status in answers.patient.state.statuses.items()]
+    lines = [*_moved(answers, "observe"), *missing]
+    return f"{'; '.join(lines)}." if lines else "Nothing."
+
+
+def _corrected(answers: StepAnswers) -> str:
+    """Each correction likewise: without them, a result would stand as it no longer is, and its change unexplained."""
+    lines = _moved(answers, "correct")
+    return f"{'; '.join(lines)}." if lines else ""
+
+
+def _moved(answers: StepAnswers, kind: str) -> list[str]:
+    """The values of each event of a kind, and how they moved what is believed at the end."""
     outcome, key = answers.outcome, posterior_words.leading(answers.outcome, answers.posterior)
     lines = []
     for before, after in zip(answers.views, answers.views[1:], strict=False):
         event = after.last_event
-        values = [
-            f"{labels.plain(name)} {wording.value(answers.cohort, name, entered, event.limits.get(name))}"
-            for name, entered in event.values.items()
-            if entered is not None
-        ]
-        if event.kind == "observe" and values:
+        if event.kind == kind and event.values:
             moved = posterior_words.change(outcome, after.step.posterior, before.step.posterior, key)
-            lines.append(f"{', '.join(values)} ({moved})")
-    missing = [f"{labels.plain(name)} {status}" for name, status in answers.patient.state.statuses.items()]
-    return f"{'; '.join([*lines, *missing])}." if lines or missing else "Nothing."
+            lines.append(f"{', '.join(_entered(answers, event))} ({moved})")
+    return lines
+
+
+def _entered(answers: StepAnswers, event: Event) -> list[str]:
+    return [
+        f"{labels.plain(name)} taken back"
+        if value is None
+        else f"{labels.plain(name)} {wording.value(answers.cohort, name, value, event.limits.get(name))}"
+        for name, value in event.values.items()
+    ]
 
 
 def _spent(answers: StepAnswers) -> str:
