@@ -14,9 +14,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from l2m_core.acquire.information import Outlook
 from l2m_core.acquire.stopping import Stopping, least_points_for, points_in_words
 from l2m_core.acquire.support import count_near, is_thin
-from l2m_core.step_through.candidates import Candidate, followed_class
+from l2m_core.step_through.candidates import Candidate, followed_class, followed_move
 from l2m_core.step_through.explanation import Driver
 from l2m_core.step_through.patient import Patient
 from l2m_core.step_through.words import number, percent, percents, points, predicted, span, with_unit
@@ -179,6 +180,11 @@ def _implied_by(patient: Patient, gain: float) -> float:
 def typical_move_in_words(patient: Patient, name: str) -> str:
     """'±6 points', '±12 mg/dl', 'less than 1 point'; '' where it cannot be said."""
     return _typically(patient, typical_move(patient, name))
+
+
+def move_in_words(patient: Patient, outlook: Outlook) -> str:
+    """The same by the results of one outlook, which the ranking may only have estimated."""
+    return _typically(patient, followed_move(outlook.typical, patient.answer.prediction))
 
 
 def _typically(patient: Patient, move: float) -> str:

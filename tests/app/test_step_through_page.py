@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.host.services import Services
 from app.store import StoredCohort
-from app.ui import inputs, state
+from app.ui import inputs, labels, state
 from app.ui.step_through import actions, ranking, step_answers, suggestion
 from l2m_core.cohort import Cohort
 from l2m_core.memory import CohortMemory
@@ -243,6 +243,19 @@ def test_where_no_test_tells_anything_the_page_says_so(app: AppTest, monkeypatch
     app = enter(app, "lactate", 2.2)
     assert sentence in verdict_line(app)
     assert "gain **<0.001** nats" in texts(app) and "0.000 nats" not in texts(app)
+
+
+def test_where_the_ranking_only_estimated_a_test_its_results_say_what_they_come_to(
+    app: AppTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "an estimate: the results above make it "
+    patient = step_answers.load(state.owner(), step_id(app)).patient
+    first, last = patient.tests[0], patient.tests[-1]
+    assert said not in texts(turn_to(app, first.feature)), "what leads the ranking was computed from these results"
+    monkeypatch.setattr(Patient, "tests", tuple(replace(test, gain=test.gain / 10) for test in patient.tests))
+    app = turn_to(press(turn_to(app, last.feature), "mark-declined"), first.feature)
+    made = f"{labels.gain(first.gain)} nats, {verdict.typical_move_in_words(patient, first.feature)}"
+    assert f"gain **{labels.gain(first.gain / 10)}** nats · {said}{made} · " in texts(app)
 
 
 def test_two_tests_that_tell_only_together_are_said_with_the_band(

@@ -17,8 +17,9 @@ from app.ui.step_through.ranking import candidates, chosen_candidate
 from app.ui.step_through.step_answers import StepAnswers, Uncertainty
 from l2m_core.acquire.support import count_near
 from l2m_core.cohort import Cohort
+from l2m_core.step_through.candidates import Candidate
 from l2m_core.step_through.patient import Patient
-from l2m_core.step_through.verdict import change_without, reasons
+from l2m_core.step_through.verdict import change_without, move_in_words, reasons
 from l2m_core.step_through.words import average_in_words, number, percent
 
 SELECT = "step-test"
@@ -117,6 +118,7 @@ def _candidate_facts(answers: StepAnswers, name: str) -> str:
     test = next(test for test in answers.view.tests if test.feature == name)
     feature = answers.cohort.feature(name)
     parts = [f"gain **{labels.markdown(labels.gain(test.gain))}** nats" if np.isfinite(test.gain) else ""]
+    parts.append(labels.markdown(_estimate_missed(answers, test)))
     if any(cost != 1 for cost in answers.cohort.costs):
         parts.append(f"cost **{labels.entered_text(feature.cost)}**")
     if feature.turnaround is not None:
@@ -129,6 +131,18 @@ def _candidate_facts(answers: StepAnswers, name: str) -> str:
     if answers.resampling != "impossible":
         parts.append(stability_text(answers.uncertainty, name))
     return " · ".join(part for part in parts if part)
+
+
+def _estimate_missed(answers: StepAnswers, test: Candidate) -> str:
+    """What the preview makes of the test, where the ranking, which only estimates most tests, says otherwise; else ''."""
+    outlook = answers.patient.outlook(test.feature) if test.status == "open" else None
+    # Of a panel the ranking has the gain of all its tests together, and the preview shows one.
+    if outlook is None or test.group or not np.isfinite(test.gain):
+        return ""
+    shown = labels.gain(outlook.gain)
+    if shown == labels.gain(test.gain):
+        return ""
+    return f"an estimate: the results above make it {shown} nats, {move_in_words(answers.patient, outlook)}"
 
 
 def stability_text(uncertainty: Uncertainty | None, name: str) -> str:
