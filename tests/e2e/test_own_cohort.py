@@ -115,6 +115,7 @@ def test_roles_are_changed_by_a_click_a_key_and_several_at_once(
     page.get_by_role("radiogroup", name="Role of heart rate").get_by_role("radio", name="To measure").click()
     page.get_by_role("radiogroup", name="Role of lactate").locator("input:checked").focus()
     page.keyboard.press("k")
+    expect(page.get_by_role("radiogroup", name="Role of lactate").locator("input:focus")).to_have_value("baseline")
     page.get_by_role("searchbox", name="Search columns").fill("ium")  # sodium and potassium
     page.get_by_role("checkbox", name="Select all shown").check()
     page.locator(".l2m-columns .together").get_by_role("button", name="Ignore").click()

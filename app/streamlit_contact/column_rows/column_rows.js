@@ -78,6 +78,8 @@ class ColumnRows {
     event.preventDefault();
     const id = row.dataset.id;
     this.change(this.picked.has(id) ? [...this.picked] : [id], "role", role[0]);
+    // As arrow keys do: a focus left on the role before would show, and tell who listens, a choice that is no more.
+    if (event.target.type === "radio") this.drawn.get(id).roles[role[0]].focus();
   }
 
   pick(ids, on) {
