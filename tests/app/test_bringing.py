@@ -36,6 +36,13 @@ def test_a_pasted_row_begins_a_step_through(page: AppTest, owner: str) -> None:
     assert re.search(r"Row 2, brought \d\d \w+ \d\d:.?\d\d UTC", texts(page))
 
 
+def test_a_patient_of_a_list_is_offered_to_be_continued_by_its_whole_label(page: AppTest) -> None:
+    page = press(paste(page, "patient,test,result\nA,sex,F\nB,sex,M\n"), "bring-begin")
+    page = press(page, "new-patient")
+    (going_on,) = (button for button in page.button if str(button.key).startswith("go-on-"))
+    assert re.search(r"brought \d\d \w+ \d\d:.?\d\d UTC", going_on.label)
+
+
 def test_a_level_that_was_brought_in_another_spelling_stands_in_its_field_to_be_corrected(page: AppTest) -> None:
     page = press(paste(page, "age,sex,scan\n71,F,hazy\n"), "bring-begin")
     page = press(page, "edit-1")

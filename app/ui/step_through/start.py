@@ -253,7 +253,7 @@ def _earlier_step_throughs(step_throughs: tuple[StepThrough, ...]) -> None:
         return
     st.subheader("Continue a step-through", anchor=False)
     for step_through in step_throughs[:8]:
-        title = labels.markdown(labels.short(step_through.title or "without label", 34))
+        title = labels.markdown(labels.short(step_through.title or "without label", 40))
         done = ":material/check: " if step_through.status == "finished" else ""
         st.button(
             f"{done}{title} · {step_through.updated_at:%d %b %H:%M} UTC",
