@@ -439,6 +439,11 @@ def test_every_config_that_comes_with_l2m_can_be_read():
     assert read >= 5
 
 
+def test_a_model_of_one_s_own_is_released_with_the_answer_settings_of_the_released_one():
+    job = build_settings(settings_of("release"), read_settings(CONFIGS / "release.yaml"))
+    assert job.inference == load_release("general", "cpu").inference
+
+
 @pytest.mark.slow
 def test_the_smoke_config_learns_something_real(tmp_path):
     """Clearly under the base rate on held-out tasks; on one idle core in under five minutes."""
