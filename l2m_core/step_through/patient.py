@@ -82,11 +82,19 @@ class Patient:
         what: str | Mapping[str, Any],
         value: Any = None,
         *,
+        limit: str | None = None,
         limits: Mapping[str, str] | None = None,
         reason: str = "",
         **event: Any,
     ) -> Patient:
-        """Records one result, or a panel of them: `observe("lactate", 3.1)` or `observe({"na": 140, "k": 4.1})`."""
+        """Records one result, or a panel of them: `observe("lactate", 3.1)` or `observe({"na": 140, "k": 4.1})`.
+
+        limit: "below" or "above", where the value is a detection limit; of a panel, limits by feature.
+        """
+        if limit is not None:
+            if not isinstance(what, str) or limits is not None:
+                raise FeatureError("A limit is of one feature; of several, give limits={feature: 'below' or 'above'}.")
+            limits = {what: limit}
         if not isinstance(what, str) and value is not None:
             raise FeatureError(
                 f"The value {value!r:.60} is of no feature. Give observe a name and its value, or a mapping alone."

@@ -33,6 +33,7 @@ from l2m_core.tables.cell_parsing import (
 )
 from l2m_core.tables.column_reading import ReadingRules, without_markers
 from l2m_core.tables.frames import numbers_of
+from l2m_core.tables.how_to_state import how_to_state
 from l2m_core.tables.result_signs import is_minus, minus_is_a_result
 from l2m_core.tables.synonyms import NO, YES
 
@@ -135,7 +136,8 @@ def _code_of_number(feature, value, rules) -> float:
     elif isinstance(value, int | float | Decimal | np.integer | np.floating) and not isinstance(value, bool):
         number = _float(value)
     if number is None:
-        raise FeatureError(f"'{feature.name}' must be a number{sign}{_range_hint(feature)}; {value!r:.60} is not.")
+        said = f"'{feature.name}' must be a number{sign}{_range_hint(feature)}; {value!r:.60} is not."
+        raise FeatureError(said + (_limit_hint(value.strip()) if isinstance(value, str) else ""))
     if number in rules.missing_numbers:
         return np.nan
     if is_too_large(number):
@@ -179,6 +181,17 @@ def _float(value) -> float:
 
 def _range_hint(feature) -> str:
     return f" ({feature.range_text})" if feature.range_text else ""
+
+
+def _limit_hint(text) -> str:
+    """How a detection limit is stated, where the text is one."""
+    if not is_limit(text) or not set(parse_both(without_limit_sign(text))) - {None}:
+        return ""
+    side = "below" if text[0] in "<≤" else "above"
+    return (
+        f" Give a detection limit as its number, with {side!r} as its limit, or have such cells of the cohort's file read as "
+        f"their limits ({how_to_state('censored', 'limit')})."
+    )
 
 
 def _code_of_level(feature, value, rules) -> float:

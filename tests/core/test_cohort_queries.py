@@ -162,6 +162,15 @@ def test_words_for_not_measured_and_limits_are_read_as_the_cohort_s():
     assert np.array_equal(cohort.encode(rows), cohort.x, equal_nan=True)
 
 
+@pytest.mark.parametrize(("text", "side"), [("<2.5", "below"), ("≥ 2,5", "above")])
+def test_a_detection_limit_that_is_refused_comes_with_how_to_give_it(text, side):
+    cohort = loaded({"a": [i % 7 for i in range(N)], "y": [0, 1] * (N // 2)})
+    with pytest.raises(FeatureError, match=f"is not. Give a detection limit .*'{side}' as its limit.*--censored limit"):
+        cohort.encode({"a": text})
+    with pytest.raises(FeatureError, match="'<low' is not.$"):
+        cohort.encode({"a": "<low"})
+
+
 def test_a_number_that_is_a_level_is_found_however_it_is_written():
     columns = {"g": ["1", "2"] * (N // 2), "f": [i % 7 for i in range(N)], "y": [0, 1] * (N // 2)}
     with warnings.catch_warnings():

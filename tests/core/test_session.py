@@ -157,6 +157,7 @@ def test_correcting_adds_an_event_and_keeps_the_old_value_in_the_record(patient)
 def test_a_detection_limit_is_kept_beside_its_value(patient):
     after = patient.observe("lactate", 0.3, limits={"lactate": "below"})
     assert after.state.limits == {"lactate": "below"}
+    assert patient.observe("lactate", 0.3, limit="below").state.limits == {"lactate": "below"}  # as of correct
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,8 @@ def test_a_value_that_is_not_known_at_the_start_has_no_detection_limit(memory):
         (lambda p: p.correct("lactate", 3.0), "no value to correct"),
         (lambda p: p.unavailable("liver"), "liver"),
         (lambda p: p.observe("lactate", 3.0, limits={"lactate": "under"}), "below"),
+        (lambda p: p.observe("lactate", 3.0, limit="under"), "below"),
+        (lambda p: p.observe({"lactate": 3.0}, limit="below"), "A limit is of one feature.*limits="),
     ],
 )
 def test_bad_input_is_refused_by_name_and_changes_nothing(patient, action, words):
