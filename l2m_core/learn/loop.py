@@ -176,7 +176,8 @@ class Loop:
                     # Only what the progress bar shows is smoothed; the log has each step's own loss.
                     smooth = report["loss"] if smooth is None else 0.98 * smooth + 0.02 * report["loss"]
                     bar.set_postfix_str(f"loss={smooth:.4f}{self._speed()}", refresh=False)
-                    if self.step % self.config.log_every == 0:
+                    # The last one too: a leg of a few steps has a curve.
+                    if self.step % self.config.log_every == 0 or self.step == end or self._stopping:
                         self._write(report)
                 bar.update(1)
                 every = self.config.evaluate_every
@@ -386,9 +387,10 @@ class Loop:
         self._log = TrainingLog(self.folder, self.step)
 
     def _speed(self) -> str:
-        """Of the steps since this process began; nothing where operations are not counted."""
-        rate = self.meter.total / max(1e-9, self.meter.seconds) / 1e9
-        return f", {rate:.3g} GFLOP/s" if self.config.count_operations else ""
+        """Of the steps since this process began; nothing where there was none, or operations are not counted."""
+        if not (self.config.count_operations and self.meter.seconds):
+            return ""
+        return f", {self.meter.total / self.meter.seconds / 1e9:.3g} GFLOP/s"
 
     def _write(self, values: dict[str, float]) -> None:
         if self._log:

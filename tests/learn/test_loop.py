@@ -49,6 +49,21 @@ def test_a_resumed_job_is_bit_for_bit_the_unbroken_one(tmp_path, unbroken, stop)
     assert [line["loss"] for line in lines(tmp_path)] == losses and len(losses) == 20
 
 
+@pytest.mark.parametrize("settings", [{}, {"minutes": 1e-6, "timed": True}])
+def test_a_run_shorter_than_log_every_has_a_curve(tmp_path, settings):
+    loop = small_loop(tmp_path, log_every=1000, **settings)
+    loop.run(2)
+    assert [line["step"] for line in lines(tmp_path)] == [loop.step]
+
+
+def test_a_job_that_had_nothing_left_to_do_tells_no_speed(tmp_path):
+    first, again = small_loop(tmp_path), small_loop(tmp_path)
+    first.run(1)
+    again.resume()
+    again.run(1)
+    assert "GFLOP/s" in first.summary() and "GFLOP/s" not in again.summary()
+
+
 @pytest.fixture
 def rates(monkeypatch):
     """Operations a second of each arithmetic, as if on another machine."""
