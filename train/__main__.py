@@ -19,8 +19,9 @@ from typing import Any
 
 from l2m_core.answering import devices
 from l2m_core.cli import program
-from l2m_core.errors import L2MError, tell_warnings_plainly
+from l2m_core.errors import ConfigError, L2MError, tell_warnings_plainly
 from l2m_core.learn.processes import joined
+from l2m_core.schema import did_you_mean
 from l2m_core.settings import build_settings, read_settings, to_plain
 from train.hours import for_the_processor
 
@@ -77,6 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
         command = OLD_NAMES.get(arguments[0], arguments[0]) if arguments else ""
         if command in COMMANDS:
             return importlib.import_module(COMMANDS[command]).main(arguments[1:])
+        if command and command not in JOBS and not command.startswith("-"):  # before argparse misses a job's --config
+            meant = did_you_mean(command, [*JOBS, *COMMANDS])
+            raise ConfigError(f"There is no job or command {command!r}.{meant} `{program('train')} --help` lists all.")
         return run_job(parse(arguments))
     except L2MError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -444,6 +444,11 @@ def test_a_model_of_one_s_own_is_released_with_the_answer_settings_of_the_releas
     assert job.inference == load_release("general", "cpu").inference
 
 
+def test_a_job_that_is_not_there_is_told_before_its_config_is_missed(capsys):
+    assert main(["predictorr"]) == 2
+    assert "no job or command 'predictorr'. Did you mean 'predictor'?" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_smoke_config_learns_something_real(tmp_path):
     """Clearly under the base rate on held-out tasks; on one idle core in under five minutes."""
