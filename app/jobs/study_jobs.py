@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,16 @@ import yaml
 
 from app.jobs import folders, trainer
 from app.jobs.work import Ending, Stopped, Work
+from l2m_core import plugins
 from l2m_core.errors import ConfigError, L2MError
 from l2m_core.plugins import is_address
+from l2m_core.schema import did_you_mean
 from l2m_core.settings import NO_LINES
 
 EVALUATE, REPRODUCE = "evaluate", "reproduce"
 OUT, PARTIAL, FOLDER = "out", "partial", "folder"
 REAL = "real"  # the suite of an evaluation that names none
+SUITES = (REAL, "synthetic")
 _COUNT = re.compile(r"^(\d+)/(\d+) ")
 
 # Settings of `evaluate` that are a person's to choose; where files go and how many processes work is not.
@@ -32,6 +36,7 @@ OPTIONS: dict[str, type] = {
     "test_rows": int,
     "tasks": int,
 }
+OURS = "l2m"  # the model itself as a method; l2m_random and others are its policies
 MAY_BE_0 = ("budget",)  # then only what is known at the start is predicted from
 TEMPLATE = """# Policies of one model on drawn tasks, where the truth is known. `suite: real` compares methods on real cohorts,
 # where this computer has them.
@@ -61,12 +66,31 @@ def options(text: str) -> list[str]:
         if not all(isinstance(each, str | int | float) and not str(each).startswith("-") for each in values):
             raise ConfigError(f"'{name}' must be a plain number or text, or a list of them.")
         _check_names(name, values)
+        if name == "suite":
+            _refuse_unknown("suite", str(value), SUITES)
+        elif name == "methods":
+            known = _methods()
+            for method in map(str, values):
+                if not method.startswith(f"{OURS}_"):  # a policy, or a council's, which the trainer knows
+                    _refuse_unknown("method", method, known)
         words += [f"--{name.replace('_', '-')}", *map(str, values)]
     if settings.get("suite", REAL) == REAL and not _data_folder().is_dir():
         raise ConfigError(
             "There are no real cohorts on this computer. Write `suite: synthetic`, which draws its tasks."
         )
     return words
+
+
+def _methods() -> list[str]:
+    import l2m_core.methods.l2m  # here, as it takes its time; it makes the model and the base rate known as well
+
+    return [*l2m_core.methods.METHODS, *plugins.offered(plugins.METHODS)]
+
+
+def _refuse_unknown(what: str, name: str, known: Sequence[str]) -> None:
+    """Before a job begins that could only fail."""
+    if name not in known:
+        raise ConfigError(f"There is no {what} '{name:.60}'.{did_you_mean(name, known)}")
 
 
 def overrides(text: str) -> list[str]:

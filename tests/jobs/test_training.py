@@ -255,6 +255,24 @@ def test_an_evaluation_may_ask_for_no_tests() -> None:
         study_jobs.options("suite: synthetic\nbudget: -1")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("suite: syntetic", "no suite 'syntetic'. Did you mean 'synthetic'"),
+        ("suite: 3", "no suite '3'"),
+        ("suite: synthetic\nmethods: [l2m, boostin]", "no method 'boostin'. Did you mean 'boosting"),
+    ],
+)
+def test_a_suite_or_method_that_is_not_there_is_refused_before_it_starts(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        study_jobs.options(text)
+
+
+def test_methods_that_are_there_are_taken() -> None:
+    text = "suite: synthetic\nmethods: [l2m, l2m_council_random, base_rate, general_model, gdfs]"
+    assert "general_model" in study_jobs.options(text)
+
+
 @pytest.mark.parametrize("text", ["suite: real", "budget: 3"])
 def test_real_cohorts_that_are_not_here_are_refused_before_it_starts(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -278,7 +296,9 @@ def test_a_long_setting_of_an_experiment_stays_whole() -> None:
 
 
 def test_what_a_command_line_refuses_is_said(services: Services, runner: Runner) -> None:
-    job = runner.submit(OWNER, study_jobs.EVALUATE, {"model": "general", "yaml": "suite: nowhere"})
+    job = runner.submit(
+        OWNER, study_jobs.EVALUATE, {"model": "general", "yaml": "suite: synthetic\nmethods: [l2m_nowhere]"}
+    )
     failed = ended(runner, job)
     assert failed.state == "failed" and "nowhere" in failed.message and "usage" not in failed.message
 
