@@ -55,6 +55,12 @@ class DeviceWarning(UserWarning):
     """A GPU failed, and the work goes on on the CPU."""
 
 
+def type_of(value: object) -> str:
+    """The name of the value's type with its article, as it is said aloud: an int, a dict, an ndarray."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
+
+
 def first_few(problems: Sequence[str]) -> str:
     """Problems of several columns in one message: five of them, and how many more there are."""
     more = f" (and {len(problems) - 5} more columns with a problem)" if len(problems) > 5 else ""

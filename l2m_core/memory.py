@@ -25,7 +25,7 @@ from l2m_core.answering.release import Release, load_release
 from l2m_core.answering.row_order import arranged
 from l2m_core.cohort import Cohort
 from l2m_core.council.council import Council, Recipe
-from l2m_core.errors import CohortError, FeatureError, InputError, RangeWarning
+from l2m_core.errors import CohortError, FeatureError, InputError, RangeWarning, type_of
 from l2m_core.lazy import lazy
 from l2m_core.model.interface import Progress, ignore_progress
 from l2m_core.model.parallel import RunAll, in_turn, side_by_side
@@ -90,7 +90,7 @@ class L2M:
         """
         if not isinstance(cohort, Cohort):
             raise CohortError(
-                f"A {type(cohort).__name__} is no Cohort. Make one of it: Cohort.from_frame(frame, outcome), from_file or "
+                f"The cohort is {type_of(cohort)}. Make a Cohort of it: Cohort.from_frame(frame, outcome), from_file or "
                 "from_arrays."
             )
         if exponent is not None and not (isinstance(exponent, numbers.Real) and 0 < exponent < math.inf):

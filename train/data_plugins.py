@@ -9,7 +9,7 @@ from pathlib import Path
 
 from l2m_core import plugins
 from l2m_core.cohort import Cohort
-from l2m_core.errors import ConfigError
+from l2m_core.errors import ConfigError, type_of
 
 Loader = Callable[[str], Cohort]
 """Takes a path: `prior.data.path`, or the folder of `--data`; may leave it unread."""
@@ -29,7 +29,7 @@ def load_with(name: str, path: str | Path) -> Cohort:
     assert loader is not None
     cohort = loader(str(path))
     if not isinstance(cohort, Cohort):
-        raise ConfigError(f"The data set {name!r} gave a {type(cohort).__name__}; it must give an l2m_core.Cohort.")
+        raise ConfigError(f"The data set {name!r} gave {type_of(cohort)}; it must give an l2m_core.Cohort.")
     return cohort
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from l2m_core.acquire.information import Outlook
 from l2m_core.answering.release import Release
 from l2m_core.cohort import Cohort
-from l2m_core.errors import ConfigError
+from l2m_core.errors import ConfigError, type_of
 from l2m_core.metrics import entropies
 from l2m_core.tables.cell_parsing import entered_text
 
@@ -76,7 +76,7 @@ class Stopping:
     def checked(cls, given: Stopping | None) -> Stopping:
         """The rules that are given; none by default."""
         if given is not None and not isinstance(given, cls):
-            raise ConfigError(f"stopping is a {type(given).__name__}; give a Stopping, such as Stopping(budget=3).")
+            raise ConfigError(f"stopping is {type_of(given)}; give a Stopping, such as Stopping(budget=3).")
         return given or cls()
 
     @classmethod

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from l2m_core.cohort import Cohort
-from l2m_core.errors import CohortError, ConfigError
+from l2m_core.errors import CohortError, ConfigError, type_of
 from l2m_core.learn.early_stopping import EarlyStopping
 from l2m_core.learn.loop import Loop, LoopConfig
 from l2m_core.learn.losses import PredictorLoss, RowsPredictorLoss, query_losses
@@ -161,12 +161,11 @@ def start_finetuning(
     """As `finetune`; returns the model and the loss of the stopping rows (before, after)."""
     if not isinstance(model, nn.Module):
         raise ConfigError(
-            f"A {type(model).__name__} is no module that can be fine-tuned. Of a loaded model give "
-            "load(…).release.module."
+            f"The model is {type_of(model)}, no module that can be fine-tuned. Of a loaded model give load(…).release.module."
         )
     if not isinstance(cohort, Cohort):
         raise CohortError(
-            f"A {type(cohort).__name__} is no Cohort. Make one of it, as by Cohort.from_frame(frame, outcome)."
+            f"The cohort is {type_of(cohort)}. Make a Cohort of it, as by Cohort.from_frame(frame, outcome)."
         )
     config = config or FinetuneConfig()
     model = copy.deepcopy(model).requires_grad_(True).float()

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from l2m_core import plugins
-from l2m_core.errors import ConfigError
+from l2m_core.errors import ConfigError, type_of
 from l2m_core.tabular.predictions import CohortLike, Prediction
 
 
@@ -67,9 +67,7 @@ def make_method(name: str, *, seed: int = 0, **settings: object) -> Method:
         raise ConfigError(f"Method '{name}' cannot be made with the settings {sorted(settings)}: {error}.") from error
     if not isinstance(method, Method):
         lacking = [verb for verb in ("fit", "predict", "rank") if not hasattr(method, verb)]
-        raise ConfigError(
-            f"'{name}' gives a {type(method).__name__}, which is no method: it has no {', '.join(lacking)}."
-        )
+        raise ConfigError(f"'{name}' gives {type_of(method)}, which is no method: it has no {', '.join(lacking)}.")
     return method
 
 

@@ -17,7 +17,7 @@ from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.class_probabilities import ClassProbabilities
 from l2m_core.answering.engine import Answer, ConditionedModel
 from l2m_core.answering.predictive import Predictive
-from l2m_core.errors import FeatureError, InputError
+from l2m_core.errors import FeatureError, InputError, type_of
 from l2m_core.lazy import lazy
 from l2m_core.step_through.candidates import Candidate, followed_move, rank_candidates, share_ranked_first
 from l2m_core.step_through.events import Event, State, effective, fold
@@ -380,7 +380,7 @@ def _checked(memory: ConditionedModel, values: Mapping[str, Any]) -> tuple[dict[
     if isinstance(values, pd.Series):
         values = values.to_dict()
     if not isinstance(values, Mapping):
-        raise FeatureError(f"Values must be a mapping of feature to value; a {type(values).__name__} is none.")
+        raise FeatureError(f"The values are {type_of(values)}; they must be a mapping of feature to value.")
     cohort = memory.cohort
     entered = {n: enter_value(cohort.feature(n), value, cohort.rules_of(n)) for n, value in values.items()}
     return {n: value for n, (value, _) in entered.items()}, {n: code for n, (_, code) in entered.items()}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.errors import FeatureError
+from l2m_core.errors import FeatureError, type_of
 from l2m_core.schema import OTHER, Feature, did_you_mean
 from l2m_core.tables.allowed_numbers import is_outside, is_too_large
 from l2m_core.tables.cell_parsing import (
@@ -196,7 +196,7 @@ def _limit_hint(text) -> str:
 
 def _code_of_level(feature, value, rules) -> float:
     if not isinstance(value, str | bool | np.bool_ | int | float | Decimal | np.integer | np.floating):
-        raise FeatureError(f"'{feature.name}' must be one of its levels; a {type(value).__name__} is not.")
+        raise FeatureError(f"'{feature.name}' is {type_of(value)}; it must be one of its levels.")
     text = value_text(value)
     text = text if text in feature.levels else rules.joined.get(text, text)
     if text in feature.levels:

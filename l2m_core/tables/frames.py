@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from l2m_core.errors import CohortError
+from l2m_core.errors import CohortError, type_of
 from l2m_core.tables.cell_parsing import (
     DATE_ADVICE,
     LARGEST_WHOLE,
@@ -37,7 +37,7 @@ from l2m_core.tables.table import (
 def table_from_frame(frame: pd.DataFrame, limits: Limits = DEFAULT_LIMITS, name: str = "cohort") -> Table:
     """The index is not read. Messages count rows from 0, as `frame.iloc` does."""
     if not isinstance(frame, pd.DataFrame):
-        raise CohortError(f"A {type(frame).__name__} is not a DataFrame.")
+        raise CohortError(f"The table is {type_of(frame)}; it must be a DataFrame.")
     if frame.columns.nlevels > 1:
         raise CohortError("The DataFrame has column names of several levels. Join them into one.")
     check_size(len(frame), frame.shape[1], limits)
@@ -122,7 +122,7 @@ def cell_text(value: Any, name: str) -> str:
         return number_text(plain_number(value))
     if isinstance(value, datetime.date | datetime.time | pd.Timestamp | np.datetime64):
         return str(value)
-    raise CohortError(f"Column '{name}' holds a {type(value).__name__}; cells must be numbers or texts.")
+    raise CohortError(f"Column '{name}' holds {type_of(value)}; cells must be numbers or texts.")
 
 
 def _decimal_text(value: decimal.Decimal) -> str:

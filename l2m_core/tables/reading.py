@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from l2m_core.errors import CohortError
+from l2m_core.errors import CohortError, type_of
 from l2m_core.tables.measurements import find_measurements, may_be_measurements
 from l2m_core.tables.parquet import table_from_parquet
 from l2m_core.tables.row_of_names import (
@@ -99,7 +99,7 @@ def _read_bytes(source, limits) -> tuple[bytes, str]:
     elif isinstance(source, str | os.PathLike):
         data, name = _read_path(source, limits)
     else:
-        raise CohortError(f"A {type(source).__name__} cannot be read. Give a path, bytes or an open file.")
+        raise CohortError(f"The source is {type_of(source)}, which cannot be read. Give a path, bytes or an open file.")
     if len(data) > limits.size:
         raise CohortError(_too_large(limits))
     if not data.strip():

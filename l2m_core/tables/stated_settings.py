@@ -8,7 +8,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
-from l2m_core.errors import CohortError, InputError, SchemaError
+from l2m_core.errors import CohortError, InputError, SchemaError, type_of
 from l2m_core.schema import Feature, Overrides, Schema
 from l2m_core.tables.cell_parsing import parse_both
 from l2m_core.tables.column_reading import PAIRS
@@ -81,9 +81,7 @@ def as_overrides(schema: Any) -> Overrides:
     if isinstance(schema, str) and ("\n" in schema or ": " in schema):
         return Overrides.from_yaml(schema)
     if not isinstance(schema, str | os.PathLike):
-        raise SchemaError(
-            f"A {type(schema).__name__} is no schema. Give a Schema, YAML text, a path to YAML, or a dict."
-        )
+        raise SchemaError(f"The schema is {type_of(schema)}. Give a Schema, YAML text, a path to YAML, or a dict.")
     try:
         with open(schema, encoding="utf-8") as file:
             return Overrides.from_yaml(file.read(LARGEST_TEXT + 1))

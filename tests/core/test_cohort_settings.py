@@ -24,7 +24,7 @@ from tests.core.ward import FRAME, N
         ({"costs": [1]}, CohortError, "costs"),
         ({"costs": {"ph": "dear"}}, SchemaError, "cost"),
         ({"schema": "nowhere.yaml"}, SchemaError, "cannot be opened"),
-        ({"schema": 3}, SchemaError, "int is no schema"),
+        ({"schema": 3}, SchemaError, "The schema is an int"),
         ({"schema": {"outcome": "age"}}, SchemaError, "'age'"),
         ({"schema": Schema((Feature("gone"),), Outcome("died"))}, SchemaError, "'gone'"),
     ],
@@ -44,7 +44,8 @@ def test_frames_that_cannot_be_a_cohort_are_refused():
         (FRAME.assign(lab=np.where(np.arange(N) == 7, np.inf, 1.0)), "'lab', row 7"),
         (pd.concat([FRAME, FRAME], axis=1), "Several columns are called 'died'"),
         (pd.DataFrame(np.zeros((N, 600))).assign(died=FRAME["died"]), "601 columns"),
-        ({"a": [1]}, "not a DataFrame"),
+        ({"a": [1]}, "The table is a dict; it must be a DataFrame"),
+        (FRAME.assign(band=[pd.Interval(0, 1)] * N), "'band' holds an Interval"),
     ):
         with pytest.raises(CohortError, match=words):
             Cohort.from_frame(frame, "died")

@@ -133,7 +133,7 @@ def test_arrays_that_cannot_be_patients_are_refused_by_name(memory, x, words):
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda memory: memory.model.condition(pd.DataFrame({"a": [1]})), "A DataFrame is no Cohort.*from_frame"),
+        (lambda memory: memory.model.condition(pd.DataFrame({"a": [1]})), "The cohort is a DataFrame.*from_frame"),
         (lambda memory: memory.model.condition(memory.cohort, exponent=float("nan")), "exponent is nan"),
         (lambda memory: memory.model.condition(memory.cohort, exponent=-1), "exponent is -1"),
         (lambda memory: memory.resampled(rows=0), "rows is 0; it must be at least 1"),
@@ -145,7 +145,7 @@ def test_arrays_that_cannot_be_patients_are_refused_by_name(memory, x, words):
             "stopping is a dict; give a Stopping",
         ),
         (lambda memory: memory.acquire(memory.cohort.x[:1], policy=3), "policy is 3; give a policy's name"),
-        (lambda memory: memory.start([1, 2]), "a list is none"),
+        (lambda memory: memory.start([1, 2]), "The values are a list; they must be a mapping"),
     ],
 )
 def test_a_slip_is_told_in_words(memory, ask, words):

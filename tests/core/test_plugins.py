@@ -72,7 +72,7 @@ def test_methods_are_compared_on_a_data_set_with_nothing_of_ours(method, tmp_pat
         ("ward_tools:BySharing", r"ward_tools has no 'BySharing'. It has (?!.*\b(Cohort|Entry|dataclass)\b).*ByShare"),
         ("errno:BySharing", "has no 'BySharing'. Nothing in it would do"),
         ("ward_tools:settings", "'ward_tools:settings' is of type dict; it must be a class or function"),
-        ("ward_tools:no_method", "gives a object, which is no method: it has no fit, predict, rank"),
+        ("ward_tools:no_method", "gives an object, which is no method: it has no fit, predict, rank"),
         ("broken", "'broken', which an installed package offers as 'ward_tools:Gone', cannot be found"),
         ("by_shares", "no method 'by_shares'. Choose one of: .*by_share.*module:object"),
     ],
@@ -97,7 +97,10 @@ def test_a_module_that_fails_says_how(package):
         (lambda: build_prior("ward_tools:SignPrior"), "is the class SignPrior; it must be an Entry"),
         (lambda: build_prior("sing"), "no prior 'sing'. Did you mean 'sign'"),
         (lambda: DataChoice("wards"), "prior.data.source is 'wards'.*Did you mean 'ward'"),
-        (lambda: load_prior_data(DataChoice("ward_tools:no_method")), "gave a object; it must give an l2m_core.Cohort"),
+        (
+            lambda: load_prior_data(DataChoice("ward_tools:no_method")),
+            "gave an object; it must give an l2m_core.Cohort",
+        ),
     ],
 )
 def test_a_prior_or_data_set_of_the_wrong_shape_is_refused(ask, words):
