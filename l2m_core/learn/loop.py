@@ -307,8 +307,8 @@ class Loop:
         for name, value in self.held_out.items():
             base = self.held_out.get(f"{name}_base")
             if base is not None:
-                under = f"{base - value:.4f} nats under it"
-                lines.append(f"held-out {name}: loss {value:.4f}, base rate {base:.4f}, {under}")
+                apart = f"{abs(base - value):.4f} nats {'under' if value <= base else 'above'} it"
+                lines.append(f"held-out {name}: loss {value:.4f}, base rate {base:.4f}, {apart}")
             elif not name.endswith("_base"):
                 lines.append(f"held-out {name}: {value:.4f}")
         return "\n".join(lines)

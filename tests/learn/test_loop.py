@@ -64,6 +64,13 @@ def test_a_job_that_had_nothing_left_to_do_tells_no_speed(tmp_path):
     assert "GFLOP/s" in first.summary() and "GFLOP/s" not in again.summary()
 
 
+@pytest.mark.parametrize(("loss", "words"), [(0.5, "0.1000 nats under it"), (0.7, "0.1000 nats above it")])
+def test_a_loss_above_the_base_rate_s_is_called_so(loss, words):
+    loop = small_loop(None, evaluate=lambda model: {"own": loss, "own_base": 0.6})
+    loop.run(1)
+    assert loop.summary().endswith(f"held-out own: loss {loss:.4f}, base rate 0.6000, {words}")
+
+
 @pytest.fixture
 def rates(monkeypatch):
     """Operations a second of each arithmetic, as if on another machine."""
