@@ -281,7 +281,10 @@ def _about_prediction(figures: Figures) -> Sentence:
     moved = f"log loss goes from {start.value:.3f} before any test to {end.value:.3f} after up to {figures.budget}"
     score = _score_words(figures)
     over = figures.over_base
-    size = f"{_signed(over.value)} nats, {_signed(over.low)} to {_signed(over.high)}"
+    # Of the last step alone, where the sentences around it average over all steps.
+    size = (
+        f"{_signed(over.value)} nats, 95% interval {_signed(over.low)} to {_signed(over.high)}, {after_tests(figures)}"
+    )
     if over.high < 0:
         verdict: Verdict = "good"
         against = f"The predictions are better than the base rate ({size})"

@@ -50,6 +50,7 @@ def test_predictions_are_held_against_the_base_rate(evidence, low, high, verdict
     found = [sentence for sentence in changed.summary() if sentence.about == "prediction"]
     assert [sentence.verdict for sentence in found] == [verdict]
     assert ("do not use them here" in found[0].text) == (verdict == "bad")
+    assert f"95% interval {low:+.3f} to {high:+.3f}, after up to ".replace("-", "−") in found[0].text
 
 
 @pytest.mark.parametrize(
