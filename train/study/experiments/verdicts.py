@@ -150,7 +150,7 @@ def judge(
     """
     differences = differences[np.isfinite(differences)]  # a share of a reference that is zero is no number
     if len(differences) < 2:
-        return ClaimVerdict(NOT_TESTABLE, f"{what}: fewer than two pairs.")
+        return ClaimVerdict(NOT_TESTABLE, f"{what}: fewer than two independent pairs; splits of one table are one.")
     level = 1 - (1 - LEVEL) / tests
     interval, units = (rank_interval, units_needed_by_rank) if by_rank else (paired_interval, units_needed)
     found, needed = interval(differences, level), units(differences, effect, level)
