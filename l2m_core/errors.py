@@ -1,5 +1,6 @@
 """Named errors and warnings. Each message says what is wrong, where (column, row, setting) and what to do."""
 
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -55,10 +56,13 @@ class DeviceWarning(UserWarning):
     """A GPU failed, and the work goes on on the CPU."""
 
 
+_WITH_AN = re.compile("[aeiouAEIO]|ndarray|[FHLMNRSX](?![a-z])")
+
+
 def type_of(value: object) -> str:
-    """The name of the value's type with its article, as it is said aloud: an int, a dict, an ndarray."""
+    """The name of the value's type with its article, as it is said aloud: an int, a dict, an ndarray, an L2M."""
     name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
+    return f"{'an' if _WITH_AN.match(name) else 'a'} {name}"
 
 
 def first_few(problems: Sequence[str]) -> str:

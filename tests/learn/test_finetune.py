@@ -101,7 +101,7 @@ def test_too_few_rows_and_impossible_settings_are_refused():
 
 
 def test_what_is_no_module_or_no_cohort_is_refused_in_words():
-    with pytest.raises(ConfigError, match=r"The model is a L2M, no module .* give load\(…\)\.release\.module"):
+    with pytest.raises(ConfigError, match=r"The model is an L2M, no module .* give load\(…\)\.release\.module"):
         finetune(L2M(load_release("general-1", "cpu")), cohort())
     with pytest.raises(CohortError, match="The cohort is a DataFrame. Make a Cohort of it"):
         finetune(fresh_model(), cohort().frame())
