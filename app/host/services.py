@@ -317,6 +317,10 @@ class Services(Catalogue):
         council = self._councils.peek(conditioned.key) if self.settings.council else None
         return conditioned if council is None else conditioned.with_council(council)
 
+    def is_fitting(self, stored: StoredCohort, model: L2M) -> bool:
+        """Whether the cohort's council is being fitted: a step-through that begins now goes on without it."""
+        return self._councils.is_being_made((model.fingerprint, stored.content_hash))
+
     def under(self, conditioned: Conditioned, recipe: Recipe | None) -> Conditioned:
         """With the council of this recipe, which is fitted again unless it is kept: a step-through goes on with the
         council that it began with, whatever the installation wants by now."""

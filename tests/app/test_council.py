@@ -99,6 +99,22 @@ def test_the_first_answer_waits_for_no_council(here, owner: str, ward: StoredCoh
     monkeypatch.undo()
 
 
+def test_who_begins_before_it_is_ready_is_told(here, owner: str, ward: StoredCohort, monkeypatch) -> None:
+    said, go_on, found = "goes on without them", threading.Event(), fitting.find_weights
+
+    def find_later(*given: np.ndarray, **settings: float) -> np.ndarray:
+        go_on.wait(PATIENCE)
+        return found(*given, **settings)
+
+    monkeypatch.setattr(fitting, "find_weights", find_later)
+    shared = here()
+    shared.conditioned(owner, ward, shared.model(owner))
+    assert said in texts(open_app("step_through", cohort=ward.id))
+    go_on.set()
+    wait_for_council(shared, owner, ward)
+    assert said not in texts(open_app("step_through", cohort=ward.id))
+
+
 def test_a_step_through_names_its_council_and_is_replayed_with_it(here, owner: str, ward, heard: AppTest) -> None:
     record = recorded(owner, heard)
     assert record.council is not None and dict(record.council.weights) == WEIGHTS

@@ -20,21 +20,27 @@ LOOK_AGAIN = 1.0  # … of a page that does not
 
 
 def show_reading(owner: str, stored: StoredCohort, model: L2M) -> None:
-    """Has the model read the cohort in the background, and shows how far it is. Nothing where it has been read."""
-    if services.get().has_read(stored, model):
+    """Has the model read the cohort in the background, and shows how far it is, and whether its council is still to come.
+    Nothing where all is ready."""
+    here = services.get()
+    if here.has_read(stored, model) and not here.is_fitting(stored, model):
         return
-    services.get().begin_reading(owner, stored, model)
-    with st.container(
-        key="cohort-reading", height=44, border=False
-    ):  # so high also when it has nothing to say any more
+    here.begin_reading(owner, stored, model)
+    # So high also when it has nothing to say any more.
+    with st.container(key="cohort-reading", height=64, border=False):
         st.fragment(_show_share, run_every=LOOK_AGAIN)(owner, stored, model)
 
 
 def _show_share(owner: str, stored: StoredCohort, model: L2M) -> None:
-    share = services.get().reading(stored, model)
-    if share is not None:
+    here = services.get()
+    if (share := here.reading(stored, model)) is not None:
         st.progress(share, text=progress_words(owner, stored, model, share))
-    elif services.get().has_read(stored, model):
+    elif here.is_fitting(stored, model):
+        st.caption(
+            ":material/hourglass_top: A step-through can begin. Models of this cohort's own rows are still being fitted; one "
+            "begun now goes on without them."
+        )
+    elif here.has_read(stored, model):
         st.caption(":material/check: The model has read this cohort: a step-through begins at once.")
 
 
