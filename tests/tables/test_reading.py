@@ -60,8 +60,8 @@ def test_gzip_files_of_many_members_are_read_in_time_that_grows_with_their_size(
         ("nowhere.csv", "does not exist"),
         (".", "is a folder"),
         ("a\0b", "cannot be opened|does not exist"),
-        (3, "int cannot be read"),
-        (None, "NoneType cannot be read"),
+        (3, "an int, which cannot be read"),
+        (None, "a NoneType, which cannot be read"),
     ],
 )
 def test_what_is_no_file_is_refused(source, words):
