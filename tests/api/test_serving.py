@@ -26,6 +26,7 @@ from l2m_core.step_through.verdict import verdict
 from tests.api.conftest import OWNER, Served, holds, refusal, start, stop
 from tests.patients.ward import bundle, observation, patient
 
+PATIENCE = 60  # seconds; a busy machine is slow
 KNOWN = {"age": 71, "sex": "M", "lactate": 3.5}
 
 
@@ -123,20 +124,21 @@ def test_nothing_known_is_a_question_too(client: httpx.Client, cohorts: dict[str
 @pytest.mark.parametrize("path", ["/v1/cohorts", "/cds-services", "/nowhere"])
 def test_without_the_token_nothing_is_told(served: Served, token: str, path: str) -> None:
     headers = {"Authorization": f"Bearer {token}".encode()} if token else {}
-    answer = httpx.get(served.address + path, headers=headers, trust_env=False)
+    answer = httpx.get(served.address + path, headers=headers, timeout=PATIENCE, trust_env=False)
     assert "Authorization: Bearer" in refusal(answer, 401) and answer.headers["www-authenticate"] == "Bearer"
 
 
 def test_the_token_counts_only_whole_and_as_a_bearer(served: Served) -> None:
     for header in (served.token, f"Basic {served.token}", f"Bearer {served.token[:-1]}", f"Bearer {served.token}x"):
-        assert httpx.get(f"{served.address}/v1/cohorts", headers={"Authorization": header}).status_code == 401
+        headers = {"Authorization": header}
+        assert httpx.get(f"{served.address}/v1/cohorts", headers=headers, timeout=PATIENCE).status_code == 401
 
 
 def test_health_and_the_document_are_open_and_tell_nothing_of_the_installation(
     served: Served, cohorts: dict[str, str]
 ) -> None:
-    holds(httpx.get(f"{served.address}/health"), "Health")
-    text = httpx.get(f"{served.address}/openapi.json").text
+    holds(httpx.get(f"{served.address}/health", timeout=PATIENCE), "Health")
+    text = httpx.get(f"{served.address}/openapi.json", timeout=PATIENCE).text
     assert not any(identifier in text for identifier in cohorts.values()) and served.token not in text
 
 

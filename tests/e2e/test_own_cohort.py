@@ -92,6 +92,7 @@ def test_an_own_file_gives_its_first_suggestion_in_four_clicks(
         page.get_by_text(re.compile(r"3 known at the start, 3 can be measured, 3 ignored; outcome died"))
     ).to_be_visible()
     for name in ("Save cohort", "Start a step-through", "Begin"):
+        settled(page)  # as people wait for what a press brings
         press(page, name)
     events(page, 1)
     expect(page.get_by_role("button", name="Record")).to_be_visible()

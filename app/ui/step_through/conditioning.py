@@ -15,6 +15,10 @@ from app.ui.step_through import step_answers
 from app.ui.step_through.stored_events import Record
 from l2m_core.memory import L2M
 
+FITTING = (
+    ":material/hourglass_top: A step-through can begin. Models of this cohort's own rows are still being fitted; one begun "
+    "before they are goes on without them."
+)
 LOOK = 0.1  # seconds between looks of a script that waits
 LOOK_AGAIN = 1.0  # … of a page that does not
 
@@ -23,7 +27,10 @@ def show_reading(owner: str, stored: StoredCohort, model: L2M) -> None:
     """Has the model read the cohort in the background, and shows how far it is, and whether its council is still to come.
     Nothing where all is ready."""
     here = services.get()
-    if here.has_read(stored, model) and not here.is_fitting(stored, model):
+    if here.has_read(stored, model):
+        # Not looked at again each second: a press that leaves the page may be lost where it meets such a look.
+        if here.is_fitting(stored, model):
+            st.caption(FITTING)
         return
     here.begin_reading(owner, stored, model)
     # So high also when it has nothing to say any more.
@@ -36,10 +43,7 @@ def _show_share(owner: str, stored: StoredCohort, model: L2M) -> None:
     if (share := here.reading(stored, model)) is not None:
         st.progress(share, text=progress_words(owner, stored, model, share))
     elif here.is_fitting(stored, model):
-        st.caption(
-            ":material/hourglass_top: A step-through can begin. Models of this cohort's own rows are still being fitted; one "
-            "begun now goes on without them."
-        )
+        st.caption(FITTING)
     elif here.has_read(stored, model):
         st.caption(":material/check: The model has read this cohort: a step-through begins at once.")
 
