@@ -23,6 +23,7 @@ from app.host import identity, services, sign_in
 STEP_THROUGH = "step"  # query parameter: id of the step-through being looked at
 COHORT = "cohort"  # query parameter: id of the cohort being looked at
 TRACE = "trace"  # query parameter: id of the recorded step-through being looked at
+NEW = "new"  # in the place of an id: none is to be open
 
 _BROWSER = "l2m.browser"
 _NOTICES = "l2m.notices"
@@ -115,6 +116,9 @@ def sign_out() -> None:
 def opened(what: str) -> str | None:
     """The id of the step-through or cohort that is open: from the address, else from this session."""
     in_address = st.query_params.get(what)
+    if in_address == NEW:  # stays there, or the way back would lead to it again and again
+        st.session_state[_OPEN[what]] = None
+        return None
     if in_address is not None and is_id(in_address):
         st.session_state[_OPEN[what]] = in_address
         return str(in_address)

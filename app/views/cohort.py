@@ -28,7 +28,6 @@ from l2m_core.cohort import Cohort
 from l2m_core.errors import L2MError
 from l2m_core.tables.restoring import newer_readings
 
-STEP_PAGE = "views/step_through.py"
 NOT_HERE = "The cohort of this address is not here: it was deleted, or is not shared with you. Another one is shown."
 ERASED = (
     "Its data and the evidence drawn from them are erased. Step-throughs stay, but cannot be continued. The names of columns, "
@@ -138,14 +137,14 @@ def _show_cohort(owner: str, stored: StoredCohort) -> None:
     _summary(cohort)
     for note in newer_readings(cohort):
         st.caption(f":material/info: {labels.markdown(note)}")
-    with st.container(horizontal=True):
-        st.button(
-            "Start a step-through",
-            key="start-step-through",
-            type="primary",
+    # A link, which the browser follows by itself: of a button's change of pages the server may know nothing any more where
+    # the page looks in that moment how far the model is.
+    with st.container(key="start-step-through"):
+        st.page_link(
+            "views/step_through.py",
+            label="Start a step-through",
             icon=":material/footprint:",
-            on_click=_start,
-            args=(stored.id,),
+            query_params={state.COHORT: stored.id, state.STEP_THROUGH: state.NEW},
         )
     with suppress(L2MError):  # of a model that is not here the check below tells
         conditioning.show_reading(owner, stored, services.get().model(owner))
@@ -159,12 +158,6 @@ def _show_cohort(owner: str, stored: StoredCohort) -> None:
     if manage.open:
         with manage:
             _manage(owner, stored)
-
-
-def _start(cohort_id: str) -> None:
-    state.open_id(state.COHORT, cohort_id)
-    state.open_id(state.STEP_THROUGH, None)
-    st.switch_page(STEP_PAGE)
 
 
 def _summary(cohort: Cohort) -> None:

@@ -96,11 +96,15 @@ def new_page(
     return page
 
 
-def press(page: Page, name: str) -> None:
+def press(page: Page, name: str, role: Literal["button", "link"] = "button") -> None:
     try:
-        page.get_by_role("button", name=name).last.click()
+        page.get_by_role(role, name=name).last.click()
     except PlaywrightTimeout:
         pytest.fail(f"There was no '{name}' to press at {page.url}. The page says:\n{page.inner_text('body')[:3000]}")
+
+
+def follow(page: Page, name: str) -> None:
+    press(page, name, "link")
 
 
 def settled(page: Page) -> None:
@@ -121,14 +125,14 @@ def open_example(page: Page, address: str, number: int = 0) -> None:
     """By its own key: where the machine is busy, the browser may draw the button of a later one first."""
     page.goto(address)
     page.locator(f".st-key-open-example-{number} button").click()
-    expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+    expect(page.get_by_role("link", name="Start a step-through")).to_be_visible()
     settled(page)
 
 
 def begin_step_through(page: Page, address: str) -> None:
     """From nothing to a patient with an example's values."""
     open_example(page, address)
-    press(page, "Start a step-through")
+    follow(page, "Start a step-through")
     press(page, "Fill in an example")
     press(page, "Begin")
     events(page, 1)

@@ -97,7 +97,7 @@ def test_a_step_through_needs_no_mouse(browser: Browser, served: Served) -> None
     settled(page)
     tab_to(page, "Open")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+    expect(page.get_by_role("link", name="Start a step-through")).to_be_visible()
     settled(page)
     tab_to(page, "Start a step-through")
     assert focus_is_visible(page)

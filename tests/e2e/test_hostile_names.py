@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.browser import chromium_running, events, new_page, press, serving, settled
+from tests.e2e.browser import chromium_running, events, follow, new_page, press, serving, settled
 
 pytestmark = pytest.mark.browser
 
@@ -38,9 +38,9 @@ def test_names_never_make_the_browser_fetch_anything(repository: Path, chromium:
         page.goto(served.address)
         page.get_by_test_id("stFileUploaderDropzoneInput").set_input_files(str(file))
         press(page, "Save cohort")
-        expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+        expect(page.get_by_role("link", name="Start a step-through")).to_be_visible()
         settled(page)
-        press(page, "Start a step-through")
+        follow(page, "Start a step-through")
         press(page, "Begin")
         events(page, 1)
         settled(page)

@@ -17,6 +17,7 @@ from tests.e2e.browser import (
     PATIENCE,
     chromium_running,
     events,
+    follow,
     new_page,
     open_example,
     press,
@@ -85,7 +86,7 @@ def test_the_pictures_can_be_drawn_and_are_small(
         press(page, "Discard")
         open_example(page, served.address)
         draw(page, folder, "cohort")
-        press(page, "Start a step-through")
+        follow(page, "Start a step-through")
         press(page, "Fill in an example")
         draw(page, folder, "start")
         press(page, "Begin")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from app.host.identity import COOKIE, browser_owner
@@ -13,11 +14,12 @@ from app.host.services import Services
 from app.settings import AppSettings
 from tests.app.conftest import small_cohort
 from tests.app.recorded import keep, memory_of
-from tests.e2e.browser import Served, new_page, serving, settled
+from tests.e2e.browser import Served, follow, new_page, open_example, serving, settled
 from tests.e2e.test_own_cohort import choose_file, ward_csv
 
 pytestmark = pytest.mark.browser
 
+LOOKS = 3000  # milliseconds in which a page looks by itself more than once
 SILENCE = 1000  # milliseconds without a message, after which a run of the script has said everything
 
 
@@ -29,11 +31,20 @@ class SlowLine:
         self._to_page: WebSocketRoute | None = None
         self._is_held = False
         self._waiting: list[str | bytes] = []
+        self.own_looks = 0  # what the page asked by its own clock
         page.route_web_socket("**/_stcore/stream", self._connect)
 
     def _connect(self, to_page: WebSocketRoute) -> None:
         self._to_page = to_page
-        to_page.connect_to_server().on_message(self._take)
+        server = to_page.connect_to_server()
+        server.on_message(self._take)
+
+        def ask(message: str | bytes) -> None:
+            assert isinstance(message, bytes)
+            self.own_looks += BackMsg.FromString(message).rerun_script.is_auto_rerun
+            server.send(message)
+
+        to_page.on_message(ask)
 
     def _take(self, message: str | bytes) -> None:
         self._waiting.append(message)
@@ -121,8 +132,26 @@ def test_a_field_changed_before_the_page_shows_that_the_cohort_is_saved_changes_
         page.keyboard.press("ArrowUp")
         line.press("Enter")
         line.release()
-        expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+        expect(page.get_by_role("link", name="Start a step-through")).to_be_visible()
         settled(page)
         expect(page.get_by_text("Something went wrong")).to_have_count(0)
         assert not [said for said in served.lines if "Error" in said]
+    page.close()
+
+
+def test_a_page_that_is_left_asks_for_nothing_any_more(browser: Browser, repository: Path, tmp_path: Path) -> None:
+    """The server would turn back to it: a look for how far the model is belongs to the page that asks."""
+    page = new_page(browser)
+    line = SlowLine(page)
+    with serving(repository, tmp_path) as served:
+        open_example(page, served.address)
+        page.wait_for_timeout(LOOKS)
+        assert line.own_looks > 0, "it looks for how far the model is"
+        line.hold()
+        follow(page, "Start a step-through")
+        before = line.own_looks
+        page.wait_for_timeout(LOOKS)
+        assert line.own_looks == before
+        line.release()
+        expect(page.get_by_role("heading", name="New step-through")).to_be_visible()
     page.close()

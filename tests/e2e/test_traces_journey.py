@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from l2m_core.schema import Feature, Schema
 from tests.app.conftest import small_cohort, small_frame
-from tests.e2e.browser import PATIENCE, events, new_page, press, serving, settled, turn_to
+from tests.e2e.browser import PATIENCE, events, follow, new_page, press, serving, settled, turn_to
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +53,7 @@ def upload_the_cohort(page: Page, address: str, folder: Path) -> None:
     page.locator(".st-key-cohort-draft-schema input[type=file]").set_input_files(schema)
     settled(page)
     press(page, "Save cohort")
-    expect(page.get_by_role("button", name="Start a step-through")).to_be_visible()
+    expect(page.get_by_role("link", name="Start a step-through")).to_be_visible()
     settled(page)
 
 
@@ -63,7 +63,7 @@ def believed(page: Page) -> str:
 
 def step_through(page: Page) -> None:
     """Ten tests: one by override, one previewed and undone, one not to be had, a panel, and one press that was doubled."""
-    press(page, "Start a step-through")
+    follow(page, "Start a step-through")
     press(page, "Fill in an example")
     settled(page)
     page.get_by_role("textbox", name="Label").fill(LABEL)

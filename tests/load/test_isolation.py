@@ -72,7 +72,7 @@ async def step_through_together(address: str, cookies: list[str]) -> list[Visito
         ]
 
         async def one(person: Visitor) -> None:
-            await person.press("start-step-through")
+            await person.follow("Start a step-through")
             await person.press("start-submit")
             await person.press("mark-unavailable")
 

@@ -32,7 +32,7 @@ class Presses:
 async def begin(visitor: Visitor, example: int = 0) -> None:
     """From the first page to a step-through on a bundled cohort."""
     await visitor.press(f"open-example-{example}")
-    await visitor.press("start-step-through")
+    await visitor.follow("Start a step-through")
     await visitor.press("start-example")
     await visitor.press("start-submit")
 

@@ -82,6 +82,15 @@ class Visitor:
             states.append(self._state(name, value))
         return await self.run(states)
 
+    async def follow(self, label: str) -> float:
+        """Follow the link to another page that says so; the seconds until that page is drawn."""
+        links = [element.page_link for element in self.elements.values() if element.WhichOneof("type") == "page_link"]
+        link = next((link for link in links if link.label == label), None)
+        if link is None:
+            raise Failed(f"There is no link '{label}' on the page, which has {sorted(link.label for link in links)}.")
+        self._page, self.query = link.page_script_hash, link.query_string
+        return await self.run()
+
     async def run(self, states: list[WidgetState] | None = None, fragment: str = "") -> float:
         """One run of the page's script, to its end."""
         message = BackMsg()
