@@ -332,7 +332,11 @@ def _take_age(born: str, feature: Feature, person: Person, maker: RecordMaker) -
         return
     times = [when for observation in person.observations if (when := _when(observation))]
     day = max(when[1] for when in times).date() if times else datetime.now(UTC).date()
-    years = day.year - birth.year - ((day.month, day.day) < (birth.month, birth.day))
+    if birth > day + timedelta(days=1):  # a day more, as a newborn's may be one further than UTC's
+        newest = f"the newest result, of {day}" if times else f"today, {day}"
+        maker.leave("Patient.birthDate", f"{born} is after {newest}, so the age is not known.", "value")
+        return
+    years = max(0, day.year - birth.year - ((day.month, day.day) < (birth.month, birth.day)))
     maker.take(feature.name, years)
     maker.notes.append(f"{feature.name} is the age on {day}, {'the day of the newest result' if times else 'today'}.")
 

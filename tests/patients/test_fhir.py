@@ -89,6 +89,17 @@ def test_an_age_needs_a_whole_birth_date(cohort, born, used):
     assert ("age" in record.values) is used and bool(record.unused) is not used
 
 
+@pytest.mark.parametrize(
+    ("born", "age"), [("2026-03-01", 0.0), ("2026-02-28", 0.0), ("2026-03-02", None), ("2062-03-01", None)]
+)
+def test_nobody_is_born_after_the_newest_result(cohort, born, age):
+    result = observation("2524-7", 3.2, effectiveDateTime="2026-02-28T08:00:00Z")
+    record = only(cohort, patient(birthDate=born), result)
+    assert record.values.get("age") == age
+    told = f"Patient.birthDate: {born} is after the newest result, of 2026-02-28, so the age is not known."
+    assert [str(left) for left in record.unused] == ([told] if age is None else [])
+
+
 def test_unknown_codes_and_units_are_listed(cohort):
     record = only(
         cohort,
