@@ -25,10 +25,12 @@ OF_STORED = (
     "Rows are counted from 0 in the stored table. How cells are read is stated when a file is uploaded; "
     "to state it otherwise, upload the file again."
 )
+OWN = "a cohort of your own; the one that is shared with you stays as it is"
 
 
 def show(stored: StoredCohort, cohort: Cohort) -> None:
-    st.caption("Saving makes a new version of the cohort; earlier ones stay.")
+    mine = stored.owner == state.owner()
+    st.caption(f"Saving makes {'a new version of the cohort; earlier ones stay' if mine else OWN}.")
     notices.show_waiting(SECTION)
     _ask_for_outcome(stored, cohort)
     settings = settings_of(cohort.schema)
@@ -160,13 +162,16 @@ def _store_version(owner: str, stored: StoredCohort, overrides: Overrides) -> No
         changed = services.get().shown_cohort(owner, stored).under(overrides)
     except CohortError as error:
         raise CohortError(f"{error} {OF_STORED}") from error
-    saved = services.get().add_cohort(owner, changed)
     state.acted("save schema")
-    same = saved.content_hash == stored.content_hash
-    state.notify(
-        "info" if same else "success",
-        "Nothing was changed."
-        if same
-        else f"'{saved.name}' is stored as version {saved.version}; earlier versions stay.",
-    )
+    if changed.content_hash == stored.content_hash:  # nor is a colleague's cohort copied for that
+        state.notify("info", "Nothing was changed.")
+        return
+    before = {known.id for known in services.get().store.cohorts.list(owner)}
+    saved = services.get().add_cohort(owner, changed)
+    if saved.id in before:
+        state.notify("info", f"This is version {saved.version} of '{saved.name}', which was stored before.")
+    elif stored.owner == owner:
+        state.notify("success", f"'{saved.name}' is stored as version {saved.version}; earlier versions stay.")
+    else:
+        state.notify("success", f"'{saved.name}', version {saved.version}, is stored as {OWN}.")
     state.open_id(state.COHORT, saved.id)

@@ -440,6 +440,41 @@ def test_a_shared_cohort_can_be_used_and_not_deleted(shared_services: Services, 
         shared_services.store.cohorts.share(other, theirs.id, False)
 
 
+def test_saving_a_shared_cohorts_schema_says_whose_cohort_that_makes(shared_services: Services, owner: str) -> None:
+    other, cohorts = f"{owner}-other", shared_services.store.cohorts
+    theirs = shared_services.add_cohort(other, replace(small_cohort(), name="shared ward"))
+    cohorts.share(other, theirs.id)
+    try:
+        app = open_app(cohort=theirs.id)
+        app.session_state["cohort-tabs"] = "Schema"
+        app = check(app.run())
+        assert "Saving makes a cohort of your own; the one that is shared with you stays as it is." in texts(app)
+        app = press(app, "schema-save")
+        assert "Nothing was changed." in texts(app)
+        assert [stored.id for stored in cohorts.list(owner)] == [theirs.id]
+        app.selectbox(key=f"schema-positive-{theirs.id}").set_value("no").run()
+        app = press(app, "schema-save")
+        assert "'shared ward', version 1, is stored as a cohort of your own" in texts(app)
+        assert {stored.owner for stored in cohorts.list(owner)} == {owner, other}
+    finally:
+        cohorts.share(other, theirs.id, False)
+
+
+def test_a_schema_that_is_changed_back_leads_to_the_version_that_had_it(
+    shared_services: Services, owner: str, ward: StoredCohort
+) -> None:
+    app = open_app(cohort=ward.id)
+    app.session_state["cohort-tabs"] = "Schema"
+    app = check(check(app.run()).selectbox(key=f"schema-positive-{ward.id}").set_value("no").run())
+    app = press(app, "schema-save")
+    assert "stored as version 2; earlier versions stay" in texts(app)
+    newest = next(known for known in shared_services.store.cohorts.list(owner) if known.version == 2)
+    app = check(app.selectbox(key=f"schema-positive-{newest.id}").set_value("yes").run())
+    app = press(app, "schema-save")
+    assert f"This is version 1 of '{ward.name}', which was stored before." in texts(app)
+    assert app.query_params["cohort"] == ward.id
+
+
 def test_a_gzipped_file_and_parquet_are_read_too(shared_services: Services, owner: str) -> None:
     import gzip
 
