@@ -89,6 +89,8 @@ class RecordMaker:
             return
         if feature.kind != "number" and code == len(feature.levels):
             self.notes.append(unseen_words(feature, [value]))
+        elif feature.kind != "number" and isinstance(value, bool):
+            entered = feature.levels[int(code)]  # "True" beside positive and negative would have to be guessed at
         self.values[name] = entered
         if limit is not None:
             self._take_limit(feature, limit)

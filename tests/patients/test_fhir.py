@@ -232,6 +232,15 @@ def test_an_observation_of_the_only_patient_may_leave_out_whose_it_is(cohort):
     assert only(cohort, observation("2524-7", 2.0, of=None)).values == {"lactate": 2.0}
 
 
+@pytest.mark.parametrize(("value", "level"), [(True, "positive"), (False, "negative")])
+def test_a_truth_value_is_called_what_the_cohort_calls_it(value, level):
+    factor = Feature("factor", kind="category", levels=("positive", "negative"), code="11572-5")
+    frame = pd.DataFrame({"factor": ["positive", "negative"] * 10, "died": ["no", "no", "yes", "yes"] * 5})
+    cohort = Cohort.from_frame(frame, schema=Schema((factor,), Outcome("died", classes=("no", "yes"))))
+    record = only(cohort, observation("11572-5", valueBoolean=value))
+    assert record.values == {"factor": level} and record.notes == ()
+
+
 def test_a_code_of_two_features_is_in_doubt():
     features = (*FEATURES, Feature("lactate later", unit="mmol/L", code="2524-7"))
     with_later = ward(lactate_later=True, schema=Schema(features, Outcome("died", classes=("no", "yes"))))
