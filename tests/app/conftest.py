@@ -135,4 +135,5 @@ def texts(app: AppTest) -> str:
         for element in app.get(kind)
     ]
     parts += [button.label for button in app.button]
+    parts += [link.proto.label for link in app.get("page_link")]
     return "\n".join(str(part) for part in parts).replace("\u2060", "").replace("\\", "")
