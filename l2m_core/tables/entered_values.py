@@ -195,6 +195,7 @@ def _limit_hint(text) -> str:
 
 
 def _code_of_level(feature, value, rules) -> float:
+    value = str(value) if isinstance(value, pd.Interval) else value  # as the cohort's frame was read
     if not isinstance(value, str | bool | np.bool_ | int | float | Decimal | np.integer | np.floating):
         raise FeatureError(f"'{feature.name}' is {type_of(value)}; it must be one of its levels.")
     text = value_text(value)

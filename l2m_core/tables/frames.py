@@ -88,6 +88,8 @@ def _is_beyond_floats(series: pd.Series) -> bool:
 
 
 def _text_column(series, name, limits, left) -> TextColumn:
+    if isinstance(series.dtype, pd.IntervalDtype):  # of pd.cut with the categories taken off: intervals have an order
+        series = series.astype("category").cat.as_ordered()
     is_categorical = isinstance(series.dtype, pd.CategoricalDtype)
     if is_categorical:  # a few long texts can stand in many rows
         texts = [*(cell_text(value, name) for value in series.cat.categories), ""]
@@ -121,6 +123,8 @@ def cell_text(value: Any, name: str) -> str:
     if isinstance(value, numbers.Real):
         return number_text(plain_number(value))
     if isinstance(value, datetime.date | datetime.time | pd.Timestamp | np.datetime64):
+        return str(value)
+    if isinstance(value, pd.Interval):  # a level of pd.cut, as a CSV has it
         return str(value)
     raise CohortError(f"Column '{name}' holds {type_of(value)}; cells must be numbers or texts.")
 
