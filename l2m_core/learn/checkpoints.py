@@ -107,7 +107,7 @@ def load_checkpoint(folder: Path) -> tuple[Path, dict]:
         if problem is None:
             return candidate, _read_facts(candidate)
         reasons.append(f"{candidate.name}: {problem}")
-    detail = "; ".join(reasons) or "there is none"
+    detail = "; ".join(reasons) or ("there is none" if folder.is_dir() else "there is none: no such folder")
     raise ModelFileError(f"No usable checkpoint in {folder} ({detail}).")
 
 

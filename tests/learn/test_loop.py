@@ -217,6 +217,8 @@ def test_a_new_job_does_not_mix_with_an_earlier_one(tmp_path):
 def test_resuming_nothing_is_refused(tmp_path):
     with pytest.raises(ModelFileError, match="there is none.*Start without --resume to begin anew"):
         small_loop(tmp_path).resume()
+    with pytest.raises(ModelFileError, match=r"there is none: no such folder"):
+        checkpoints.load_checkpoint(tmp_path / "misspelt")
 
 
 def test_a_job_whose_checkpoints_are_all_damaged_is_told_to_begin_where_it_can(tmp_path):
