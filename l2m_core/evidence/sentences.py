@@ -135,10 +135,10 @@ def _about_others(figures: Figures) -> list[Sentence]:
     if len(figures.voices) < 2:
         return []
     best, *others = sorted(figures.voices, key=lambda voice: voice.overall.value)
-    listed = "; ".join(f"{voice.label(figures.kind)} {voice.overall.value:.3f}" for voice in others)
+    listed = "; ".join(f"{voice.label(figures.kind)} {voice.overall.value:z.3f}" for voice in others)
     lead = (
         f"Head to head, knowing the same of each patient, {best.label(figures.kind)} {_has(best)} the lowest log loss "
-        f"({best.overall.value:.3f} nats, averaged over 0 to {figures.budget} tests; {listed})"
+        f"({best.overall.value:z.3f} nats, averaged over 0 to {figures.budget} tests; {listed})"
     )
     shown, rival = figures.shown_voice, figures.best_conventional
     if rival is None:
@@ -278,7 +278,7 @@ def at_threshold(curve: DecisionCurve, threshold: float, label: str) -> Sentence
 
 def _about_prediction(figures: Figures) -> Sentence:
     start, end = figures.shown_voice.loss[0], figures.shown_voice.loss[-1]
-    moved = f"log loss goes from {start.value:.3f} before any test to {end.value:.3f} after up to {figures.budget}"
+    moved = f"log loss goes from {start.value:z.3f} before any test to {end.value:z.3f} after up to {figures.budget}"
     score = _score_words(figures)
     over = figures.over_base
     # Of the last step alone, where the sentences around it average over all steps.
@@ -383,4 +383,4 @@ def _signed(value: float) -> str:
 
 
 def _interval(estimate: Estimate) -> str:
-    return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    return f"{estimate.value:z.3f} [{estimate.low:z.3f}, {estimate.high:z.3f}]"

@@ -130,3 +130,10 @@ def test_what_is_off_in_a_group_is_named(evidence):
     several = replace(evidence, kind="multiclass", classes=("a", "b", "c"), asked_by_class=(8, 8, 8), groups=off)
     (told,) = (s.text for s in several.summary() if s.about == "groups")
     assert "the probability of the likeliest class is off" in told
+
+
+def test_a_loss_that_rounds_to_nothing_has_no_minus(evidence):
+    first = evidence.curves[0]
+    curve = replace(first, loss=(Estimate(-0.00002, -0.0004, 0.0), *first.loss[1:]))
+    text = replace(evidence, curves=(curve, *evidence.curves[1:])).text()
+    assert "0.000 [0.000, 0.000]" in text and "-0.000" not in text

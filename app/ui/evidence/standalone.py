@@ -147,4 +147,4 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _estimate(found) -> str:
-    return f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
+    return f"{found.value:z.3f} ({found.low:z.3f} to {found.high:z.3f})"
