@@ -78,6 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
         command = OLD_NAMES.get(arguments[0], arguments[0]) if arguments else ""
         if command in COMMANDS:
             return importlib.import_module(COMMANDS[command]).main(arguments[1:])
+        if not arguments:  # argparse would miss a --config
+            print(f"{build_parser().format_help()}\nNothing was named to run.", file=sys.stderr)
+            return 2
         if command and command not in JOBS and not command.startswith("-"):  # before argparse misses a job's --config
             meant = did_you_mean(command, [*JOBS, *COMMANDS])
             raise ConfigError(f"There is no job or command {command!r}.{meant} `{program('train')} --help` lists all.")
@@ -100,6 +103,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
+    return build_parser().parse_intermixed_args(arguments)
+
+
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program("train"),
         description="Training jobs of Learning-to-Measure.",
@@ -113,7 +120,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--yes", action="store_true", help="train on the processor what is meant for a GPU")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings that replace the file's")
-    return parser.parse_intermixed_args(arguments)
+    return parser
 
 
 def run_job(given: argparse.Namespace) -> int:

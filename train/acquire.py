@@ -28,7 +28,7 @@ from l2m_core.acquire.rollout import Rollout, roll_out
 from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering import devices
 from l2m_core.answering.release import FACTS, find_model
-from l2m_core.cli import program, purpose
+from l2m_core.cli import at_least, program, purpose
 from l2m_core.cohort import Cohort
 from l2m_core.council.council import Recipe
 from l2m_core.errors import CohortError, ConfigError, DeviceWarning, FeatureError
@@ -134,7 +134,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--council", action="store_true", help="hear the cohort's council as well, as the page does")
     devices.add_option(parser)
     parser.add_argument("--policy", choices=sorted(NAMED_POLICIES), default="gain")
-    parser.add_argument("--budget", type=int, default=8)
+    parser.add_argument("--budget", type=at_least(0), default=8)
     parser.add_argument("--least-gain", type=float, help="stop a patient when the best test promises less, in nats")
     parser.add_argument("--chunk", type=int, default=2000, help="patients in a piece of work")
     parser.add_argument("--engine", choices=ENGINES, default="processes")
@@ -156,6 +156,7 @@ def acquire(
     """Writes `out` and returns the number of patients. Columns: row, action_1 …, the prediction before and after."""
     if chunk < 1:
         raise ConfigError(f"chunk is {chunk}; it must be at least 1.")
+    stopping_of(settings)  # refuses a least gain that cannot be kept to
     check_file(out, (patients, *filter(None, (settings.cohort, settings.schema))), "--out")
     run_id = identity(settings, patients, chunk)
     cohort = _read_context(settings)
@@ -196,15 +197,18 @@ def answer_chunk(job: ChunkJob) -> int:
     kept = job.rows[list(job.settings.keep)].map(_as_text)
     unread = [name for name in job.settings.keep if name not in memory.cohort.schema.names]
     x = _encoded(memory.cohort, job.rows.drop(columns=unread), job.first)
-    stopping = None if job.settings.least_gain is None else Stopping(least_gain=job.settings.least_gain)
     asked = job.settings.policy
     # Nobody's draws depend on where the file was cut.
     policy = make_policy(asked, first=job.first) if is_seeded(asked) else make_policy(asked)
-    rollout = roll_out(memory, x, budget=job.settings.budget, policy=policy, stopping=stopping)
+    rollout = roll_out(memory, x, budget=job.settings.budget, policy=policy, stopping=stopping_of(job.settings))
     table = plain_frame(_table(rollout, job.first, memory, kept))
     with _written_whole(job.target) as draft:
         table.to_csv(draft, index=False, header=job.number == 0, float_format="%.6g", lineterminator="\n")
     return job.first
+
+
+def stopping_of(settings: AcquireSettings) -> Stopping | None:
+    return None if settings.least_gain is None else Stopping(least_gain=settings.least_gain)
 
 
 def _as_text(cell: Cell) -> str:

@@ -302,3 +302,9 @@ def test_records_that_an_earlier_rule_marked_are_kept_while_they_are_the_same_by
     assert done and reproduced(tiny_model, folders) == []
     monkeypatch.setattr(experiment, "earlier_code_version", lambda name: "another")
     assert reproduced(tiny_model, folders) == done
+
+
+def test_an_experiment_that_is_not_there_is_told_with_the_nearest(capsys):
+    with pytest.raises(SystemExit):
+        main(["uncertanty"])
+    assert "no experiment 'uncertanty'. Did you mean 'uncertainty'?" in capsys.readouterr().err

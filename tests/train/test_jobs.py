@@ -449,6 +449,12 @@ def test_a_job_that_is_not_there_is_told_before_its_config_is_missed(capsys):
     assert "no job or command 'predictorr'. Did you mean 'predictor'?" in capsys.readouterr().err
 
 
+def test_nothing_named_to_run_is_answered_with_what_there_is(capsys):
+    assert main([]) == 2
+    told = capsys.readouterr().err
+    assert all(name in told for name in ("predictor", "finetune", "acquire", "afabench")) and "required" not in told
+
+
 @pytest.mark.slow
 def test_the_smoke_config_learns_something_real(tmp_path):
     """Clearly under the base rate on held-out tasks; on one idle core in under five minutes."""

@@ -13,6 +13,7 @@ from l2m_core.answering import devices
 from l2m_core.cli import program, purpose
 from l2m_core.errors import L2MError, TrainingError
 from l2m_core.paths import folder_to_write
+from l2m_core.schema import did_you_mean
 from train.engines import ENGINES, cores
 from train.study.evaluation.manifest import default_data_folder
 from train.study.experiments.datasets import check_data_folder
@@ -23,7 +24,7 @@ from train.study.experiments.overview import write_overview
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=program("train", "reproduce"), description=purpose(__doc__))
     parser.add_argument(
-        "name", choices=(*EXPERIMENTS, "all"), metavar="NAME", help=f"{', '.join(EXPERIMENTS)}; or all of them: all"
+        "name", type=experiment_name, metavar="NAME", help=f"{', '.join(EXPERIMENTS)}; or all of them: all"
     )
     parser.add_argument("--scale", choices=SCALES, default="small", help="of the tasks; default: %(default)s")
     devices.add_option(parser)
@@ -34,6 +35,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=cores(), help="processes; default: one for each core at hand")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="settings in place of the scale's")
     return parser.parse_intermixed_args(arguments)
+
+
+def experiment_name(text: str) -> str:
+    """The type of the name: one that is none is told with the nearest."""
+    if text not in (names := (*EXPERIMENTS, "all")):
+        meant = did_you_mean(text, names)
+        raise argparse.ArgumentTypeError(f"There is no experiment {text!r}.{meant} --help lists all.")
+    return text
 
 
 def main(arguments: Sequence[str]) -> int:
