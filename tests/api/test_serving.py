@@ -223,6 +223,7 @@ def test_asking_is_told_in_the_audit_trail(client: httpx.Client, cohorts: dict[s
         ({"patient": {"lactate": 300}}, "outside the allowed range"),
         ({"patient": {"lactate": "high"}}, "must be a number"),
         ({"patient": {"lactate": [3]}}, "more than one value"),
+        ({"patient": {"lactate": True}}, "a truth value is not"),
         ({"patient": [{"age": 3}]}, "must be an object"),
         ({"patients": {"age": 3}}, "must be a list"),
         ({"patients": [{"age": 3}] * 21}, "at most 20"),
