@@ -177,8 +177,9 @@ def acquire(
                 yield job
 
     try:
-        for number, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=settings.threads):
-            say(f"chunk {number + 1}: patients from row {first:,}")
+        for _, first in fan_out(answer_chunk, left(), engine=engine, workers=workers, threads=settings.threads):
+            # By its place in the file: of a run that goes on, the pieces left are counted from 0.
+            say(f"chunk {first // chunk + 1}: patients from row {first:,}")
         with _written_whole(out) as draft, draft.open("wb") as file:
             for path in sorted(parts.glob("chunk-*.csv")):
                 with path.open("rb") as part:

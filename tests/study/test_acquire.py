@@ -394,3 +394,18 @@ def test_costs_are_told_to_the_last_digit_and_notes_on_the_cohort_are_said(files
     costs = {"lactate": "12345678", "sodium": "12.3", "": "0"}
     assert [*answers["cost"]] == [costs[name] for name in answers["action_1"]] and len({*answers["cost"]}) > 1
     assert any(note.startswith("note: ") and "always" in note for note in said)
+
+
+def test_a_run_that_goes_on_calls_chunks_by_their_place_in_the_file(files, tiny_model, tmp_path, monkeypatch):
+    cohort, patients = files
+    settings, out, said = context(cohort, tiny_model), tmp_path / "out.csv", []
+    answer = command.answer_chunk
+    monkeypatch.setattr(command, "answer_chunk", lambda job: answer(job) if job.number < 2 else 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        acquire(settings, patients, out, chunk=7)
+    monkeypatch.setattr(command, "answer_chunk", answer)
+    acquire(settings, patients, out, chunk=7, say=said.append)
+    assert [text for text in said if text.startswith("chunk")] == [
+        "chunk 3: patients from row 14",
+        "chunk 4: patients from row 21",
+    ]
