@@ -68,27 +68,37 @@ def reach(level: float) -> float:
     return NormalDist().inv_cdf(0.5 + level / 2)
 
 
-def weighted_auroc(p: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(m,) for weights (m, n): `metrics.auroc` of rows counted so often. p: (n, K)."""
+def weighted_auroc(p: np.ndarray, y: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """(m,) for weights (m, n): `metrics.auroc` of rows counted so often, over the pairs within a fold. p: (n, K).
+
+    Each fold is asked of another context. Across folds, patients of whom nothing is known would be told apart by which
+    context they met, mostly the wrong way: the context of a fold that has more of a class has fewer of it.
+    """
     if p.shape[1] == 2:
-        return _weighted_area(p[:, 1], y == 1, weights)
-    areas = np.stack([_weighted_area(p[:, k], y == k, weights) for k in range(p.shape[1])])
+        return _weighted_area(p[:, 1], y == 1, weights, fold)
+    areas = np.stack([_weighted_area(p[:, k], y == k, weights, fold) for k in range(p.shape[1])])
     known = np.isfinite(areas)
     total = np.where(known, areas, 0.0).sum(0)
     return np.where(known.any(0), total / np.maximum(known.sum(0), 1), np.nan)
 
 
-def _weighted_area(score: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(m,) share of (positive, negative) pairs in which the positive scores higher; ties count half."""
+def _weighted_area(score: np.ndarray, positive: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    """(m,) share of (positive, negative) pairs of a fold in which the positive scores higher; ties count half."""
+    parts = [fold == number for number in np.unique(fold)]
+    won, pairs = sum(np.stack(_pairs(score[part], positive[part], weights[:, part])) for part in parts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(pairs > 0, won / pairs, np.nan)
+
+
+def _pairs(score: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) pairs in which the positive scores higher, and all of them."""
     order = np.argsort(score, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(score[order]) > 0])  # where each run of equal scores begins
     ordered = weights[:, order]
     positives = np.add.reduceat(ordered * positive[order], starts, axis=1)  # (m, runs)
     negatives = np.add.reduceat(ordered * ~positive[order], starts, axis=1)
     below = negatives.cumsum(1) - negatives / 2  # negatives of lower scores, and half of those of the same score
-    pairs = positives.sum(1) * negatives.sum(1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(pairs > 0, (positives * below).sum(1) / pairs, np.nan)
+    return (positives * below).sum(1), positives.sum(1) * negatives.sum(1)
 
 
 def wilson_interval(count: np.ndarray, n: np.ndarray, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:

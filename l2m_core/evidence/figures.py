@@ -11,7 +11,8 @@ from l2m_core.evidence.bootstrap import Estimate
 
 @dataclass(frozen=True)
 class Curve:
-    """One order of tests at T + 1 points: before any test, and after each. `scores`: auroc; or crps and rmse."""
+    """One order of tests at T + 1 points: before any test, and after each. `scores`: auroc, of pairs within folds; or crps
+    and rmse."""
 
     order: str
     tests: tuple[float, ...]

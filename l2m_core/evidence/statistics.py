@@ -63,9 +63,9 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
         context_rows=min(len(plan.context(fold)) for fold in range(plan.folds)),
         budget=budget,
         base=base_rate,
-        curves=_curves(answers, names, y, bootstrap),
+        curves=_curves(answers, names, y, plan.fold[rows], bootstrap),
         differences=tuple(_difference(name, loss[0] - loss[o], bootstrap) for o, name in enumerate(names) if o),
-        voices=_voices(heard, y, bootstrap),
+        voices=_voices(heard, y, plan.fold[rows], bootstrap),
         shown=heard.names[heard.shown],
         over_base=over_base,
         calibration=tuple(_calibration(heard, t, y, patient, settings) for t in range(budget + 1)),
@@ -83,7 +83,7 @@ def summarise(cohort: Cohort, plan: Plan, settings: EvidenceSettings, answers: S
 
 
 def _curves(
-    answers: Sequence[FoldAnswers], names: Sequence[str], y: np.ndarray, bootstrap: Bootstrap
+    answers: Sequence[FoldAnswers], names: Sequence[str], y: np.ndarray, fold: np.ndarray, bootstrap: Bootstrap
 ) -> tuple[Curve, ...]:
     loss, cost, actions = (
         np.concatenate([getattr(answer, name) for answer in answers], 1) for name in ("loss", "cost", "actions")
@@ -95,7 +95,7 @@ def _curves(
             _floats(taken[o].mean(0)),
             _floats(cost[o].mean(0)),
             tuple(bootstrap.mean(loss[o])),
-            _scores(_of_order(answers, o), y, bootstrap),
+            _scores(_of_order(answers, o), y, fold, bootstrap),
         )
         for o, name in enumerate(names)
     )
@@ -154,12 +154,12 @@ class HeardVoices:
         return np.asarray(self.loss[self.shown])
 
 
-def _voices(heard: HeardVoices, y: np.ndarray, bootstrap: Bootstrap) -> tuple[Voice, ...]:
+def _voices(heard: HeardVoices, y: np.ndarray, fold: np.ndarray, bootstrap: Bootstrap) -> tuple[Voice, ...]:
     found = []
     for number, name in enumerate(heard.names):
         loss = heard.loss[number]
         overall, against = bootstrap.mean(np.stack([loss.mean(1), (loss - heard.shown_loss).mean(1)], 1))
-        scores = _scores(_of_voice(heard, number), y, bootstrap)
+        scores = _scores(_of_voice(heard, number), y, fold, bootstrap)
         found.append(Voice(name, tuple(bootstrap.mean(loss)), overall, scores, against))
     return tuple(found)
 
@@ -233,10 +233,13 @@ def _of_voice(heard: HeardVoices, number: int) -> Scored:
     return heard.mean[number], heard.crps[number]
 
 
-def _scores(predicted: Scored, y: np.ndarray, bootstrap: Bootstrap) -> dict[str, tuple[Estimate, ...]]:
+def _scores(
+    predicted: Scored, y: np.ndarray, fold: np.ndarray, bootstrap: Bootstrap
+) -> dict[str, tuple[Estimate, ...]]:
     if isinstance(predicted, np.ndarray):
         each = predicted.astype(np.float64).swapaxes(0, 1)  # (T + 1, n, K)
-        return {"auroc": tuple(bootstrap.estimate(lambda w: np.stack([weighted_auroc(at, y, w) for at in each], 1)))}
+        areas = bootstrap.estimate(lambda w: np.stack([weighted_auroc(at, y, w, fold) for at in each], 1))
+        return {"auroc": tuple(areas)}
     mean, crps = predicted
     square = (mean.astype(np.float64) - y[:, None]) ** 2
     root = bootstrap.estimate(lambda w: np.sqrt(w @ square / w.sum(1, keepdims=True)))

@@ -18,10 +18,21 @@ def test_the_weighted_area_is_that_of_rows_repeated_so_often(seed, classes, n):
     p = draw.dirichlet(np.ones(classes), n).round(1)  # with ties
     y = draw.integers(0, classes, n)
     weights = draw.integers(0, 3, (4, n)).astype(float)
-    for row, found in zip(weights, weighted_auroc(p, y, weights), strict=True):
+    for row, found in zip(weights, weighted_auroc(p, y, weights, np.zeros(n)), strict=True):
         rows = np.repeat(np.arange(n), row.astype(int))
         expected = auroc(p[rows], y[rows]) if len(rows) else np.nan
         assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_the_area_counts_pairs_within_folds_alone():
+    fold = np.repeat([0, 1], 6)
+    y = np.array([1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0])
+    untold = np.where(fold == 0, 0.3, 0.7)  # what each context has of the class, of patients of whom nothing is known
+    p = np.stack([1 - untold, untold], 1)
+    assert auroc(p, y) < 0.4
+    assert weighted_auroc(p, y, np.ones((1, 12)), fold).tolist() == [0.5]
+    told = untold + 0.1 * y
+    assert weighted_auroc(np.stack([1 - told, told], 1), y, np.ones((1, 12)), fold).tolist() == [1.0]
 
 
 def test_patients_are_drawn_with_all_their_rows():
