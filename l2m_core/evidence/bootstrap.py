@@ -85,7 +85,8 @@ def weighted_auroc(p: np.ndarray, y: np.ndarray, weights: np.ndarray, fold: np.n
 def _weighted_area(score: np.ndarray, positive: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
     """(m,) share of (positive, negative) pairs of a fold in which the positive scores higher; ties count half."""
     parts = [fold == number for number in np.unique(fold)]
-    won, pairs = sum(np.stack(_pairs(score[part], positive[part], weights[:, part])) for part in parts)
+    counted = [_pairs(score[part], positive[part], weights[:, part]) for part in parts]
+    won, pairs = np.sum(counted, axis=0)  # (m,) each
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(pairs > 0, won / pairs, np.nan)
 

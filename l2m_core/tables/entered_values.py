@@ -136,7 +136,8 @@ def _code_of_number(feature, value, rules) -> float:
     elif isinstance(value, int | float | Decimal | np.integer | np.floating) and not isinstance(value, bool):
         number = _float(value)
     if number is None:
-        given = "a truth value" if isinstance(value, bool | np.bool_) else f"{value!r:.60}"  # JSON writes true, not True
+        # JSON writes true, not True.
+        given = "a truth value" if isinstance(value, bool | np.bool_) else f"{value!r:.60}"
         said = f"'{feature.name}' must be a number{sign}{_range_hint(feature)}; {given} is not."
         raise FeatureError(said + (_limit_hint(value.strip()) if isinstance(value, str) else ""))
     if number in rules.missing_numbers:

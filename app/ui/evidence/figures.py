@@ -138,11 +138,13 @@ def _scores(evidence: Evidence) -> None:
     if score != "auroc":
         st.caption("Error of the prediction in the outcome's own unit: lower is better.")
     elif evidence.kind == "binary":
-        st.caption("How well patients with and without the outcome are told apart: 0.5 by chance, 1 at best.")
+        st.caption(
+            "How well patients with and without the outcome are told apart, of the same fold: 0.5 by chance, 1 at best."
+        )
     else:
         st.caption(
-            "How well patients of a class are told apart from all others, averaged over the classes: 0.5 by chance, "
-            "1 at best."
+            "How well patients of a class are told apart from all others of the same fold, averaged over the classes: "
+            "0.5 by chance, 1 at best."
         )
     charts.draw(drawings.by_tests(evidence.curves, score, evidence.unit if score != "auroc" else ""), "evidence-scores")
 
