@@ -183,6 +183,8 @@ class Figures:
     wishes: tuple[Positivity, ...]
     tuned: Literal["", "here", "elsewhere"] = ""
     """Where the model was fine-tuned: nowhere, on this very cohort, or on another, which may hold the same patients."""
+    areas_pooled: bool = False
+    """Whether the AUROC compares patients of different folds too, as evidence of earlier versions does."""
 
     @property
     def shown_voice(self) -> Voice:

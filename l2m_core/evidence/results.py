@@ -23,10 +23,11 @@ from l2m_core.evidence.fold_answers import MODEL
 from l2m_core.evidence.grade import Grade
 from l2m_core.evidence.sentences import Sentence, grade_of, report, sentences
 
-MODEL_ALONE, ORDERED_ALONE = 2, 3
-FORMAT = 4
+MODEL_ALONE, ORDERED_ALONE, AREAS_POOLED = 2, 3, 4
+FORMAT = 5
 """1 had fixed orders that said nothing of tests nobody could judge; MODEL_ALONE had the general model's figures only; in
-ORDERED_ALONE tests were ordered by the general model alone, also where step-throughs are shown a council."""
+ORDERED_ALONE tests were ordered by the general model alone, also where step-throughs are shown a council; in AREAS_POOLED the
+AUROC compared patients of different folds too."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class Evidence(Figures):
         if data.get("format") == MODEL_ALONE:
             data = _with_one_voice(data)
         elif data.get("format") == ORDERED_ALONE and data.get("shown") == MODEL:  # no council, so nothing has changed
-            data = {**data, "format": FORMAT}
+            data = {**data, "format": AREAS_POOLED}
+        if data.get("format") == AREAS_POOLED:
+            data = {**data, "format": FORMAT, "areas_pooled": True}
         if data.get("format") != FORMAT:
             return None
         rest = {key: value for key, value in data.items() if key != "format"}
@@ -74,7 +77,7 @@ def _with_one_voice(data: Mapping[str, Any]) -> dict[str, Any]:
     alone["against_shown"] = {"value": 0.0, "low": 0.0, "high": 0.0}
     nothing: dict[str, Any] = {"recalibrated": None, "decisions_at": [], "groups": []}
     kept = {key: value for key, value in data.items() if key != "over_start"}  # told on no page any more
-    return {**kept, **nothing, "format": FORMAT, "voices": [alone], "shown": MODEL}
+    return {**kept, **nothing, "format": AREAS_POOLED, "voices": [alone], "shown": MODEL}
 
 
 def _plain(value: Any) -> Any:

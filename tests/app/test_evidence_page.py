@@ -334,8 +334,17 @@ def test_what_tells_classes_apart_is_said_of_several_as_of_two(
 ) -> None:
     keep(shared_services, owner, ward, replace(gathered, kind="multiclass"))
     page = texts(open_app("evidence", cohort=ward.id))
-    assert "told apart from all others, averaged over the classes" in page
+    assert "told apart from all others of the same fold, averaged over the classes" in page
     assert "patients with and without the outcome" not in page
+
+
+def test_that_earlier_evidence_compares_patients_of_all_folds_is_not_hidden(
+    shared_services: Services, owner: str, ward: StoredCohort, gathered
+) -> None:
+    keep(shared_services, owner, ward, gathered)
+    assert "told apart of the same fold" in texts(open_app("evidence", cohort=ward.id))
+    keep(shared_services, owner, ward, replace(gathered, areas_pooled=True))
+    assert "are told apart: 0.5 by chance" in texts(open_app("evidence", cohort=ward.id))
 
 
 def test_that_groups_of_few_rows_are_left_out_is_said(

@@ -101,7 +101,8 @@ def test_stored_evidence_is_read_and_found_again(app: inside.Services) -> None:
     left_out = ("format", "over_start")
     was = {name: value for name, value in kept["results"].items() if name not in left_out}
     found = {name: value for name, value in agreement.plain(results).items() if name in was}
-    assert list(agreement.differences(found, was)) == []
+    # The AUROC compares patients of one fold by now.
+    assert [one for one in agreement.differences(found, was) if "/scores/auroc/" not in one] == []
 
 
 # -- going on, and going back ---------------------------------------------------------------------------------------

@@ -87,10 +87,8 @@ def test_a_policy_that_needs_more_than_its_name_is_not_offered(capsys):
 
 
 @pytest.mark.parametrize(("option", "words"), [("--budget", "give 0 or more"), ("--least-gain", "zero or more")])
-def test_what_is_below_zero_is_refused_before_a_file_is_read(option, words, files, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(command, "_read_context", pytest.fail)
-    cohort, patients = files
-    given = ["--cohort", cohort, "--patients", patients, "--out", tmp_path / "out.csv", option, -1]
+def test_what_is_below_zero_is_refused_before_a_file_is_read(option, words, tmp_path, capsys):
+    given = ["--cohort", "not-there.csv", "--patients", "nor-this.csv", "--out", tmp_path / "out.csv", option, -1]
     with pytest.raises((SystemExit, ConfigError)) as refusal:
         main([str(word) for word in given])
     assert words in str(refusal.value) + capsys.readouterr().err

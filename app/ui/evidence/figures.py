@@ -135,15 +135,14 @@ def _scores(evidence: Evidence) -> None:
         score = str(picked or scores[0])
     else:
         st.subheader(f"{drawings.NAMES[score]} by number of tests", anchor=False)
+    of_fold = "" if evidence.areas_pooled else " of the same fold"
     if score != "auroc":
         st.caption("Error of the prediction in the outcome's own unit: lower is better.")
     elif evidence.kind == "binary":
-        st.caption(
-            "How well patients with and without the outcome are told apart, of the same fold: 0.5 by chance, 1 at best."
-        )
+        st.caption(f"How well patients with and without the outcome are told apart{of_fold}: 0.5 by chance, 1 at best.")
     else:
         st.caption(
-            "How well patients of a class are told apart from all others of the same fold, averaged over the classes: "
+            f"How well patients of a class are told apart from all others{of_fold}, averaged over the classes: "
             "0.5 by chance, 1 at best."
         )
     charts.draw(drawings.by_tests(evidence.curves, score, evidence.unit if score != "auroc" else ""), "evidence-scores")
