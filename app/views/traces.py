@@ -122,6 +122,8 @@ def _head(owner: str, loaded: LoadedTrace) -> None:
             icon=":material/footprint:",
             on_click=listing.continue_with,
             args=(record.id,),
+            disabled=record.cohort.deleted_at is not None,
+            help=listing.CANNOT_GO_ON if record.cohort.deleted_at else None,
         )
 
 

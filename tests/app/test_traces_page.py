@@ -133,7 +133,9 @@ def test_a_deleted_cohort_leaves_its_step_throughs_in_the_list(
     shared_services.store.cohorts.delete(owner, ward.id)
     app = open_app("traces")
     assert titles(app) == ["Bed 4"] and "version 1, deleted" in texts(app)
+    assert app.button(key=f"continue-{kept.id}").disabled
     page = texts(press(app, f"open-{kept.id}"))
+    assert app.button(key="trace-continue").disabled
     assert "were deleted" in page and "What was recorded at the time is shown" in page and "Step 6 of 6" in page
     assert "model not installed" not in page, "only the cohort is gone"
 

@@ -23,6 +23,7 @@ MOST = 5000  # step-throughs that are searched
 ON_A_PAGE = 12
 STATES = {"running": "Running", "finished": "Stopped"}
 WIDTHS = (0.25, 2.2, 1.9, 1.2, 0.8, 1.8, 0.8)
+CANNOT_GO_ON = "Its cohort was deleted: it can be looked at, not continued."
 HEADS = ("", "Label", "Cohort", "Last event (UTC)", "Tests, cost", "Last prediction", "")
 SEARCH, COHORT, STATE, DATES, PAGE = (
     "traces-search",
@@ -199,7 +200,8 @@ def _row(owner: str, step_through: StepThrough, cohort: StoredCohort) -> None:
             ":small[Continue]",
             key=f"continue-{step_through.id}",
             type="tertiary",
-            help=f"Continue {labels.markdown(title)} on the step-through page",
+            help=CANNOT_GO_ON if gone else f"Continue {labels.markdown(title)} on the step-through page",
+            disabled=bool(gone),
             on_click=continue_with,
             args=(step_through.id,),
         )
