@@ -60,6 +60,7 @@ def _row(number: int, look: ColumnLook, settings: Mapping[str, Any], guess: Role
     shown = summary.examples if summary.kind == "number" or summary.distinct > len(summary.examples) else ()
     doubt = summary.problem or (f"{code_guesses.ADVICE}." if look.seems_codes else "")
     examples = ", ".join(labels.short(text, 24) for text in shown)
+    nothing = "not read" if summary.problem else "empty"  # of a refused column nothing is counted
     return {
         "id": str(number),
         "name": labels.plain(summary.name),
@@ -71,10 +72,10 @@ def _row(number: int, look: ColumnLook, settings: Mapping[str, Any], guess: Role
         "kind": settings.get("kind") or summary.kind,
         "kinds": [kind for kind in FEATURE_KINDS if kind != "binary" or summary.distinct == 2],
         "unit": settings.get("unit") or "",
-        "recorded": "empty" if not summary.distinct else f"{labels.percent(summary.recorded)} recorded",
+        "recorded": nothing if not summary.distinct else f"{labels.percent(summary.recorded)} recorded",
         "spread": "" if summary.problem else labels.short(summary.spread, 60),
         "examples": f"such as {examples}" if examples else "",
         "bars": list(summary.bars),
-        "chart": f"Distribution of {labels.plain(summary.name)}: {labels.plain(summary.spread) or 'nothing recorded'}",
+        "chart": f"Distribution of {labels.plain(summary.name)}: {labels.plain(summary.spread) or nothing}",
         "problem": labels.plain(doubt),
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -209,4 +210,20 @@ def test_a_phone_shows_why_a_file_is_not_taken(browser: Browser, served: Served,
     shown = refusal.bounding_box()
     assert shown is not None and shown["width"] > 200 and shown["height"] > 15
     expect(page.get_by_role("button", name="Add files")).to_be_in_viewport(ratio=1)
+    page.close()
+
+
+def test_a_column_that_is_refused_is_not_called_empty(browser: Browser, served: Served, tmp_path: Path) -> None:
+    book = openpyxl.load_workbook(ward_workbook(tmp_path))
+    sheet = book["Ward"]
+    (lactate,) = [column for column in sheet.columns if column[0].value == "lactate"]
+    lactate[4].value, lactate[4].number_format = 0.48, "0%"  # among numbers that are none
+    book.save(tmp_path / "percent.xlsx")
+    page = new_page(browser)
+    page.goto(served.address)
+    choose_file(page, tmp_path / "percent.xlsx")
+    refused = page.locator(".l2m-columns li").filter(has_text="lactate")
+    expect(refused).to_contain_text("not read")
+    expect(refused).not_to_contain_text("empty")
+    expect(page.get_by_role("img", name="Distribution of lactate: not read")).to_have_count(1)
     page.close()
