@@ -321,7 +321,7 @@ def _letter(gender: str, feature: Feature) -> str | None:
 
 
 def _take_age(born: str, feature: Feature, person: Person, maker: RecordMaker) -> None:
-    """In whole years, on the day of the newest Observation."""
+    """In whole years, on the day of the newest Observation that counts."""
     if feature.kind != "number" or canonical_unit(feature.unit) not in ("a", ""):
         maker.leave("Patient.birthDate", f"'{feature.name}' is not an age in years.", "unit")
         return
@@ -330,7 +330,8 @@ def _take_age(born: str, feature: Feature, person: Person, maker: RecordMaker) -
     except ValueError:
         maker.leave("Patient.birthDate", "It is no whole date, so the age is not known.", "value")
         return
-    times = [when for observation in person.observations if (when := _when(observation))]
+    counting = [one for one in person.observations if _text(one.get("status")) in USABLE]
+    times = [when for observation in counting if (when := _when(observation))]
     day = max(when[1] for when in times).date() if times else datetime.now(UTC).date()
     if birth > day + timedelta(days=1):  # a day more, as a newborn's may be one further than UTC's
         newest = f"the newest result, of {day}" if times else f"today, {day}"

@@ -100,6 +100,14 @@ def test_nobody_is_born_after_the_newest_result(cohort, born, age):
     assert [str(left) for left in record.unused] == ([told] if age is None else [])
 
 
+def test_a_result_that_does_not_count_makes_nobody_older(cohort):
+    results = [
+        observation("2524-7", 3.2, effectiveDateTime="2026-02-28T08:00:00Z"),
+        observation("2524-7", 3.9, effectiveDateTime="2036-02-28T08:00:00Z", status="entered-in-error"),
+    ]
+    assert only(cohort, patient(birthDate="1956-01-01"), *results).values["age"] == 70
+
+
 def test_unknown_codes_and_units_are_listed(cohort):
     record = only(
         cohort,
