@@ -18,7 +18,7 @@ from l2m_core.acquire.stopping import Stopping
 from l2m_core.answering.release import UNTOLD
 from l2m_core.cohort import Cohort
 from l2m_core.council.council import Recipe
-from l2m_core.schema import Outcome
+from l2m_core.schema import Feature, Outcome, Schema
 from tests.app.conftest import small_frame
 from tests.app.elements import Elements
 from tests.app.recorded import changing_their_mind, keep, memory_of
@@ -201,6 +201,17 @@ def test_a_name_without_blanks_and_a_long_table_fit_the_page(shared_services: Se
     reader = pypdf.PdfReader(io.BytesIO(exports.to_pdf(kept)))
     assert len(reader.pages) > 2
     assert squeezed(long) in squeezed("".join(page.extract_text() for page in reader.pages))
+
+
+def test_a_long_number_stands_in_one_piece_in_the_pdf(shared_services: Services, owner: str) -> None:
+    frame = small_frame()
+    schema = Schema((*(Feature(name, cost=1234567.89) for name in ("lactate", "sodium")),), Outcome("died"))
+    cohort = Cohort.from_frame(frame[["lactate", "sodium", "died"]], schema=schema)
+    stored = shared_services.add_cohort(owner, cohort)
+    patient = memory_of(shared_services, owner, stored).start({}).observe("lactate", 3.6)
+    printed = text_of_pdf(exports.to_pdf(loading.load(owner, keep(shared_services, owner, stored, patient).id)))
+    # In the facts, after the step, and of what is known and not known.
+    assert printed.count("1234567.89") == 4, printed
 
 
 def test_the_report_says_how_many_of_its_events_are_no_steps(

@@ -22,6 +22,8 @@ REPLACEMENT = "\ufffd"
 INK, FAINT, RULE = (23, 37, 43), (77, 95, 103), (200, 210, 215)
 HEAD, BANNER = (238, 243, 245), (255, 246, 224)
 CURVE_HEIGHT = 48.0  # millimetres
+CELL_PADDING = 1.2  # millimetres on either side of a cell's text
+WIDEST_NUMBER = 30.0  # millimetres; what is longer is broken, so that texts keep their room
 SIGN_ROOM = 4.2  # millimetres for a line of the legend
 SHORT = "Research use only, not a medical device"
 
@@ -129,10 +131,10 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
     pdf.set_fill_color(255)
     alignment = tuple("RIGHT" if column in grid.numeric else "LEFT" for column in range(len(grid.head)))
     with pdf.table(
-        col_widths=grid.widths,
+        col_widths=_widths(pdf, grid),
         text_align=alignment,
         line_height=4.0,
-        padding=(0.7, 1.2),
+        padding=(0.7, CELL_PADDING),
         borders_layout=TableBordersLayout.HORIZONTAL_LINES,
         headings_style=FontFace(emphasis="BOLD", fill_color=HEAD),
     ) as table:
@@ -143,6 +145,21 @@ def _grid(pdf: _Pages, grid: Grid) -> None:
     if grid.note:
         pdf.ln(1)
         pdf.say(grid.note, 7.5, colour=FAINT)
+
+
+def _widths(pdf: _Pages, grid: Grid) -> tuple[float, ...]:
+    """In millimetres. A column of numbers is as wide as its longest one, since half a number reads as another; the widest
+    column of texts gives the room."""
+    widths = [pdf.epw * width / sum(grid.widths) for width in grid.widths]
+    for column in grid.numeric:
+        parts = [part for row in grid.rows for part in pdf.words(row[column]).split()]
+        needed = max((pdf.get_string_width(part) for part in parts), default=0.0) + 2 * CELL_PADDING + 0.1
+        more = min(needed, WIDEST_NUMBER) - widths[column]
+        if more > 0:
+            giver = max((other for other in range(len(widths)) if other not in grid.numeric), key=widths.__getitem__)
+            widths[column] += more
+            widths[giver] -= more
+    return tuple(widths)
 
 
 def _curve(pdf: _Pages, curve: BeliefCurve) -> None:
