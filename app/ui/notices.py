@@ -34,11 +34,16 @@ def show(severity: str, sentence: str) -> None:
 
 
 def show_waiting(section: str = "page") -> None:
-    """Shows the messages that actions left for this section of the page."""
-    for notice in state.take_notices(section):
-        show(notice["severity"], notice["sentence"])
-        if notice["severity"] == "success":  # in view wherever the page is scrolled to
-            st.toast(labels.markdown(notice["sentence"]), icon=_ICONS["success"])
+    """Shows the messages that actions left for this section of the page.
+
+    Their container is there without any too: the browser knows what is opened below by its place, and would close it, and
+    drop what is being typed in it, when a message comes or goes.
+    """
+    with st.container():
+        for notice in state.take_notices(section):
+            show(notice["severity"], notice["sentence"])
+            if notice["severity"] == "success":  # in view wherever the page is scrolled to
+                st.toast(labels.markdown(notice["sentence"]), icon=_ICONS["success"])
 
 
 @contextmanager

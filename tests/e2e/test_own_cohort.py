@@ -145,6 +145,32 @@ def test_roles_are_changed_by_a_click_a_key_and_several_at_once(
     page.close()
 
 
+def test_what_is_open_stays_open_when_a_message_comes_and_goes(
+    browser: Browser, served: Served, tmp_path: Path
+) -> None:
+    page = new_page(browser)
+    page.goto(served.address)
+    choose_file(page, ward_csv(tmp_path))
+    press(page, "Save cohort")
+    expect(page.get_by_text("is stored as version 1").first).to_be_visible()
+    settled(page)
+    page.get_by_role("tab", name="Schema").click()
+    page.get_by_text("Costs, turnaround, panels and ranges").click()
+    grid = page.get_by_test_id("stDataFrame")
+    expect(grid).to_be_visible()
+    press(page, "Save as a new version")
+    said = page.get_by_text("Nothing was changed.")
+    expect(said).to_be_visible()
+    settled(page)
+    expect(grid).to_be_visible()
+    page.get_by_role("textbox", name="Unit of heart rate").fill("per min")
+    page.get_by_role("searchbox", name="Search columns").click()
+    expect(said).to_have_count(0)
+    settled(page)
+    expect(grid).to_be_visible()
+    page.close()
+
+
 @pytest.mark.shared_data
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_columns_of_real_cohorts_fit_every_screen(
