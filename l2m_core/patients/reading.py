@@ -52,6 +52,11 @@ def records_of(rows: list[Mapping[str, Any]], cohort: Cohort) -> tuple[PatientRe
 def _table_of(data: bytes) -> Table:
     if data.startswith(b"PAR1"):
         raise InputError("This is a Parquet file, which holds a cohort. Bring a patient as CSV, JSON or a FHIR Bundle.")
+    if data.lstrip(b"\xef\xbb\xbf\x0b \t\r\n").startswith(b"MSH|"):  # else it is a table whose rows are ragged
+        raise InputError(
+            "This is an HL7 v2 message, which is not read. Bring its results as a FHIR Bundle, or as a table with a line "
+            "for each result: its test or LOINC code, value and unit."
+        )
     sheets = sheets_of(data, LIMITS)
     if len(sheets) > 1:
         raise InputError("The Excel workbook has several sheets with cells. Keep the one with the patients.")

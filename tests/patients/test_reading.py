@@ -53,6 +53,13 @@ def test_an_accent_typed_as_a_character_of_its_own_is_the_same_text():
     assert twice.values == {} and why(twice) == {"Größe": "doubt"}
 
 
+@pytest.mark.parametrize("start", ["", "\x0b", "\ufeff"])
+def test_an_hl7_v2_message_is_refused_as_what_it_is(cohort, start):
+    message = f"{start}MSH|^~\\&|LAB|||||ORU^R01|1|P|2.5\rPID|1\rOBX|1|NM|2524-7^Lactate^LN||3.2|mmol/L|||||F\r"
+    with pytest.raises(InputError, match="This is an HL7 v2 message"):
+        read_patients(message, cohort)
+
+
 def test_one_column_is_enough(cohort):
     assert read_patients("age\n71", cohort).patients[0].values == {"age": 71}
 
