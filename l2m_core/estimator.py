@@ -80,13 +80,20 @@ class _InContext(BaseEstimator):
         """Texts and categories of a DataFrame become numbers or codes. How is kept for later rows, by the column's
         position: scikit-learn keeps its name only where all names are texts."""
         self.columns_: dict[int, tuple[Feature, ReadingRules]] = {}
+        self.order_: list[Any] | None = None
         if not isinstance(X, pd.DataFrame):
             return X
+        self.order_ = list(X.columns)
         if not X.columns.is_unique:
             name = X.columns[X.columns.duplicated()][0]
             raise ValueError(f"X has two columns of the name {name!r}. Rename one, or leave it out.")
         encoded, texts = X.copy(), {}
         for position, dtype in enumerate(X.dtypes):
+            if dtype.kind in "mM":  # as categories, days would lose their order, and later ones would all be unseen
+                raise ValueError(
+                    f"Column {X.columns[position]!r} holds dates or times. Turn it into a number, such as days since "
+                    "admission or age in years, or leave it out."
+                )
             if not pd.api.types.is_numeric_dtype(dtype):
                 texts[position] = _plain(X.iloc[:, position])
                 if _only_numbers(texts[position]) and not isinstance(dtype, pd.CategoricalDtype):
@@ -124,6 +131,11 @@ class _InContext(BaseEstimator):
         check_is_fitted(self, "memory_")
         if isinstance(X, pd.DataFrame):
             validate_data(self, X, reset=False, skip_check_array=True)  # refuses other columns than in fit
+            found = list(X.columns)
+            if self.order_ is not None and found != self.order_ and {*found} == {*self.order_}:
+                raise ValueError(  # scikit-learn sees it of names that are texts only
+                    f"X has its columns in another order than in fit: {found[:5]} instead of {self.order_[:5]}."
+                )
             X = self._encode_columns(X)
         x = validate_data(self, X, reset=False, ensure_all_finite="allow-nan", dtype=np.float64)
         return _within_float32(x).astype(np.float32)
@@ -201,6 +213,11 @@ class L2MRegressor(RegressorMixin, _InContext):
 
 def _labels(y: Any) -> Any:
     """Classes as scikit-learn takes them, of a series or array of objects: truth values as such, and no blanks."""
+    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)  # of pandas' types that know NA
+    if plain is not None and plain.kind in "biu":
+        if missing := int(pd.isna(y).sum()):
+            raise ValueError(f"y is missing in {missing} of {len(y)} rows. Leave these rows out of the fit.")
+        return np.asarray(y, dtype=plain)  # scikit-learn would make 1.0 of True
     if y is None or not (pd.api.types.is_object_dtype(y) or isinstance(getattr(y, "dtype", None), pd.StringDtype)):
         return y
     labels = np.asarray(y, dtype=object)

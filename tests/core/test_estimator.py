@@ -226,6 +226,24 @@ def test_a_council_is_heard_where_one_is_wanted():
     assert np.abs(regressor.predict(x[100:]) - alone.predict(x[100:])).max() > 1e-3
 
 
+@pytest.mark.parametrize(
+    "days", [pd.date_range("2024-01-01", periods=12), pd.to_timedelta(np.arange(12), unit="D")], ids=["dates", "spans"]
+)
+def test_dates_and_spans_are_refused_as_a_cohort_refuses_them(days):
+    x = pd.DataFrame({"age": np.arange(12.0), "stay": days})
+    with pytest.raises(ValueError, match="'stay' holds dates or times. Turn it into a number.*or leave it out"):
+        L2MClassifier().fit(x, np.arange(12) % 2)
+
+
+def test_numbered_columns_in_another_order_are_refused():
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(12, 2)))
+    told = L2MClassifier().fit(x, np.arange(12) % 2)
+    with pytest.raises(ValueError, match=re.escape("another order than in fit: [1, 0] instead of [0, 1]")):
+        told.predict_proba(x[[1, 0]])
+    other = x.set_axis([5, 7], axis=1)  # by position, as of an array
+    np.testing.assert_array_equal(told.predict_proba(other), told.predict_proba(x.to_numpy()))
+
+
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="one class"):
         L2MClassifier().fit(np.zeros((12, 2)), np.zeros(12))
@@ -263,6 +281,17 @@ def test_truth_values_held_as_objects_are_classes():
     told = L2MClassifier().fit(x, y.astype(object))
     assert told.classes_.tolist() == [False, True] and told.predict(x).dtype == bool
     np.testing.assert_array_equal(told.predict_proba(x), L2MClassifier().fit(x, y).predict_proba(x))
+
+
+@pytest.mark.parametrize(("dtype", "classes"), [("boolean", [False, True]), ("Int64", [0, 1])])
+def test_classes_of_types_that_know_na_stay_what_they_are(dtype, classes):
+    x, y = np.arange(12.0)[:, None], pd.Series(np.arange(12) > 5).astype(dtype)
+    told = L2MClassifier().fit(x, y)
+    assert told.classes_.tolist() == classes and told.classes_.dtype.kind in "bi"
+    assert told.memory_.cohort.classes == tuple(map(str, classes))
+    y[3] = pd.NA
+    with pytest.raises(ValueError, match="y is missing in 1 of 12 rows"):
+        L2MClassifier().fit(x, y)
 
 
 @pytest.mark.parametrize(
