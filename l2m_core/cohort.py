@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from l2m_core.diagnostics import Diagnostics, diagnose, doubtful_values
-from l2m_core.errors import CohortError, FeatureError, InputError
+from l2m_core.errors import CohortError, FeatureError, InputError, type_of
 from l2m_core.lazy import lazy
 from l2m_core.schema import OTHER, Feature, Overrides, Schema, did_you_mean
 from l2m_core.tables.arrays import finite_vector, read_arrays
@@ -381,13 +381,17 @@ class Cohort:
     def encode_outcome(self, values: Iterable[Any]) -> np.ndarray:
         """(n,) class codes or float32 numbers of known outcomes; a class that the cohort has not is a CohortError."""
         name = self.schema.outcome.name
+        if isinstance(values, str | pd.DataFrame) or not isinstance(values, Iterable):
+            raise CohortError(f"The outcomes are {type_of(values)}; give a list, array or Series, one for each row.")
         texts = [str(value) if isinstance(value, str) else value for value in values]
         if self.kind == "continuous":
             numbers = [_as_number(name, value, self.rules_of(name)) for value in texts]
             return finite_vector(numbers, name).astype(np.float32)
         codes = codes_of(self.classes, by_value=False)
         found = [value_text(value) for value in texts]
-        for text in found:
+        for row, (text, value) in enumerate(zip(found, texts, strict=True)):
+            if not text or value is None or value is pd.NA or value is pd.NaT:
+                raise CohortError(f"Row {row} has no outcome '{name}'. Leave such rows out.")
             if text not in codes:
                 raise CohortError(f"'{text}' is not a class of '{name}'.{did_you_mean(text, codes)}")
         return np.array([codes[text] for text in found], dtype=np.int64)

@@ -247,7 +247,11 @@ class CohortMemory(ConditionedModel):
         rows: of each sample; fewer than the cohort has, where reading it so often would take too much. Bands allow for it.
         """
         for what, value, least in (("count", count, 1), ("seed", seed, 0), ("rows", rows, 1)):
-            if value is not None and value < least:
+            if value is None and what == "rows":
+                continue
+            if not isinstance(value, numbers.Integral):
+                raise InputError(f"{what} is {value!r}; it must be a whole number of at least {least}.")
+            if value < least:
                 raise InputError(f"{what} is {value}; it must be at least {least}.")
         generator = np.random.default_rng(seed)
         cohort = arranged(self.cohort, self.release.inference.row_order)

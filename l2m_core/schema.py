@@ -286,6 +286,8 @@ class Overrides:
 def did_you_mean(name: Any, choices: Iterable[str]) -> str:
     """' Did you mean …?' with the closest names, or a short list of what there is."""
     choices = list(choices)
+    if not isinstance(name, str) and str(name) in choices:  # as columns that pandas numbers
+        return f" Names of numbers are read as texts: '{name}'."
     by_folded = {choice.casefold(): choice for choice in choices}
     close = difflib.get_close_matches(str(name).casefold()[:LONGEST_NAME], by_folded, n=3, cutoff=0.6)
     if close:

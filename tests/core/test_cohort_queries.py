@@ -222,6 +222,20 @@ def test_known_outcomes_are_encoded_or_refused(cohort):
     assert cohort.encode_outcome([True, "False", np.bool_(True)]).tolist() == [1, 0, 1]
     with pytest.raises(CohortError, match="'maybe' is not a class"):
         cohort.encode_outcome(["maybe"])
+    for missing in (None, np.nan, pd.NA, pd.NaT, ""):
+        with pytest.raises(CohortError, match="Row 1 has no outcome"):
+            cohort.encode_outcome([True, missing])
+    for wrong, kind in (("True", "a str"), (1, "an int"), (pd.DataFrame({"died": [True]}), "a DataFrame")):
+        with pytest.raises(CohortError, match=f"The outcomes are {kind}; give a list"):
+            cohort.encode_outcome(wrong)
+
+
+def test_a_name_that_is_a_number_is_refused_with_how_it_is_given():
+    frame = pd.DataFrame({0: np.arange(20.0) % 7, 1: np.arange(20) % 2})
+    cohort = Cohort.from_frame(frame, outcome="1")
+    assert cohort.encode(frame[[0]]).shape == (20, 1)
+    with pytest.raises(FeatureError, match="no feature '0'. Names of numbers are read as texts: '0'"):
+        cohort.encode({0: 1.5})
 
 
 def test_known_numbers_are_read_as_the_cohort_s():

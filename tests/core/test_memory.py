@@ -138,6 +138,8 @@ def test_arrays_that_cannot_be_patients_are_refused_by_name(memory, x, words):
         (lambda memory: memory.model.condition(memory.cohort, exponent=-1), "exponent is -1"),
         (lambda memory: memory.resampled(rows=0), "rows is 0; it must be at least 1"),
         (lambda memory: memory.resampled(count=0), "count is 0; it must be at least 1"),
+        (lambda memory: memory.resampled(2.5), "count is 2.5; it must be a whole number of at least 1"),
+        (lambda memory: memory.resampled(rows="30"), "rows is '30'; it must be a whole number of at least 1"),
         (lambda memory: memory.resampled(seed=-1), "seed is -1; it must be at least 0"),
         (lambda memory: memory.start({}, stopping={"budget": 2}), "stopping is a dict; give a Stopping"),
         (
