@@ -33,6 +33,7 @@ from l2m_core.schema import Feature
 from l2m_core.step_through.events import Event
 from l2m_core.step_through.patient import Patient
 from l2m_core.tables.allowed_numbers import is_refused
+from l2m_core.tables.arrays import NO_NUMBERS
 from l2m_core.tables.column_reading import ReadingRules, without_markers
 from l2m_core.tables.entered_values import warn_unseen
 
@@ -185,6 +186,8 @@ class CohortMemory(ConditionedModel):
                 f"An array of patients must have {len(self.cohort.names)} columns in the order of cohort.names; "
                 f"this one has the shape {X.shape}."
             )
+        if X.dtype.kind in NO_NUMBERS:
+            raise FeatureError(f"An array of patients must hold numbers; this one holds {X.dtype}.")
         try:
             with np.errstate(over="ignore"):
                 x = X.astype(np.float32)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from l2m_core.errors import CohortError
 from l2m_core.schema import MOST_CLASSES, Feature, Outcome, Schema, did_you_mean
@@ -13,6 +14,8 @@ from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, is_vani
 from l2m_core.tables.entered_values import value_text
 
 MOST_ARRAY_COLUMNS = 10_000
+NO_NUMBERS = "mMc"
+"""Kinds of dtype that NumPy makes floats of all the same: dates and spans as counts of their unit, complex numbers in part."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ def read_arrays(
 
 
 def _matrix(x) -> np.ndarray:
+    if getattr(getattr(x, "dtype", None), "kind", "") in NO_NUMBERS:
+        raise CohortError(f"x holds {x.dtype}; it must hold numbers. Turn dates into days since admission or the like.")
     try:
         x = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -133,6 +138,10 @@ def _read_outcome(y, n, kind, classes, name) -> tuple[Outcome, np.ndarray]:
     y = np.asarray(y)
     if y.shape != (n,):
         raise CohortError(f"y has the shape {y.shape}; it must be ({n},), one for each row of x.")
+    if y.dtype.kind in NO_NUMBERS:
+        raise CohortError(f"y holds {y.dtype}; it must hold numbers or labels.")
+    if y.dtype.kind == "O" and (missing := int(pd.isna(y).sum())):
+        raise CohortError(f"y is missing in {missing} of {n} rows. Leave these rows out.")
     if kind == "continuous" or (kind is None and classes is None and y.dtype.kind == "f"):
         return Outcome(name, "continuous"), finite_vector(y, name)
     if classes is not None:

@@ -123,7 +123,11 @@ def test_more_classes_than_supported_are_refused(model):
 
 @pytest.mark.parametrize(
     ("x", "words"),
-    [(np.zeros((2, 3)), "columns"), (np.full((1, 6), np.inf), "'age': inf must be finite")],
+    [
+        (np.zeros((2, 3)), "columns"),
+        (np.full((1, 6), np.inf), "'age': inf must be finite"),
+        (np.zeros((1, 6), "datetime64[D]"), r"must hold numbers; this one holds datetime64\[D\]"),
+    ],
 )
 def test_arrays_that_cannot_be_patients_are_refused_by_name(memory, x, words):
     with pytest.raises(FeatureError, match=words):
