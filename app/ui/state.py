@@ -114,7 +114,8 @@ def sign_out() -> None:
 
 
 def opened(what: str) -> str | None:
-    """The id of the step-through or cohort that is open: from the address, else from this session."""
+    """The id of the step-through or cohort that is open: from the address, else from this session. None where the address
+    says NEW."""
     in_address = st.query_params.get(what)
     if in_address == NEW:  # stays there, or the way back would lead to it again and again
         st.session_state[_OPEN[what]] = None

@@ -137,8 +137,8 @@ def _show_cohort(owner: str, stored: StoredCohort) -> None:
     _summary(cohort)
     for note in newer_readings(cohort):
         st.caption(f":material/info: {labels.markdown(note)}")
-    # A link, which the browser follows by itself: of a button's change of pages the server may know nothing any more where
-    # the page looks in that moment how far the model is.
+    # A link, which the browser follows by itself. A button asks the server for another page, and Streamlit turns back to this
+    # one where this one's own look for how far the model is arrives just then.
     with st.container(key="start-step-through"):
         st.page_link(
             "views/step_through.py",

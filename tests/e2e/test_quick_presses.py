@@ -140,7 +140,7 @@ def test_a_field_changed_before_the_page_shows_that_the_cohort_is_saved_changes_
 
 
 def test_a_page_that_is_left_asks_for_nothing_any_more(browser: Browser, repository: Path, tmp_path: Path) -> None:
-    """The server would turn back to it: a look for how far the model is belongs to the page that asks."""
+    """A look for how far the model is belongs to the page that asks: the server would turn back to that page."""
     page = new_page(browser)
     line = SlowLine(page)
     with serving(repository, tmp_path) as served:

@@ -139,7 +139,7 @@ def _scores(evidence: Evidence) -> None:
     if score != "auroc":
         st.caption("Error of the prediction in the outcome's own unit: lower is better.")
     elif evidence.kind == "binary":
-        st.caption(f"How well patients with and without the outcome are told apart{of_fold}: 0.5 by chance, 1 at best.")
+        st.caption(f"How well patients{of_fold} with and without the outcome are told apart: 0.5 by chance, 1 at best.")
     else:
         st.caption(
             f"How well patients of a class are told apart from all others{of_fold}, averaged over the classes: "

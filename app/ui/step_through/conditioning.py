@@ -28,7 +28,7 @@ def show_reading(owner: str, stored: StoredCohort, model: L2M) -> None:
     Nothing where all is ready."""
     here = services.get()
     if here.has_read(stored, model):
-        # Not looked at again each second: a press that leaves the page may be lost where it meets such a look.
+        # Not looked at again each second: fitting may take minutes.
         if here.is_fitting(stored, model):
             st.caption(FITTING)
         return
