@@ -342,7 +342,9 @@ def test_that_earlier_evidence_compares_patients_of_all_folds_is_not_hidden(
     shared_services: Services, owner: str, ward: StoredCohort, gathered
 ) -> None:
     keep(shared_services, owner, ward, gathered)
-    assert "patients of the same fold with and without the outcome are told apart" in texts(open_app("evidence", cohort=ward.id))
+    assert "patients of the same fold with and without the outcome are told apart" in texts(
+        open_app("evidence", cohort=ward.id)
+    )
     keep(shared_services, owner, ward, replace(gathered, areas_pooled=True))
     assert "patients with and without the outcome are told apart" in texts(open_app("evidence", cohort=ward.id))
 
