@@ -223,6 +223,7 @@ class Cohort:
         """Arrays as they are: no column is dropped or reordered, no row is left out.
 
         x: (N, d) numbers, NaN where not recorded, codes 0, 1, … in categorical columns; y: (N,) labels or numbers;
+        names: (d,), else those of a frame's columns, else x0, x1, …;
         acquirable, categorical: (d,) bool, or the names of those that are; levels: texts of the codes by name; costs: (d,);
         groups: (d,) name of the panel or None; classes: texts of y's codes 0, 1, … (else: y's distinct values).
         """

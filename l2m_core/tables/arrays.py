@@ -14,7 +14,7 @@ from l2m_core.tables.allowed_numbers import LARGEST_EXACT, is_too_large, is_vani
 from l2m_core.tables.entered_values import value_text
 
 MOST_ARRAY_COLUMNS = 10_000
-NO_NUMBERS = "mMc"
+NO_NUMBERS = frozenset("mMc")
 """Kinds of dtype that NumPy makes floats of all the same: dates and spans as counts of their unit, complex numbers in part."""
 
 
@@ -43,6 +43,7 @@ def read_arrays(
     fewest_rows: int,
 ) -> ArrayContent:
     """As `Cohort.from_arrays` has them."""
+    names = _names_of_frame(x) if names is None else names
     exact = _matrix(x)
     x = exact.astype(np.float32)
     if len(x) < fewest_rows:
@@ -82,9 +83,16 @@ def read_arrays(
     return ArrayContent(Schema(tuple(features), target), x, y, tuple(warnings))
 
 
+def _names_of_frame(x) -> list[str] | None:
+    """What a frame calls its columns, where it calls them anything; an array has none."""
+    columns = list(getattr(x, "columns", ()))
+    return columns if columns and all(isinstance(column, str) for column in columns) else None
+
+
 def _matrix(x) -> np.ndarray:
-    if getattr(getattr(x, "dtype", None), "kind", "") in NO_NUMBERS:
-        raise CohortError(f"x holds {x.dtype}; it must hold numbers. Turn dates into days since admission or the like.")
+    dtype = getattr(x, "dtype", None)  # of an array; lists and frames have none
+    if dtype is not None and dtype.kind in NO_NUMBERS:
+        raise CohortError(f"x holds {dtype}; it must hold numbers. Turn dates into days since admission or the like.")
     try:
         x = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError) as error:

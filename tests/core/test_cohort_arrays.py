@@ -19,6 +19,18 @@ def test_arrays_of_the_caller_stay_writable_and_apart():
     assert cohort.x[0, 0] == 0 and cohort.y[0] == 0
 
 
+def test_lists_are_arrays_too():
+    cohort = Cohort.from_arrays([[float(i), i % 3] for i in range(N)], [i % 2 for i in range(N)])
+    assert cohort.x.tolist() == [[i, i % 3] for i in range(N)] and cohort.names == ("x0", "x1")
+
+
+def test_a_frame_names_its_columns():
+    frame = pd.DataFrame({"age": np.arange(N), "lactate": np.linspace(0.5, 4, N)})
+    assert Cohort.from_arrays(frame, np.arange(N) % 2).names == ("age", "lactate")
+    assert Cohort.from_arrays(frame, np.arange(N) % 2, names=["a", "b"]).names == ("a", "b")
+    assert Cohort.from_arrays(frame.set_axis([0, 1], axis=1), np.arange(N) % 2).names == ("x0", "x1")
+
+
 def test_arrays_are_taken_as_they_are():
     x = np.column_stack([np.ones(N), np.arange(N) % 3, np.where(np.arange(N) % 2, np.nan, 1.5)])
     cohort = Cohort.from_arrays(
