@@ -24,6 +24,7 @@ STEP_THROUGH = "step"  # query parameter: id of the step-through being looked at
 COHORT = "cohort"  # query parameter: id of the cohort being looked at
 TRACE = "trace"  # query parameter: id of the recorded step-through being looked at
 NEW = "new"  # in the place of an id: none is to be open
+ALL = "all"  # the same, where the list of all is shown instead
 
 _BROWSER = "l2m.browser"
 _NOTICES = "l2m.notices"
@@ -115,9 +116,9 @@ def sign_out() -> None:
 
 def opened(what: str) -> str | None:
     """The id of the step-through or cohort that is open: from the address, else from this session. None where the address
-    says NEW."""
+    says NEW or ALL."""
     in_address = st.query_params.get(what)
-    if in_address == NEW:  # stays there, or the way back would lead to it again and again
+    if in_address in (NEW, ALL):  # stays there, or the way back would lead to it again and again
         st.session_state[_OPEN[what]] = None
         return None
     if in_address is not None and is_id(in_address):
@@ -139,10 +140,26 @@ def open_id(what: str, identifier: str | None) -> None:
         st.query_params[what] = identifier
 
 
+def open_from_list(what: str, identifier: str) -> None:
+    """As `open_id`, from a list whose address names none: the way back leads to that list, which gets an address of its own.
+
+    Its plain address would open again what is open, as it should for whoever comes from another page.
+    """
+    if what not in st.query_params:
+        st.query_params[what] = ALL
+    open_id(what, identifier)
+
+
 def turn_to(what: str, identifier: str | None) -> None:
     """For the callback of a field in which one of them is chosen; None: a late call."""
     if identifier is not None:
         open_id(what, identifier)
+
+
+def close(what: str, identifier: str) -> None:
+    """Leaves what is gone, on whichever page it was open."""
+    if st.session_state.get(_OPEN[what]) == identifier:
+        open_id(what, None)
 
 
 def is_id(text: str) -> bool:

@@ -156,6 +156,16 @@ def replayed(page: Page, count: int) -> list[str]:
     return answers[::-1]
 
 
+def go_back_and_forth(page: Page) -> None:
+    """With the browser's own arrows, between a trace and the list that it was opened from."""
+    page.go_back()
+    expect(page.get_by_role("button", name=LABEL)).to_be_visible(timeout=PATIENCE)
+    settled(page)
+    page.go_forward()
+    expect(page.get_by_role("button", name="All traces")).to_be_visible(timeout=PATIENCE)
+    settled(page)
+
+
 def share_the_cohort(page: Page, address: str) -> None:
     page.bring_to_front()  # the other browser's page was the last to be used
     page.goto(address)
@@ -199,6 +209,7 @@ def two_browsers(browser: Browser, address: str, folder: Path) -> None:
     first.get_by_role("link", name="Traces").click()
     press(first, LABEL)
     shown = replayed(first, len(KINDS))
+    go_back_and_forth(first)
 
     import_trace(second, address, files["JSON"])
     expect(second.get_by_text("needs the cohort 'ward'")).to_be_visible(timeout=PATIENCE)

@@ -74,8 +74,7 @@ def _delete(step_through_ids: Sequence[str]) -> None:
     for name in step_through_ids:
         st.session_state.pop(_mark(name), None)
         for what in (state.TRACE, state.STEP_THROUGH):
-            if state.opened(what) == name:
-                state.open_id(what, None)
+            state.close(what, name)
 
 
 def _are_gone(step_through_ids: Sequence[str]) -> bool:
