@@ -33,6 +33,7 @@ from l2m_core.tables.how_to_state import ON_THE_PAGE
 from l2m_core.tables.panels import recorded_together
 from l2m_core.tables.reading_notes import KINDS, reading_report
 from l2m_core.tables.role_guesses import RoleGuess
+from l2m_core.tables.schema_inference import check_columns
 from l2m_core.tables.table import Table
 
 SCHEMA_UPLOAD = "cohort-draft-schema"
@@ -314,8 +315,8 @@ def _take_yaml() -> None:
         stated = Overrides.from_yaml(read_text(upload.getvalue()))
         outcome = stated.outcome.get("name", draft["outcome"])
         table = services.get().known_table(tuple(draft["key"]))
-        if table is not None and outcome not in table.names:
-            raise CohortError(f"The schema's outcome '{outcome}' is no column of this file.")
+        if table is not None:
+            check_columns(table, replace(stated, outcome={**stated.outcome, "name": outcome}))
         st.session_state[DRAFT] = {
             **draft,
             "outcome": outcome,
@@ -325,6 +326,8 @@ def _take_yaml() -> None:
         }
         st.session_state["draft-outcome"] = outcome
         st.session_state.pop("draft-outcome-unit", None)  # the file's counts
+        count = labels.counted(len(stated.features), "column")
+        state.notify("success", f"The schema was loaded: the outcome '{outcome}' and {count}.", SECTION)
 
 
 def read_text(data: bytes) -> str:

@@ -38,7 +38,7 @@ def infer(table: Table, stated: Overrides, rules: ReadingRules = DEFAULT_RULES) 
     """stated.outcome needs a name. Rows whose outcome is missing are left out."""
     if "name" not in stated.outcome:
         raise CohortError(f"State the outcome: the column to predict.{did_you_mean('', table.names)}")
-    _check_names(table, stated)
+    check_columns(table, stated)
     outcome_name, rows, levels = stated.outcome["name"], table.row_numbers, levels_of(stated)
     columns = dict(zip(table.names, table.columns, strict=True))
     reading = read_column(
@@ -154,7 +154,8 @@ def decimals_of_texts(
     return {name: sign for name, column in zip(names, columns, strict=True) if isinstance(column, TextColumn)}
 
 
-def _check_names(table, stated):
+def check_columns(table: Table, stated: Overrides) -> None:
+    """Refuses, by name, what is stated of columns that the table does not have."""
     name = stated.outcome["name"]
     if name not in table.names:
         headless = are_numbers(table.names)

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from app.host.services import Services
 from app.store import StoredCohort
 from app.ui import labels
+from app.ui.uploaded_file import DRAFT
 from l2m_core.cohort import Cohort
 from l2m_core.schema import Schema
 from tests.app.conftest import check, open_app, press, small_cohort, small_frame, texts
@@ -290,11 +291,29 @@ def test_a_column_that_cannot_be_used_can_be_ignored_and_the_rest_saved(shared_s
 def test_a_schema_from_yaml_wins_over_guesses(shared_services: Services, owner: str) -> None:
     app = upload(open_app(), "ward.csv", csv(small_frame()[["age", "lactate", "sodium", "died"]]))
     yaml = "outcome: {name: died, kind: binary, classes: ['yes', 'no']}\nfeatures:\n- {name: age, role: ignored}\n"
-    app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run()
-    press(check(app), "draft-save")
+    app = check(app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run())
+    assert "The schema was loaded: the outcome 'died' and 1 column." in texts(app)
+    press(app, "draft-save")
     (stored,) = shared_services.store.cohorts.list(owner)
     schema = Schema.from_yaml(stored.schema_yaml)
     assert schema.used == ("lactate", "sodium") and schema.outcome.classes == ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("yaml", "words"),
+    [
+        ("features:\n- {name: lactat, role: acquirable}\n", "There is no column 'lactat'. Did you mean 'lactate'?"),
+        ("outcome: {name: dead}", "There is no column 'dead' for the outcome."),
+        ("features:\n- {name: died}\n", "'died' is the outcome, so it cannot be a feature as well."),
+    ],
+)
+def test_a_schema_from_yaml_that_does_not_fit_the_file_is_refused_where_it_is_loaded(
+    owner: str, yaml: str, words: str
+) -> None:
+    app = upload(open_app(), "ward.csv", csv(small_frame()[["age", "lactate", "died"]]))
+    before = app.session_state[DRAFT]
+    app = app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run()
+    assert words in app.error[0].value.replace("\\", "") and app.session_state[DRAFT] == before
 
 
 def test_the_positive_class_of_a_stored_cohort_can_be_changed(shared_services: Services, owner: str, ward) -> None:
