@@ -64,10 +64,10 @@ def edit(table: pd.DataFrame, key: str, with_roles: bool) -> None:
             "group": st.column_config.TextColumn(
                 "panel", width=width_of(table["group"]), help="Features with the same panel are measured together"
             ),
-            "minimum": number("lowest allowed", help="A value below is refused"),
-            "maximum": number("highest allowed", help="A value above is refused"),
-            "reference_low": number("reference from", help="Shown, never enforced"),
-            "reference_high": number("reference to", help="Shown, never enforced"),
+            "minimum": number("minimum allowed", help="A value below is refused"),
+            "maximum": number("maximum allowed", help="A value above is refused"),
+            "reference_low": number("reference low", help="Shown, never enforced"),
+            "reference_high": number("reference high", help="Shown, never enforced"),
             "description": st.column_config.TextColumn(width="large"),
             "code": st.column_config.TextColumn(
                 "LOINC code", help="By which results from other systems are recognised, such as 2524-7"
