@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 import functools
 import numbers
@@ -33,6 +34,7 @@ from l2m_core.tables.reading_notes import joined_texts, notes_of_feature
 from l2m_core.tables.schema_inference import decimals_of_texts
 from l2m_core.tables.table import DEFAULT_LIMITS, Column, TextColumn, clean_names, unused_name
 
+TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # pandas' own are among them
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
 
 
@@ -89,7 +91,9 @@ class _InContext(BaseEstimator):
             raise ValueError(f"X has two columns of the name {name!r}. Rename one, or leave it out.")
         encoded, texts = X.copy(), {}
         for position, dtype in enumerate(X.dtypes):
-            if dtype.kind in "mM":  # as categories, days would lose their order, and later ones would all be unseen
+            if _holds_times(
+                X.iloc[:, position]
+            ):  # as categories, days would lose their order, and later ones would all be unseen
                 raise ValueError(
                     f"Column {X.columns[position]!r} holds dates or times. Turn it into a number, such as days since "
                     "admission or age in years, or leave it out."
@@ -241,6 +245,15 @@ def _usable(given: Iterable[Any]) -> list[str]:
     """Names that a cohort's columns can have. Nothing is lost by a repair, since later rows go by position."""
     short = LONGEST_NAME - 8  # leaves room for a number behind names that are alike once they are cut
     return list(clean_names([str(name)[:short] for name in given])[0])
+
+
+def _holds_times(values: pd.Series) -> bool:
+    """Dates, times or spans, whether pandas knows them as such or keeps Python's own objects."""
+    if values.dtype.kind in "mM":
+        return True
+    if values.dtype != object:
+        return False
+    return any(isinstance(value, TIMES) and value is not pd.NaT for value in values)
 
 
 def _plain(values: pd.Series) -> pd.Series:

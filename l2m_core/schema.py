@@ -289,7 +289,7 @@ def did_you_mean(name: Any, choices: Iterable[str]) -> str:
     if not isinstance(name, str) and str(name) in choices:  # as columns that pandas numbers
         return f" Names of numbers are read as texts: '{name}'."
     by_folded = {choice.casefold(): choice for choice in choices}
-    close = difflib.get_close_matches(str(name).casefold()[:LONGEST_NAME], by_folded, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(str(name).strip().casefold()[:LONGEST_NAME], by_folded, n=3, cutoff=0.6)
     if close:
         return " Did you mean " + " or ".join(f"'{by_folded[match]}'" for match in close) + "?"
     listed = ", ".join(f"'{choice}'" for choice in choices[:10])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import warnings
 
@@ -227,7 +228,14 @@ def test_a_council_is_heard_where_one_is_wanted():
 
 
 @pytest.mark.parametrize(
-    "days", [pd.date_range("2024-01-01", periods=12), pd.to_timedelta(np.arange(12), unit="D")], ids=["dates", "spans"]
+    "days",
+    [
+        pd.date_range("2024-01-01", periods=12),
+        pd.to_timedelta(np.arange(12), unit="D"),
+        pd.Series([None, *pd.date_range("2024-01-01", periods=11).date], dtype=object),
+        pd.Series([datetime.timedelta(days) for days in range(12)], dtype=object),
+    ],
+    ids=["dates", "spans", "dates of Python", "spans of Python"],
 )
 def test_dates_and_spans_are_refused_as_a_cohort_refuses_them(days):
     x = pd.DataFrame({"age": np.arange(12.0), "stay": days})
