@@ -275,6 +275,7 @@ def _ask_for_columns(
         # What the grid starts from has none of its own changes, or each would begin it anew.
         before = draft["features"] if in_rows else completed(look, guesses, draft["features"])
         schema_table.edit(schema_table.table_of(names, before), editors.grid, not in_rows)
+        notices.show_waiting(SCHEMA_UPLOAD)  # where people look, far below the page's top
         st.file_uploader(
             "Or load the schema from a YAML file",
             type=["yaml", "yml"],
@@ -311,7 +312,7 @@ def _take_yaml() -> None:
     draft, upload = st.session_state.get(DRAFT), st.session_state.get(SCHEMA_UPLOAD)
     if draft is None or upload is None:
         return
-    with notices.refusals(SECTION):
+    with notices.refusals(SCHEMA_UPLOAD):
         stated = Overrides.from_yaml(read_text(upload.getvalue()))
         outcome = stated.outcome.get("name", draft["outcome"])
         table = services.get().known_table(tuple(draft["key"]))
@@ -327,7 +328,7 @@ def _take_yaml() -> None:
         st.session_state["draft-outcome"] = outcome
         st.session_state.pop("draft-outcome-unit", None)  # the file's counts
         count = labels.counted(len(stated.features), "column")
-        state.notify("success", f"The schema was loaded: the outcome '{outcome}' and {count}.", SECTION)
+        state.notify("success", f"The schema was loaded: the outcome '{outcome}' and {count}.", SCHEMA_UPLOAD)
 
 
 def read_text(data: bytes) -> str:
