@@ -34,8 +34,8 @@ from l2m_core.tables.reading_notes import joined_texts, notes_of_feature
 from l2m_core.tables.schema_inference import decimals_of_texts
 from l2m_core.tables.table import DEFAULT_LIMITS, Column, TextColumn, clean_names, unused_name
 
-TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # pandas' own are among them
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
+TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # pandas' own are among them
 
 
 @functools.lru_cache(maxsize=4)
@@ -91,9 +91,8 @@ class _InContext(BaseEstimator):
             raise ValueError(f"X has two columns of the name {name!r}. Rename one, or leave it out.")
         encoded, texts = X.copy(), {}
         for position, dtype in enumerate(X.dtypes):
-            if _holds_times(
-                X.iloc[:, position]
-            ):  # as categories, days would lose their order, and later ones would all be unseen
+            # As categories, days would lose their order, and later ones would all be unseen.
+            if _holds_times(X.iloc[:, position]):
                 raise ValueError(
                     f"Column {X.columns[position]!r} holds dates or times. Turn it into a number, such as days since "
                     "admission or age in years, or leave it out."

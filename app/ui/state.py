@@ -115,7 +115,7 @@ def sign_out() -> None:
 
 
 def opened(what: str) -> str | None:
-    """The id of the step-through or cohort that is open: from the address, else from this session. None where the address
+    """The id of the step-through, cohort or trace that is open: from the address, else from this session. None where the address
     says NEW or ALL."""
     in_address = st.query_params.get(what)
     if in_address in (NEW, ALL):  # stays there, or the way back would lead to it again and again
@@ -140,12 +140,12 @@ def open_id(what: str, identifier: str | None) -> None:
         st.query_params[what] = identifier
 
 
-def open_from_list(what: str, identifier: str) -> None:
-    """As `open_id`, from a list whose address names none: the way back leads to that list, which gets an address of its own.
+def open_from_list(what: str, identifier: str | None) -> None:
+    """As `open_id`, so that the browser's Back leads to the list: the list first gets an address of its own.
 
-    Its plain address would open again what is open, as it should for whoever comes from another page.
+    Its plain address opens again what is open, for those who come from another page.
     """
-    if what not in st.query_params:
+    if identifier is not None and what not in st.query_params:
         st.query_params[what] = ALL
     open_id(what, identifier)
 
@@ -157,7 +157,7 @@ def turn_to(what: str, identifier: str | None) -> None:
 
 
 def close(what: str, identifier: str) -> None:
-    """Leaves what is gone, on whichever page it was open."""
+    """Where this one is open, none is any more. For what was deleted."""
     if st.session_state.get(_OPEN[what]) == identifier:
         open_id(what, None)
 

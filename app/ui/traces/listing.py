@@ -235,10 +235,7 @@ def summarise_record(record: Record, schema: Schema) -> ListedRecord:
 
 def open_trace(step_through_id: str | None) -> None:
     st.session_state.pop(replay.POSITION, None)  # it opens at its end
-    if step_through_id is None:
-        state.open_id(state.TRACE, None)
-    else:
-        state.open_from_list(state.TRACE, step_through_id)
+    state.open_from_list(state.TRACE, step_through_id)
 
 
 def continue_with(step_through_id: str) -> None:
