@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import re
 import uuid
 from dataclasses import replace
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Expander
 
 from app.host.services import Services
 from app.store import StoredCohort
@@ -288,11 +290,18 @@ def test_a_column_that_cannot_be_used_can_be_ignored_and_the_rest_saved(shared_s
     assert Schema.from_yaml(stored.schema_yaml).used == ("age", "lactate")
 
 
+def beside_the_schema_file(app: AppTest) -> Expander:
+    (part,) = (part for part in app.expander if part.label.startswith("Costs"))
+    assert "cohort-draft-schema" in {upload.key for upload in part.file_uploader}
+    return part
+
+
 def test_a_schema_from_yaml_wins_over_guesses(shared_services: Services, owner: str) -> None:
     app = upload(open_app(), "ward.csv", csv(small_frame()[["age", "lactate", "sodium", "died"]]))
     yaml = "outcome: {name: died, kind: binary, classes: ['yes', 'no']}\nfeatures:\n- {name: age, role: ignored}\n"
     app = check(app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run())
-    assert "The schema was loaded: the outcome 'died' and 1 column." in texts(app)
+    (said,) = beside_the_schema_file(app).success
+    assert said.value.replace(labels.JOINER, "") == "The schema was loaded: the outcome 'died' and 1 column."
     press(app, "draft-save")
     (stored,) = shared_services.store.cohorts.list(owner)
     schema = Schema.from_yaml(stored.schema_yaml)
@@ -313,7 +322,16 @@ def test_a_schema_from_yaml_that_does_not_fit_the_file_is_refused_where_it_is_lo
     app = upload(open_app(), "ward.csv", csv(small_frame()[["age", "lactate", "died"]]))
     before = app.session_state[DRAFT]
     app = app.file_uploader(key="cohort-draft-schema").upload("schema.yaml", yaml.encode()).run()
-    assert words in app.error[0].value.replace("\\", "") and app.session_state[DRAFT] == before
+    (said,) = beside_the_schema_file(app).error
+    assert words in said.value.replace("\\", "") and app.session_state[DRAFT] == before
+
+
+def test_the_grid_tells_limits_that_are_enforced_from_reference_ranges(owner: str) -> None:
+    app = upload(open_app(), "ward.csv", csv())
+    (grid,) = beside_the_schema_file(app).dataframe
+    columns = json.loads(grid.proto.columns)
+    assert columns["minimum"]["label"] == "minimum allowed" and columns["maximum"]["label"] == "maximum allowed"
+    assert columns["reference_low"]["label"] == "reference low"
 
 
 def test_the_positive_class_of_a_stored_cohort_can_be_changed(shared_services: Services, owner: str, ward) -> None:
