@@ -65,6 +65,9 @@ class Outlook:
         """In nats."""
         return mutual_information(self.chances, self.beliefs)
 
+    def __repr__(self) -> str:
+        return f"Outlook({len(self.chances)} results, gain {self.gain:.3g} nats)"
+
 
 def outlooks(
     memory: ConditionedModel,

@@ -66,3 +66,9 @@ class ClassProbabilities(np.ndarray):
 
     def __repr__(self) -> str:
         return f"ClassProbabilities({self.to_dict()})" if self.classes else repr(np.asarray(self))
+
+    def __str__(self) -> str:
+        """As `print` shows it: 'no: 0.927, yes: 0.073'."""
+        if not self.classes:
+            return str(np.asarray(self))
+        return ", ".join(f"{name}: {probability:.3g}" for name, probability in self.to_dict().items())

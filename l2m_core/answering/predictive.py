@@ -133,6 +133,13 @@ class Predictive:
     def __len__(self) -> int:
         return next(iter(vars(self.distribution).values())).shape[1]
 
+    def __repr__(self) -> str:
+        if len(self) != 1:
+            return f"Predictive(of {len(self):,} rows)"
+        told = (float(self.mean[0]), *self.quantile((0.05, 0.95))[0].tolist())
+        mean, low, high = (np.format_float_positional(x, 3, fractional=False, trim="-") for x in told)
+        return f"Predictive(mean {mean}, with 90% between {low} and {high})"
+
 
 def _numbers(given: Any, what: str) -> np.ndarray:
     """One number, or an array of them, in double precision. It is a copy: torch shares no memory with what was given."""

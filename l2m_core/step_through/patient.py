@@ -37,6 +37,11 @@ class Patient:
     stopping: Stopping = field(default_factory=Stopping)
     policy: str | Policy | None = None
 
+    def __repr__(self) -> str:
+        """Without values, which may find their way into a log."""
+        known, cohort = len(self.state.values), self.memory.cohort
+        return f"Patient({known} of {len(cohort.names)} features known, {self.steps} measured, on {cohort!r})"
+
     @classmethod
     def start(
         cls,

@@ -94,6 +94,10 @@ class Trace:
     device: str = CPU
     """Where the answers were computed. In a file only another than the CPU is named, as before there were others."""
 
+    def __repr__(self) -> str:
+        made = f"'{self.model}' ({self.model_fingerprint[:12]}) on '{self.cohort}'"
+        return f"Trace({len(self.steps)} events, outcome '{self.outcome}', by {made})"
+
     @classmethod
     def of(cls, patient: Stepped) -> Trace:
         memory = patient.memory

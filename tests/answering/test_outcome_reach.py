@@ -117,3 +117,10 @@ def test_a_row_is_counted_from_either_end_and_none_is_made_up(stays: CohortMemor
     assert posterior.row(-1).mean == posterior.row(2).mean == posterior.mean[2:]
     with pytest.raises(InputError, match="no row 3"):
         posterior.row(3)
+
+
+def test_a_belief_is_printed_as_its_mean_and_the_range_that_it_expects() -> None:
+    one = Predictive(Gaussian(torch.tensor([[[0.0, 0.0]]]), torch.tensor([[20_000.0]]), torch.tensor([[1_000.0]])))
+    assert repr(one).startswith("Predictive(mean 20000, with 90% between 18")
+    many = Predictive(Gaussian(torch.zeros(1, 7, 2), torch.tensor([[0.0]]), torch.tensor([[1.0]])))
+    assert repr(many) == "Predictive(of 7 rows)"
