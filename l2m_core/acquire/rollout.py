@@ -32,6 +32,10 @@ class Rollout:
     losses: np.ndarray | None = None
     """(n, T + 1) log loss at each step, where outcomes were given."""
 
+    def __repr__(self) -> str:
+        loss = "" if self.losses is None else f", mean log loss {self.mean_loss:.3g}"
+        return "Rollout({:,} rows, {} steps{})".format(*self.actions.shape, loss)
+
     @property
     def mean_loss(self) -> float:
         """Mean log loss over patients and budgets 0 … T."""

@@ -57,6 +57,9 @@ class Release:
     tuned_on: str = ""
     """Content hash of the cohort that it was fine-tuned on, or UNTOLD; empty: on none."""
 
+    def __repr__(self) -> str:
+        return f"Release({self.name!r}, {self.fingerprint[:12]})"
+
     @property
     def foresees(self) -> bool:
         """Whether it says what a test's result may be, and computes gains from that."""

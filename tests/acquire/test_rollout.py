@@ -285,3 +285,10 @@ def test_rules_hold_for_a_method_of_its_own_with_a_continuous_outcome(rule, take
 def test_a_budget_that_is_no_number_of_actions_is_refused(memory, rows, budget):
     with pytest.raises(ConfigError, match="budget is .*whole number"):
         memory.acquire(rows[0], budget=budget)
+
+
+def test_a_roll_out_is_printed_as_its_size_and_its_loss(memory, rows):
+    x, y = rows
+    rolled = memory.acquire(x, budget=2, y=y)
+    assert repr(rolled) == f"Rollout({len(x)} rows, 2 steps, mean log loss {rolled.mean_loss:.3g})"
+    assert repr(memory.acquire(x, budget=2)) == f"Rollout({len(x)} rows, 2 steps)"
