@@ -23,7 +23,9 @@ def read_json(text: str, what: str, hint: str = HINT, repeats: bool = True) -> A
         raise InputError(f"{what} has {len(text):,} characters; at most {LARGEST:,} are read. {hint}")
     try:
         pairs = None if repeats else _once
-        value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite, object_pairs_hook=pairs)
+        value = json.loads(
+            text, parse_constant=_refuse_number, parse_float=_finite, parse_int=_finite_whole, object_pairs_hook=pairs
+        )
         _refuse_depth(value)
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # a ValueError too
@@ -69,6 +71,12 @@ def _refuse_number(written: str) -> float:
 def _finite(written: str) -> float:
     value = float(written)
     return value if math.isfinite(value) else _refuse_number(written)
+
+
+def _finite_whole(written: str) -> int:
+    """Python's whole numbers have no end, but whatever is computed with one of 309 digits fails."""
+    _finite(written)
+    return int(written)
 
 
 def _refuse_depth(value: Any) -> None:
