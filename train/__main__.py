@@ -20,7 +20,7 @@ from typing import Any
 from l2m_core.answering import devices
 from l2m_core.cli import program
 from l2m_core.errors import ConfigError, L2MError, tell_warnings_plainly
-from l2m_core.learn.processes import joined
+from l2m_core.learn.processes import joined, leave
 from l2m_core.schema import did_you_mean
 from l2m_core.settings import build_settings, read_settings, to_plain
 from train.hours import for_the_processor
@@ -159,4 +159,4 @@ def outcomes_of(job: Any) -> list[str]:
 
 if __name__ == "__main__":
     tell_warnings_plainly()
-    sys.exit(main())
+    leave(main())

@@ -413,10 +413,15 @@ def test_an_event_changed_by_hand_is_refused_in_words(patient, change):
         l2m.Trace.from_json(json.dumps(plain))
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"kind": 1' + "0" * 5000 + "}", "\x00", "{'a': 1}"])
+@pytest.mark.parametrize("text", ["[" * 100_000, "\x00", "{'a': 1}"])
 def test_text_that_is_no_json_is_refused_in_words(text):
     with pytest.raises(InputError, match="not valid JSON"):
         l2m.Trace.from_json(text)
+
+
+def test_a_whole_number_without_end_is_refused_in_words():
+    with pytest.raises(InputError, match="every number must be finite"):
+        l2m.Trace.from_json('{"kind": 1' + "0" * 5000 + "}")
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf"), 10**400])

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -126,3 +128,21 @@ def test_without_torchrun_there_is_one_process(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with joined("cpu"):
         assert not dist.is_initialized()
+
+
+@pytest.mark.parametrize(("rank", "said"), [("0", "done\n"), (None, "done\ntidied up\n")])
+def test_a_process_of_torchrun_ends_at_once(rank, said):
+    """Its code and what it said are kept; Python's end, in which a thread of gloo can abort it, is left out."""
+    program = """
+import atexit
+from l2m_core.learn.processes import leave
+atexit.register(print, "tidied up")
+print("done")
+leave(3)
+"""
+    others = {name: value for name, value in os.environ.items() if name != "RANK"}
+    environment = others if rank is None else {**others, "RANK": rank}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (ended.returncode, ended.stdout) == (3, said), ended.stderr
