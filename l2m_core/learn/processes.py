@@ -33,8 +33,8 @@ def joined(device: str):
 
 
 def leave(code: int) -> NoReturn:
-    """Ends this process: under `torchrun` without Python's tidying-up. A thread of gloo that wants Python in the midst of it
-    aborts the process, and torchrun then takes a job that is done for one that failed."""
+    """Ends this process: under `torchrun` without Python's tidying-up. A thread of gloo that wants Python in the midst of it can
+    abort the process, and torchrun then takes a job that is done for one that failed."""
     if "RANK" in os.environ:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -23,6 +23,7 @@ from l2m_core.council.council import Council, Recipe
 from l2m_core.errors import InputError
 from l2m_core.step_through.events import Event, undone_by
 from l2m_core.step_through.strict_json import read_json
+from l2m_core.step_through.words import counted
 from l2m_core.tables.spreadsheet_cells import plain_cell
 
 FORMAT = 1
@@ -96,7 +97,7 @@ class Trace:
 
     def __repr__(self) -> str:
         made = f"'{self.model}' ({self.model_fingerprint[:12]}) on '{self.cohort}'"
-        return f"Trace({len(self.steps)} events, outcome '{self.outcome}', by {made})"
+        return f"Trace({counted(len(self.steps), 'event')}, outcome '{self.outcome}', by {made})"
 
     @classmethod
     def of(cls, patient: Stepped) -> Trace:

@@ -178,6 +178,6 @@ those stand in the [overview](README.md), each by a rule fixed before its run.
 
 The paper's models have 6 layers of width 256 and were trained for 100,000 steps (predictor) and 50,000 (policy) on H100 GPUs.
 Ours are the released general model or, at the scale reduced, the study's own models with 4 layers of width 128, trained on one
-CPU core for 2,500 to 20,000 steps (predictor) and 6,000 to 61,500 (policy), as each one's card says (those of the ablations:
+CPU core for 2,500 to 62,712 steps (predictor) and 6,000 to 61,500 (policy), as each one's card says (those of the ablations:
 20,000 and 2,000). Where ours and theirs differ, this comes first. Bars are 95% intervals over tasks where nothing else is said;
 contexts (in rows) are those of today's configs, where these have as many tasks as the record."""

@@ -20,7 +20,7 @@ narrower by a hundredth; no verdict hangs on it); where a page says why, they ar
 NAME-tasks.csv.gz has every task's scores. Pages of earlier runs say themselves how their intervals were made. Scale small means
 fewer and smaller tasks than the study's, asked of the general model. Scale reduced asks the study's own models as one
 processor core trains them; their configs (`train/configs/*_reduced*.yaml`) say what is unlike the study. Their greedy
-policies had 6,500 to 61,500 steps (the study: 50,000): whether they choose better than chance is the first comparison of
+policies had 6,000 to 61,500 steps (the study: 50,000): whether they choose better than chance is the first comparison of
 acquisition by step, and weighs on every verdict about choices. For the study's own settings run `python -m train reproduce
 NAME --scale study`.
 """
